@@ -108,12 +108,10 @@ class FamiliarTools:
 
 
 def _combined(aliases: Sequence[Alias]) -> Alias | None:
-    """The first alias, with the names of the others that have the same arguments; None for no aliases."""
-    if not aliases:
-        return None
-    first = aliases[0]
-    others = tuple(one.name for one in aliases[1:] if one.arguments == first.arguments)
-    return replace(first, other_names=others) if others else first
+    """The first alias with the others as its alternatives; None for no aliases."""
+    if len(aliases) > 1:
+        return replace(aliases[0], alternatives=tuple(aliases[1:]))
+    return aliases[0] if aliases else None
 
 
 def _possible_names(tool: str) -> frozenset[str]:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from ..model.aliases import Alias
 from ..model.decision import ApprovalRequest, Decision, Proceed, RefusalCause, Refuse
 from ..model.hooks import EventContext, Permission, Verdict
 from ..model.settings import Settings
@@ -73,8 +72,7 @@ class Permissions:
         if not self._allowed:
             return False
         views: list[tuple[tuple[str, ...], bytes]] = [(self.groups.own_names(context.tool), context.arguments)]
-        if context.alias is not None and context.alias.names:
-            views.append((context.alias.names, _under_alias(context.alias, context.arguments)))
+        views += [((name,), arguments) for name, arguments in _under_aliases(context)]
         return any(
             rule(name, arguments)
             for names, arguments in views
@@ -121,8 +119,12 @@ def _names(groups: HookGroups, context: EventContext) -> tuple[str, ...]:
     return (*names, *context.alias.names) if context.alias is not None else names
 
 
-def _under_alias(alias: Alias, arguments: bytes) -> bytes:
-    return alias.for_call(arguments).for_hooks(arguments)
+def _under_aliases(context: EventContext) -> list[tuple[str, bytes]]:
+    """Each name that an alias gives to the tool, with the arguments under the names of this alias."""
+    if context.alias is None:
+        return []
+    aliases = (one for one in (context.alias, *context.alias.alternatives) if one.name)
+    return [(one.name, one.for_call(context.arguments).for_hooks(context.arguments)) for one in aliases]
 
 
 def _ruling(rules: Rules, groups: HookGroups, context: EventContext) -> RuleDecision | None:
@@ -131,15 +133,13 @@ def _ruling(rules: Rules, groups: HookGroups, context: EventContext) -> RuleDeci
     A rule allows nothing by a name that was only recognised. Raises Unreadable, DuplicateKeys for arguments that the
     alias makes ambiguous.
     """
-    alias = context.alias
-    by_own_name = rules.judge(groups.own_names(context.tool), context.arguments)
-    if alias is None or not alias.names:
-        return by_own_name
-    by_alias = rules.judge(alias.names, _under_alias(alias, context.arguments))
-    if by_alias is not None and alias.automatic and by_alias.permission is Permission.ALLOW:
-        by_alias = None
-    rulings = [one for one in (by_own_name, by_alias) if one is not None]
-    return max(rulings, key=lambda one: one.permission, default=None)
+    own = rules.judge(groups.own_names(context.tool), context.arguments)
+    if context.alias is None:
+        return own
+    by_alias = [rules.judge([name], arguments) for name, arguments in _under_aliases(context)]
+    if context.alias.automatic:
+        by_alias = [one for one in by_alias if one is not None and one.permission is not Permission.ALLOW]
+    return max((one for one in (own, *by_alias) if one is not None), key=lambda one: one.permission, default=None)
 
 
 def _refuse_over_limit(reached: LimitReached, proceed: Proceed, where: str) -> Refuse:

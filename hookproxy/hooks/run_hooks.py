@@ -251,7 +251,7 @@ async def _checked_arguments(
             raise raw_json.Unreadable("they are not an object")
         sent = aliases.for_server(context.alias, arguments)
         if call_context.alias is not None:
-            call_context.alias.for_call(sent)
+            call_context.alias.check(sent)
     except ValueError as unreadable:
         failure = f"rewrote the arguments so that they cannot be read: {unreadable}"
         return replace(verdict, arguments=None, failure=failure)

@@ -57,10 +57,8 @@ class MatchedHook(Struct, frozen=True):
         Raises Unreadable, DuplicateKeys for arguments that the alias makes ambiguous.
         """
         if self.sees_alias and context.alias is not None:
-            alias = context.alias.for_call(context.arguments)
+            alias = context.alias.named(self.tool_name).for_call(context.arguments)
             arguments = alias.for_hooks(context.arguments)
-            if alias.name and alias.name != self.tool_name:
-                alias = replace(alias, name=self.tool_name)
             return replace(context, tool_name=self.tool_name, alias=alias, arguments=arguments)
         if context.alias is None and context.tool_name == self.tool_name:  # true of most events
             return context
@@ -256,7 +254,7 @@ class HookGroups:
         if found is None and self._familiar is not None:
             found = self._familiar.alias(tool, arguments)
         if found is not None:
-            found.for_call(arguments)
+            found.check(arguments)
         return found
 
     def _possible_aliases(self, tool: str) -> tuple[Alias | None, ...]:

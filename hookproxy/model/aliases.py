@@ -23,8 +23,8 @@ class Alias(Struct, frozen=True):
     """The name for hooks; empty: the usual one."""
     arguments: Mapping[str, str] = field(default_factory=dict)
     """The server's name of each argument by the hooks' name, without duplicates. Other arguments have only one name."""
-    other_names: tuple[str, ...] = ()
-    """Further names, for hooks that do not know the first one. The arguments are the same."""
+    alternatives: tuple[Alias, ...] = ()
+    """Further aliases that fit the same call, for hooks that do not know the tool by this name."""
     preset: str = ""
     """The preset with this alias; empty: it is configured for this tool."""
     automatic: bool = False
@@ -37,7 +37,16 @@ class Alias(Struct, frozen=True):
     @property
     def names(self) -> tuple[str, ...]:
         """All names for hooks, the most fitting first; none if only arguments have other names."""
-        return (self.name, *self.other_names) if self.name else ()
+        return tuple(one.name for one in (self, *self.alternatives) if one.name)
+
+    def named(self, name: str) -> Alias:
+        """The alias by which hooks know the tool as `name`; this one if there is none."""
+        return next((one for one in self.alternatives if one.name == name), self)
+
+    def check(self, arguments: bytes) -> None:
+        """Raise Unreadable or DuplicateKeys, as `for_call` does, if it or an alternative makes arguments ambiguous."""
+        for one in (self, *self.alternatives):
+            one.for_call(arguments)
 
     def for_call(self, arguments: bytes) -> Alias:
         """Return the alias for a call with these arguments, a JSON object as the agent sent it.

@@ -210,3 +210,16 @@ async def test_a_list_of_edits_is_seen_as_multiedit_or_by_a_hook_that_does_not_k
         await judged(proxied, call(1, "edit_file", path="/a", edits=edits))
     given = {"file_path": "/a", "edits": edits}
     assert documents(tmp_path) == [("Edit", given), ("MultiEdit", given)]
+
+
+async def test_an_argument_that_is_added_to_a_call_hides_it_from_no_guard(tmp_path: Path) -> None:
+    """A text editor writes, edits or views: what a call does with an argument too many is not known."""
+    guard = mcp_group(hook(seen_by(tmp_path), matcher="Write"))
+    properties = {key: {"type": "string"} for key in ("command", "path", "file_text", "old_str", "new_str")}
+    async with rig(guard, settings=Settings(deny=("Write(/etc/**)",))) as proxied:
+        await list_tools(proxied, {"name": "text_editor", "inputSchema": {"type": "object", "properties": properties}})
+        create = {"command": "create", "path": "/x", "file_text": "text", "old_str": "a", "new_str": "b"}
+        assert await judged(proxied, call(1, "text_editor", **create)) == create
+        assert "Write(/etc/**)" in await judged(proxied, call(2, "text_editor", **{**create, "path": "/etc/x"}))
+    ((name, seen), _) = documents(tmp_path)
+    assert (name, seen["file_path"], seen["content"]) == ("Write", "/x", "text")
