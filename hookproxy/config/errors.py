@@ -7,13 +7,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, get_args
 
-from pydantic import BaseModel
-
 from ..dialects.shared.hook_file import suggestion
 from ..model.errors import ConfigError
 from ..model.settings import FORMER_KEYS
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
     from pydantic_core import ErrorDetails
 
 _HEADER: Final = re.compile(r"\s*(\[\[?)([^\[\]]+)\]")
@@ -78,6 +77,8 @@ def _lower(sentence: str) -> str:
 
 def _known_keys(at: Sequence[str | int], model: type[BaseModel]) -> list[str]:
     """The valid keys of the table that contains an unknown one."""
+    from pydantic import BaseModel  # it is imported already: the error comes from it
+
     table = model
     for part in at[:-1]:
         if isinstance(part, str) and part in table.model_fields:  # otherwise the name of a tool

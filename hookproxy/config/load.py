@@ -262,18 +262,21 @@ def find_own_file(file_context: FileContext) -> str:
 
 def read_layer(path: str, file_context: FileContext) -> Layer:
     """Read one hookproxy.toml and the hook files that it names. Raises ConfigError."""
-    from .models import DIALECT_OPTIONS, WARM_OPTIONS, parse  # pydantic takes 40 ms: only with such a file
+    from .models import DIALECT_OPTIONS, WARM_OPTIONS, keys_set  # takes 7 ms: only with such a file
+    from .parse import read_tables, validated
     from .validate import check_patterns
 
     text = file_context.text(path)
-    file = parse(path, text)
+    tables = read_tables(path, text)
+    file = validated(path, text, tables)
     folder = os.path.dirname(path)
     added: list[LoadedHookFile] = []
     for number, table in enumerate(file.use):
         where = f"{path}: use[{number}]"
         dialect: Dialect | None = dialect_named(table.dialect, where) if table.dialect is not None else None
-        options = table.model_dump(include=DIALECT_OPTIONS, exclude_unset=True)
-        warm_options = table.model_dump(include=WARM_OPTIONS, exclude_unset=True)
+        set_keys = keys_set(table)
+        options = {key: value for key, value in set_keys.items() if key in DIALECT_OPTIONS}
+        warm_options = {key: value for key, value in set_keys.items() if key in WARM_OPTIONS}
         use = Use(
             table.file, folder, where, dialect, table.tool_names, table.on_failure, options, warm_options,
             table.project or "",
@@ -281,8 +284,8 @@ def read_layer(path: str, file_context: FileContext) -> Layer:
         added.extend(read_use(use, file_context))
     added.append(LoadedHookFile(_own_group(file, path), path))
     check_patterns(file, path)
-    set_by = {name: f"{path}: {key}" for name, key in KEYS_OF_SETTINGS.items() if _sets(file, key)}
-    if _sets(file, "preset"):
+    set_by = {name: f"{path}: {key}" for name, key in KEYS_OF_SETTINGS.items() if _sets(tables, key)}
+    if _sets(tables, "preset"):
         set_by.setdefault("aliases", f"{path}: preset")
     settings = _settings(file, path, text, file_context)
     layer = Layer(path, settings, set_by, managed_only=file.managed_only, require_trust=file.require_trust)
@@ -301,11 +304,11 @@ def _with_groups(layer: Layer, added: Sequence[LoadedHookFile]) -> Layer:
     return replace(layer, groups=layer.groups + groups, notes=layer.notes + notes, remarks=layer.remarks + remarks)
 
 
-def _sets(file: ConfigFile, key: str) -> bool:
-    """Whether the file contains this key; otherwise its default applies."""
+def _sets(tables: Mapping[str, object], key: str) -> bool:
+    """Whether the file, which is valid, contains this key; otherwise its default applies."""
     table, _, name = key.rpartition(".")
-    inner = getattr(file, table) if table else file
-    return name in inner.model_fields_set
+    inner = tables.get(table, {}) if table else tables
+    return isinstance(inner, Mapping) and name in inner
 
 
 def _settings(file: ConfigFile, path: str, text: str, file_context: FileContext) -> Settings:
@@ -377,14 +380,11 @@ def _prompter(file: ConfigFile, folder: str) -> tuple[str, ...]:
 
 
 def _own_group(file: ConfigFile, path: str) -> Group:
+    from .models import keys_set
+
     folder = os.path.dirname(path)
     hooks = [
-        own_hook(
-            table.model_dump(by_alias=True, exclude_unset=True),
-            event,
-            f"{path}: hooks.{event}[{number}]",
-            folder,
-        )
+        own_hook(keys_set(table), event, f"{path}: hooks.{event}[{number}]", folder)
         for event in OWN.events.values()
         for number, table in enumerate(file.hooks.for_event(event))
     ]

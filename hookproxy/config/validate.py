@@ -6,7 +6,6 @@ What cannot be used stops start-up: nothing is allowed, or recorded, in its plac
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -15,10 +14,7 @@ from ..model.aliases import Alias
 from ..model.errors import ConfigError
 from ..model.settings import Limit, Per
 from .errors import line_of
-
-if TYPE_CHECKING:
-    from .models import ConfigFile, LimitTable, ToolTable
-
+from .models import ConfigFile, LimitTable, Permissions, ToolTable
 
 # --- aliases ---
 
@@ -106,6 +102,8 @@ def check_patterns(file: ConfigFile, path: str) -> None:
 
 
 def _check_permission_rules(file: ConfigFile, path: str) -> None:
+    if file.permissions == Permissions():
+        return
     from ..policy.rules import HINT, parsed
 
     for key in ("allow", "ask", "deny"):
@@ -119,6 +117,8 @@ def _check_permission_rules(file: ConfigFile, path: str) -> None:
 
 def _check_redaction(file: ConfigFile, path: str) -> None:
     """An invalid pattern would leave secrets in the audit."""
+    if not file.audit.redact:
+        return
     from ..jsonrpc.redact import pattern
 
     for number, text in enumerate(file.audit.redact):

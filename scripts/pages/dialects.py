@@ -7,6 +7,7 @@ from functools import partial
 from tables import EVENT_TEXTS, row
 
 from hookproxy.config.models import Use
+from hookproxy.config.pydantic_models import model_of
 from hookproxy.dialects.dialect import Dialect
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.hooks import (
@@ -74,7 +75,7 @@ def _properties(dialect: Dialect) -> Iterator[str]:
     tool_name = "mcp__SERVER__TOOL" if dialect.tool_names == "mcp" else "TOOL"
     yield f"- Tools are called `{tool_name}` unless `tool_names` says otherwise."
     for key in dialect.options:
-        yield f"- `{key}` in `[[use]]`: {(Use.model_fields[key].description or '').partition(': ')[2]}"
+        yield f"- `{key}` in `[[use]]`: {(model_of(Use).model_fields[key].description or '').partition(': ')[2]}"
     if dialect.agents:
         yield f"- Agents that run such hooks themselves, so that they would run twice: {_list(dialect.agents)}."
     if not dialect.constant_environment:

@@ -5,6 +5,7 @@ import json
 from pydantic.json_schema import GenerateJsonSchema
 
 from hookproxy.config.models import ConfigFile
+from hookproxy.config.pydantic_models import model_of
 from hookproxy.model.settings import FORMER_KEYS
 
 
@@ -17,7 +18,7 @@ class _GeneratorWithoutTitles(GenerateJsonSchema):
 
 def schema() -> str:
     """The schema as text. TOML has no null: a key is left out."""
-    document = ConfigFile.model_json_schema(by_alias=True, schema_generator=_GeneratorWithoutTitles)
+    document = model_of(ConfigFile).model_json_schema(by_alias=True, schema_generator=_GeneratorWithoutTitles)
     for table in [document, *document["$defs"].values()]:
         del table["title"]
         if "properties" not in table:

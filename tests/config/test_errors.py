@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hookproxy.config.models import parse
+from hookproxy.config.parse import parse
 from hookproxy.model.errors import ConfigError
 
 

@@ -566,6 +566,22 @@ def test_hook_files_alone_do_not_import_pydantic(cwd: Path) -> None:
     assert ended.stdout == "1 set()\n"
 
 
+def test_a_valid_configuration_is_read_without_pydantic_and_without_rules_that_it_has_not(cwd: Path) -> None:
+    write(
+        cwd / "hookproxy.toml", 'on_trouble = "deny"\n[[hooks.PreToolUse]]\ncommand = "guard"\n[audit]\nchain = true\n'
+    )
+    script = (
+        "import os, sys; from hookproxy.config.load import load\n"
+        "found = load('hookproxy.toml', [], None, os.environ, os.getcwd())\n"
+        "unwanted = {'pydantic', 'pathlib', 'random', 'hookproxy.policy.rules', 'hookproxy.jsonrpc.redact'}\n"
+        "print(len(found.groups), unwanted & set(sys.modules))"
+    )
+    environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    command = [sys.executable, "-c", script]
+    ended = subprocess.run(command, cwd=cwd, env=environ, capture_output=True, text=True, timeout=30, check=True)
+    assert ended.stdout == "1 set()\n"
+
+
 SHAPES = {
     "claude": '{"hooks": {"PreToolUse": [{"matcher": "", "hooks": [{"type": "command", "command": "true"}]}]}}',
     "code-assist": '{"hooks": {"PreToolUse": [{"command": "true", "timeout": 3000, "name": "x"}]}}',

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hookproxy.config.load import load
-from hookproxy.config.models import parse
+from hookproxy.config.parse import parse
 from hookproxy.config.validate import aliases, limits
 from hookproxy.model.aliases import Alias
 from hookproxy.model.errors import ConfigError

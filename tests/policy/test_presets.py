@@ -8,6 +8,7 @@ from typing import Final
 import pytest
 
 from hookproxy.config.models import ConfigFile, ToolTable
+from hookproxy.config.pydantic_models import model_of
 from hookproxy.policy.matchers import JUDGED_ARGUMENT
 from hookproxy.policy.presets import PRESETS, preset_aliases, preset_for
 
@@ -29,7 +30,7 @@ CLAUDE: Final = {
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_has_names_that_hooks_know(name: str) -> None:
     for one in PRESETS[name].tools:
-        ToolTable.model_validate({"as": one.name or None, "arguments": dict(one.arguments)})
+        model_of(ToolTable).model_validate({"as": one.name or None, "arguments": dict(one.arguments)})
         assert not one.name or set(one.arguments) <= CLAUDE[one.name]
         assert all(known != own for known, own in one.arguments.items())
         assert len(set(one.arguments.values())) == len(one.arguments)
@@ -53,7 +54,7 @@ def test_an_argument_that_permission_rules_judge_is_one_that_presets_rename() ->
 
 
 def test_the_documentation_of_the_key_says_where_the_presets_are_listed() -> None:
-    text = ConfigFile.model_fields["preset"].description or ""
+    text = model_of(ConfigFile).model_fields["preset"].description or ""
     assert "list of presets" in text
 
 

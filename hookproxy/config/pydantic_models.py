@@ -1,0 +1,127 @@
+"""The tables of `models` as pydantic models, which say precisely what is wrong with a file; also for the JSON Schema.
+
+They are derived, so that both have the same keys. Imported only for an invalid file, and by scripts and tests.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+from enum import StrEnum
+from functools import cache
+from itertools import pairwise
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from msgspec import NODEFAULT, Meta
+from msgspec.structs import FieldInfo, fields
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
+
+from . import models
+from .errors import validation_error
+from .models import OR_ONE_STRING, ConfigFile, Table
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+def validate_or_explain(path: str, text: str, tables: dict[str, object]) -> ConfigFile:
+    """The tables of the file with this text as values. Raises ConfigError with the line and the key of the first error.
+
+    `models` alone refuses a little more, such as control characters that only Python takes for white space. What is
+    valid here is valid.
+    """
+    try:
+        valid = model_of(ConfigFile).model_validate(tables)
+    except ValidationError as error:
+        raise validation_error(path, text, error.errors(include_url=False)[0], model_of(ConfigFile)) from None
+    return ConfigFile(**_members(valid, ConfigFile))
+
+
+def _members(model: BaseModel, table: type[Table]) -> dict[str, Any]:
+    return {each.name: _plain(getattr(model, each.name), each.type) for each in fields(table)}
+
+
+def _plain(value: object, annotation: object) -> object:
+    """A value of a model as a value of `models`, where it has this annotation."""
+    if isinstance(value, BaseModel):
+        (table,) = _tables_in(annotation)
+        return table(**_members(value, table))
+    if isinstance(value, list):
+        return [_plain(one, annotation) for one in value]
+    if isinstance(value, dict):
+        return {key: _plain(one, annotation) for key, one in value.items()}
+    return value
+
+
+def _tables_in(annotation: object) -> Iterator[type[Table]]:
+    if isinstance(annotation, type) and issubclass(annotation, Table):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _tables_in(inner)
+
+
+# --- derivation ---
+
+
+@cache
+def model_of(table: type[Table]) -> type[BaseModel]:
+    """The model that accepts what the table accepts, with the same keys and defaults, and their descriptions."""
+    texts = _descriptions()[table.__name__]
+    derived: dict[str, Any] = {one.name: (_type(one.type), _field(one, texts[one.name])) for one in fields(table)}
+    return create_model(table.__name__, __base__=_Model, __doc__=table.__doc__, **derived)
+
+
+@cache
+def _descriptions() -> dict[str, dict[str, str]]:
+    """The text below each key in the source of `models`, by table and field: it does not exist at run time."""
+    return {
+        table.name: {
+            key.target.id: " ".join(text.value.value.split())
+            for key, text in pairwise(table.body)
+            if isinstance(key, ast.AnnAssign) and isinstance(key.target, ast.Name)
+            if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant) and isinstance(text.value.value, str)
+        }
+        for table in ast.parse(inspect.getsource(models)).body
+        if isinstance(table, ast.ClassDef)
+    }
+
+
+def _field(key: FieldInfo, description: str) -> object:
+    alias = key.encode_name if key.encode_name != key.name else None
+    if key.default is not NODEFAULT:
+        return Field(key.default, alias=alias, description=description)
+    if key.default_factory is NODEFAULT:
+        return Field(alias=alias, description=description)
+    factory = key.default_factory
+    is_table = isinstance(factory, type) and issubclass(factory, Table)
+    return Field(model_of(factory)() if is_table else factory(), alias=alias, description=description)
+
+
+def _type(annotation: object) -> object:
+    """The annotation for pydantic: it has other words for bounds, and takes the names of enums only where told to."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return Annotated[_type(arguments[0]), *(_constraint(one) for one in arguments[1:])]
+    if origin in (Union, UnionType):
+        return Union[tuple(_type(one) for one in arguments)]  # noqa: UP007 - of a tuple
+    if origin in (list, dict):
+        return origin[tuple(_type(one) for one in arguments)]
+    if isinstance(annotation, type) and issubclass(annotation, Table):
+        return model_of(annotation)
+    if isinstance(annotation, type) and issubclass(annotation, StrEnum):
+        return Annotated[annotation, Field(strict=False)]  # TOML has no enums
+    return annotation
+
+
+def _constraint(meta: Meta) -> object:
+    if meta.extra and OR_ONE_STRING in meta.extra:
+        return BeforeValidator(_as_list, json_schema_input_type=str | list[str])
+    pattern = meta.pattern and meta.pattern.replace(r"\Z", "$")  # the `$` of Rust and JSON Schema is Python's `\Z`
+    return Field(ge=meta.ge, le=meta.le, min_length=meta.min_length, pattern=pattern)
+
+
+def _as_list(value: object) -> object:
+    return [value] if isinstance(value, str) else value
