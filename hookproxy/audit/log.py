@@ -465,7 +465,7 @@ def _verdict_word(verdict: Verdict) -> str:
         return "trouble"
     if verdict.permission is not None:
         return verdict.permission.name.lower()
-    if verdict.arguments is not None:
+    if verdict.arguments is not None or verdict.meta is not None:
         return "rewrite"
     if verdict.replacement is not None:
         return "replace"

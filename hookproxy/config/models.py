@@ -389,6 +389,12 @@ class ConfigFile(Table):
         'schema allows it. "text": as text only. "strip-output-schema": outputSchema and structuredContent are removed '
         "from tools that have hooks.",
     )
+    strict: bool = Field(
+        _DEFAULTS.strict,
+        description="true stops start-up if `hookproxy check` has a warning: a hook that can never run, an unknown "
+        "event, a matcher that cannot be read, a missing script. What depends on the tools of the server is not known "
+        "at start-up: `hookproxy check -- COMMAND` finds it.",
+    )
     max_message_bytes: Annotated[int, Field(ge=MIN_MESSAGE_BYTES)] = Field(
         _DEFAULTS.max_message_bytes,
         description="The longest line that is forwarded, in bytes. 67108864 is 64 MiB.",

@@ -26,12 +26,13 @@ if TYPE_CHECKING:
 def aliases(file: ConfigFile, path: str) -> tuple[Alias, ...]:
     """The names by which hooks know tools, one alias for each tool. Raises ConfigError.
 
-    Of several presets the last one counts; `[tools.X]` takes precedence over all of them.
+    Of several presets the last one counts; `[tools.X]` takes precedence over all of them. An empty table says that the
+    tool has no other name, so it gets none by itself either.
     """
     found = {one.tool: one for one in _preset_aliases(file.preset, path)} if file.preset else {}
     for tool, table in file.tools.items():
         found[tool] = _alias(tool, table, f"{path}: tools.{tool}")
-    return tuple(one for one in found.values() if one.name or one.arguments)
+    return tuple(found.values())
 
 
 def _preset_aliases(names: list[str], path: str) -> Iterator[Alias]:

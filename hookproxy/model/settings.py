@@ -105,6 +105,8 @@ class Settings(Struct, frozen=True):
     prompter: tuple[str, ...] = ()
     """A command that asks the person if the agent cannot; empty: there is none."""
     feedback: Delivery = Delivery.AUTO
+    strict: bool = False
+    """A finding of `check` stops start-up."""
     max_message_bytes: int = 64 * 1024 * 1024
     """The longest line that is judged, in bytes."""
     audit_file: str = ""

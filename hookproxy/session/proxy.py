@@ -78,6 +78,8 @@ class Proxy:
         self.skipped_hooks = SkippedHooks(groups)
         self.server_lost = ""
         """How the server exited; empty while it runs."""
+        self.on_tools_listed: Callable[[bytes, str], None] = lambda _line, _server_name: None
+        """Called with each tools/list response and the server's own name, after the agent has got the response."""
         self.changes = ChangeEvent()
         self.run_changes = ChangeEvent()  # of the whole run: separate, because calls end often
         self.passed = ChangeEvent()  # lines from the server: separate, because they are many
@@ -148,7 +150,9 @@ class Proxy:
             case actions.InitializeAnswered():
                 self.session_events.deliver_initialize_response(line, self.router.handshake)
             case actions.ToolsListed():
-                self.relay.to_agent(self._edit_tool_list(line))
+                server_name = self.router.handshake.server_name or tool_list.server_name(line)
+                self.relay.to_agent(self._edit_tool_list(line, server_name))
+                self.on_tools_listed(line, server_name)
             case actions.NotJson():
                 shown = line[:_MAX_NOISE_SHOWN].decode(errors="replace").rstrip()
                 self.report(f"the server printed a line that is not JSON: {shown}")
@@ -201,9 +205,13 @@ class Proxy:
         for source in self.hooks.groups.sources_run_by(self.agent()):
             self.report(f"{self.agent()} runs the hooks of {source} itself, so they now run twice for each call")
         self.session_events.begin_session()
+        self._spawn(self._prepare_names)
 
-    def _edit_tool_list(self, line: bytes) -> bytes:
-        server_name = self.router.handshake.server_name or tool_list.server_name(line)
+    async def _prepare_names(self) -> None:
+        """Import what recognises tools while the server answers: at the first call it would take longer, or fail."""
+        self.hooks.prepare_names()
+
+    def _edit_tool_list(self, line: bytes, server_name: str) -> bytes:
         self.hooks.note_tools(self.router.tools.values(), server_name)
         self.router.forget_judged_tools()
         if self.settings.feedback is Delivery.STRIP_OUTPUT_SCHEMA:

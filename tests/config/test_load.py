@@ -109,6 +109,7 @@ def test_every_setting_is_read(cwd: Path) -> None:
         on_ask = "allow"
         feedback = "text"
         max_message_bytes = 4096
+        strict = true
         [audit]
         file = "log/audit.jsonl"
         required = true
@@ -126,6 +127,7 @@ def test_every_setting_is_read(cwd: Path) -> None:
         on_ask=OnAsk.ALLOW,
         feedback=Delivery.TEXT,
         max_message_bytes=4096,
+        strict=True,
         audit_file=str(cwd / "sub" / "log" / "audit.jsonl"),
         audit_required=True,
         audit_digest=True,

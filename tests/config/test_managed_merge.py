@@ -51,6 +51,7 @@ def test_every_setting_has_a_key_that_can_be_managed() -> None:
         ("audit_digest", True, False),
         ("audit_all_calls", True, False),
         ("hide_denied", True, False),
+        ("strict", True, False),
     ],
 )
 def test_a_managed_setting_cannot_be_weakened_and_the_attempt_is_noted(
@@ -72,6 +73,7 @@ def test_a_managed_setting_cannot_be_weakened_and_the_attempt_is_noted(
         ("on_ask_fallback", OnFailure.ALLOW, OnFailure.DENY),
         ("audit_required", False, True),
         ("hide_denied", False, True),
+        ("strict", False, True),
         ("feedback", Delivery.TEXT, Delivery.TEXT),
     ],
 )

@@ -64,9 +64,10 @@ def test_arguments_may_be_renamed_without_renaming_the_tool() -> None:
     }
 
 
-def test_an_empty_table_removes_the_alias_of_a_preset() -> None:
-    assert "read_file" in named('preset = "filesystem"')
-    assert "read_file" not in named('preset = "filesystem"\n[tools.read_file]')
+def test_an_empty_table_says_that_a_tool_has_no_other_name() -> None:
+    assert named('preset = "filesystem"')["read_file"].name == "Read"
+    assert named('preset = "filesystem"\n[tools.read_file]')["read_file"] == Alias("read_file")
+    assert named("[tools.execute_command]") == {"execute_command": Alias("execute_command")}
 
 
 def test_a_tool_table_beats_a_preset_and_a_later_preset_beats_an_earlier_one() -> None:
