@@ -27,8 +27,8 @@ _ON_FAILURE_ORDER: Final = (OnFailure.ALLOW, OnFailure.DIALECT, OnFailure.DENY)
 _STRICTNESS: Final[dict[str, tuple[object, ...]]] = {
     "on_failure": _ON_FAILURE_ORDER,
     "on_ask": (OnAsk.ALLOW, OnAsk.ELICIT, OnAsk.DENY),
-    "audit_enabled": (False, True),
     "strict": (False, True),
+    "audit_enabled": (False, True),
     "audit_required": (False, True),
     "audit_results": tuple(Results),
     "audit_all_calls": (False, True),

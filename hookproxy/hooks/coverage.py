@@ -20,7 +20,7 @@ from .familiar_tools import FamiliarTools
 from .permissions import Permissions
 from .select import TOOL_EVENTS, HookGroups, MatchedHook, SelectedHooks
 
-FAMILIAR_NAMES: Final = ("Bash", "Write", "Edit", "MultiEdit", "Read", "WebFetch", "Grep", "Glob", "LS")
+FAMILIAR_NAMES: Final = ("Bash", "Write", "Edit", "MultiEdit", "Read", "WebFetch", "WebSearch", "Grep", "Glob", "LS")
 """The tools of Claude Code for which tools of servers can stand."""
 
 _MAX_SHOWN: Final = 60  # characters of a name: a tool's usual name in full, and a line that still fits a screen

@@ -317,8 +317,11 @@ class HookGroups:
             names = match_names(group)
             hooks: list[MatchedHook] = []
             for spec in (spec for spec in group.hooks if spec.event is event):
+                matched = _match(spec, names, alias)
+                if matched is None:  # most hooks: to compare them would cost more than to match them
+                    continue
                 identity = (group.managed, group.dialect.name, group.on_failure, names, *spec.identity)
-                if identity not in seen and (matched := _match(spec, names, alias)) is not None:
+                if identity not in seen:
                     seen.add(identity)
                     hooks.append(matched)
             if hooks:

@@ -177,7 +177,7 @@ def test_a_remark_on_familiar_names_lists_those_that_the_matcher_matches() -> No
     assert text.startswith("it runs only for tools that are known as Write or Edit: ")
 
 
-@pytest.mark.parametrize("matcher", ["Task", "TodoWrite|NotebookEdit", "WebSearch"])
+@pytest.mark.parametrize("matcher", ["Task", "TodoWrite|NotebookEdit", "ExitPlanMode"])
 def test_other_tools_of_claude_code_never_match_even_where_tools_get_familiar_names(matcher: str) -> None:
     spec = replace(SPEC, matcher=matcher, matches=matchers.claude_matcher(matcher))
     assert len(list(never_matching(hook(spec, auto=True)))) == 1
