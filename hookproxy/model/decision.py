@@ -30,6 +30,8 @@ class ApprovalRequest(Struct, frozen=True):
     """Who requires it, in words: `the PreToolUse hook guard.sh`."""
     reason: str
     """Why, in the words of the hook; may be empty."""
+    rule: str = ""
+    """The permission rule that requires it; empty: a hook does."""
     managed: bool = False
     """A managed hook or rule requires it: no hook, rule or setting of the user may answer for the person."""
 

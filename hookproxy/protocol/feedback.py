@@ -194,9 +194,9 @@ def message_too_long(size: int, limit: int) -> str:
     return f"It has {size} bytes, which is more than hooks can judge: {limit} (max_message_bytes)."
 
 
-def approval_elicitation(raw_id: bytes, message: str) -> bytes:
+def approval_elicitation(raw_id: bytes, message: str, offers_similar: bool) -> bytes:
     """Return the request to the agent that asks the person for approval."""
-    params = approval_messages.elicitation_params(message)
+    params = approval_messages.elicitation_params(message, offers_similar)
     return b'{"jsonrpc":"2.0","id":%b,"method":"elicitation/create","params":%b}\n' % (raw_id, params)
 
 
@@ -206,9 +206,10 @@ def approval_cancelled(raw_id: bytes) -> bytes:
     return b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":%b}\n' % params
 
 
-def input_required(raw_id: bytes, message: str, request_state: str) -> bytes:
+def input_required(raw_id: bytes, message: str, request_state: str, offers_similar: bool) -> bytes:
     """Return the response to a call that continues when the person has answered (2026-07-28)."""
-    request = b'{"method":"elicitation/create","params":%b}' % approval_messages.elicitation_params(message)
+    params = approval_messages.elicitation_params(message, offers_similar)
+    request = b'{"method":"elicitation/create","params":%b}' % params
     requests = b"{%b:%b}" % (response_edits.json_string(approval_messages.MEMBER), request)
     result = b'{"resultType":"input_required","inputRequests":%b,"requestState":%b}' % (
         requests,

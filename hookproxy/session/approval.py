@@ -56,9 +56,17 @@ class Approvals:
         """The operator has a prompter for agents that cannot ask; for a managed request, the administrator."""
         return bool(decide.settings_for(self._settings, request).prompter)
 
-    async def ask(self, call: Call, message: str, document: Mapping[str, object], request: ApprovalRequest) -> Approval:
+    async def ask(
+        self,
+        call: Call,
+        message: str,
+        document: Mapping[str, object],
+        request: ApprovalRequest,
+        offers_similar: bool,
+    ) -> Approval:
         """Ask, and wait as long as it takes: the agent with `message`, or else the prompter with `document`.
 
+        `offers_similar`: the person may allow calls like this one; a prompter only says yes or no.
         On cancel the request is withdrawn, or the prompter is ended with its whole process group.
         """
         if not self.may_ask(call):
@@ -75,7 +83,7 @@ class Approvals:
         raw_id = calls.new_id()
         key, pending = calls.id_key(raw_id), _PendingApproval()
         self._pending[key] = pending
-        self._context.to_agent(feedback.approval_elicitation(raw_id, message))
+        self._context.to_agent(feedback.approval_elicitation(raw_id, message, offers_similar))
         try:
             await pending.answered.wait()
         except anyio.get_cancelled_exc_class():

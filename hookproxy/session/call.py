@@ -122,23 +122,30 @@ async def _request_approval(context: CallContext, proceed: Proceed) -> Decision 
     if request is None or not isinstance(decision, Proceed) or decision.approval_request is None:
         return decision
     arguments = context.event_context.arguments
-    message = approval_messages.message(services.session.server, call.tool, arguments, request)
+    similar = services.hooks.similar_calls(context.event_context, request)
+    message = approval_messages.message(services.session.server, call.tool, arguments, request, similar)
     prompt_context = replace(context.event_context, trigger="permission_prompt", message=message)
     for event in (Event.NOTIFICATION, Event.USER_INPUT):
         services.start_hooks(replace(prompt_context, event=event))
     if call.stateless and can_ask:
         next_round = CallRound(call.tool, call.arguments, proceed.arguments, proceed.feedback, request)
         context.record.decision, context.record.result, context.record.reason = "asked", "pending", request.reason
-        return feedback.input_required(call.id, message, services.state_sealer.to_request_state(next_round))
+        return feedback.input_required(
+            call.id, message, services.state_sealer.to_request_state(next_round), offers_similar=bool(similar)
+        )
     document = approval_messages.prompter_document(services.session.server, call.tool, arguments, request)
     services.release_backpressure(call)  # a person may take long, and the answer comes on the agent's own channel
-    return _apply_approval(context, proceed, await services.approvals.ask(call, message, document, request))
+    return _apply_approval(
+        context, proceed, await services.approvals.ask(call, message, document, request, bool(similar))
+    )
 
 
 def _apply_approval(context: CallContext, proceed: Proceed, approval: Approval) -> Decision:
     """The decision after the person's answer."""
     if approval in _REFUSALS:
         return decide.declined(proceed, _REFUSALS[approval])
+    if approval is Approval.SIMILAR and proceed.approval_request is not None:
+        context.services.hooks.allow_similar(context.event_context, proceed.approval_request)
     if approval is Approval.SESSION:
         context.services.hooks.allow_tool(context.call.tool, proceed.approval_request)
     return replace(proceed, approval_request=None, asked=True)

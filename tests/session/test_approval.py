@@ -24,7 +24,7 @@ pytestmark = pytest.mark.anyio
 
 PRE, POST = Event.PRE_TOOL_USE, Event.POST_TOOL_USE
 ASKS: Final = stub(PRE, permission="ask", reason="sure?")
-ALLOW, SESSION = "allow once", "allow for this session"
+ALLOW, SESSION = "allow once", "allow this tool for this session"
 
 
 @pytest.fixture
