@@ -141,11 +141,18 @@ def new_id() -> bytes:
 
 
 def cancellation(line: bytes, call: Call) -> bytes:
-    """Return the agent's cancellation of a call, with the id under which the server knows the call."""
+    """Return the agent's cancellation of a call, with the id under which the server knows the call.
+
+    `line` holds the cancellation, or a batch with nothing else in it.
+    """
     if not call.sent_id:
         return line
-    start, end = raw_json.members(line)["params"]
-    return raw_json.splice(line, [((start, end), raw_json.with_member(line[start:end], "requestId", call.sent_id))])
+    batch = line.lstrip()[:1] == b"["
+    message = bytes(raw_json.items(line)[0]) if batch else line
+    start, end = raw_json.members(message)["params"]
+    params = raw_json.with_member(message[start:end], "requestId", call.sent_id)
+    edited = raw_json.splice(message, [((start, end), params)])
+    return b"[%b]\n" % edited if batch else edited
 
 
 def response_id(members: Members) -> bytes:

@@ -158,6 +158,12 @@ def ambiguous(raw_id: bytes, why: str) -> bytes:
     return _failed_call(raw_id, f"The tool was run, but its response is withheld because hooks cannot judge it: {why}.")
 
 
+def unclear_response(raw_id: bytes) -> bytes:
+    """Return the response to a request if readers could take the server's response for the one to a judged call."""
+    why = "readers may take it for the response to a call that hooks judge. Send the request again"
+    return _failed_call(raw_id, f"The server's response to this request is withheld: {why}.")
+
+
 def response_too_long(raw_id: bytes, size: int, limit: int) -> bytes:
     """Return the response to a call if the server's response is too long to be judged."""
     why = f"its {size} bytes are more than {limit} (max_message_bytes)"

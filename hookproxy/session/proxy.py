@@ -141,8 +141,10 @@ class Proxy:
             case actions.NotJson():
                 shown = line[:_MAX_NOISE_SHOWN].decode(errors="replace").rstrip()
                 self.report(f"the server printed a line that is not JSON: {shown}")
-            case actions.Dropped(why):
+            case actions.Dropped(why, raw_id):
                 self.report(f"dropped {why}")
+                if raw_id:
+                    self.relay.to_agent(feedback.unclear_response(raw_id))
                 if problem := self.audit.note(self.session, f"dropped {why}"):
                     self.report(f"an audit line cannot be written: {problem}")
             case _:

@@ -7,9 +7,9 @@ from typing import Final
 
 from ..jsonrpc import raw_json
 from ..protocol import feedback
-from ..protocol.actions import PASS, AgentAction, Dropped, Refused, Send, ServerAction, SessionOpened
+from ..protocol.actions import PASS, AgentAction, Refused, Send, ServerAction, SessionOpened
 from ..protocol.calls import id_key
-from ..protocol.fast_scan import possible_ids, request_id, response_id
+from ..protocol.fast_scan import request_id, response_id
 from ..protocol.router import Router
 from ..transports.channel import Channel
 from ..transports.lines import Lines, StreamedLine, TooLong
@@ -132,6 +132,8 @@ class Relay:
 
     def to_server(self, line: bytes) -> None:
         """Send a whole line to the server."""
+        if line.find(b"\n", 0, -1) >= 0:
+            raise AssertionError("one message must not become two lines")
         self.server.write(line if line.endswith(b"\n") else line + b"\n")
 
     # --- from the server ---
@@ -173,13 +175,19 @@ class Relay:
     def _start_passage(self) -> None:
         """Send the beginning of the unfinished line."""
         head = self._server_lines.take()
-        self._passage = StreamedLine(head)
-        self.agent.write(head)
+        self._passage = StreamedLine(self._router.judges_calls, head)
+        self.agent.write(self._passage.add(head))
 
     def _pass_on(self, passage: StreamedLine, piece: bytes) -> bytes:
-        """Send what belongs to the long line; return the rest of `piece`."""
-        head, rest, ended = passage.split(piece, keep_end=bool(self._router.calls))
-        self.agent.write(head)
+        """Send what belongs to the long line; return the rest of `piece`.
+
+        Nothing of it passes while a response is withheld: a call may have come since the line began.
+        """
+        part, rest, ended = passage.split(piece)
+        if ready := passage.add(part, hold=self._router.withholds_responses):
+            self.agent.write(ready)
+        if passage.kept_bytes > self._limit:
+            self._break(passage)
         if ended:
             self._passage = None
             self._end_passage(passage)
@@ -189,22 +197,33 @@ class Relay:
         return rest
 
     def _end_passage(self, passage: StreamedLine) -> None:
-        """Send the line's end, unless that makes the line a response to a call that came after the line began."""
-        ids = map(id_key, possible_ids(passage.last))
-        if any(key in self._router.calls or key in self._router.requests.hook_tool_calls for key in ids):
-            self.agent.write(b"!\n")  # makes the line invalid JSON, so that nobody reads it as a message
-            self._perform(Dropped("the end of a message that would have answered a call before its hooks ran"), b"")
+        """Send the line's end, unless some reader may take the line for a response that is withheld."""
+        if passage.is_broken:
             return
-        self.agent.write(passage.waiting)
+        if self._router.withholds_responses:
+            raw_id = passage.clear_id()
+            if raw_id is None or self._router.is_taken(id_key(raw_id)):
+                self._break(passage)
+                return
+            self.agent.write(raw_json.one_line(passage.take()))
+        elif passage.kept_bytes:
+            self.agent.write(passage.take())
         if passage.id is not None:
             self._router.requests.settle(id_key(passage.id))  # nobody had to read it
 
+    def _break(self, passage: StreamedLine) -> None:
+        """End the line so that it is invalid JSON, and nobody reads it as a message. The rest of it is dropped."""
+        passage.is_broken = True
+        passage.take()
+        self.agent.write(b"!\n")
+        self._perform(self._router.dropped_as_unclear(passage.id or b""), b"")
+
     def _server_last_line(self) -> None:
         """The text after the last line end: passed on as it is if it is JSON."""
-        if self._passage is not None:
-            self.agent.write(self._passage.waiting)
-            self._passage = None
-            self._partial_line_sent = True
+        passage, self._passage = self._passage, None
+        if passage is not None:
+            self._end_passage(passage)  # many readers take the text after the last line end for a message as well
+            self._partial_line_sent = not passage.is_broken
         line = self._server_lines.take()
         if line:
             line = raw_json.one_line(line) if self._router.withholds_responses else line

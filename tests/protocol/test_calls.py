@@ -150,3 +150,14 @@ def test_arguments_that_are_the_same_for_hooks_under_an_alias_cannot_be_judged()
     with pytest.raises(Unreadable, match="'a' and 'command' are the same argument for its hooks"):
         calls.judged_call(request, LINE, None, alias)
     assert calls.judged_call(calls.read(raw_json.fields(LINE)), LINE, None, alias).arguments == b'{"a":1}'
+
+
+@pytest.mark.parametrize("form", [b"%b\n", b"[%b]\n", b" [ %b ] \n"])
+def test_the_server_gets_a_cancellation_with_the_id_that_it_knows(form: bytes) -> None:
+    call = judged(LINE)
+    message = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7,"reason":"x"}}'
+    assert calls.cancellation(form % message, call) == form % message
+    call.sent_id = b'"new"'
+    sent = calls.cancellation(form % message, call)
+    assert sent.replace(b" ", b"") == (form % message.replace(b":7", b':"new"')).replace(b" ", b"")
+    assert sent.count(b"\n") == 1
