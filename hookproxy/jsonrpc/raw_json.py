@@ -64,8 +64,15 @@ def text(raw: bytes) -> str | None:
 
 
 def folded_key(key: str) -> str:
-    """Return the key as read by readers that ignore case (Go's encoding/json) or stop at NUL (in C)."""
-    return key.partition("\0")[0].upper().casefold()
+    """Return the key as read by readers that ignore case (Go's encoding/json), stop at NUL (in C) or normalise text.
+
+    Two keys with the same folded key are the same key to some reader.
+    """
+    if key.isascii():  # nearly every key
+        return key.partition("\0")[0].lower()
+    import unicodedata  # a megabyte, for keys outside of ASCII only
+
+    return unicodedata.normalize("NFKC", key.partition("\0")[0]).upper().casefold()
 
 
 def is_integer(raw: bytes) -> bool:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from ..jsonrpc import normalize, raw_json
+from ..jsonrpc import nesting, normalize, raw_json
 from ..model.aliases import Alias
 from ..model.hooks import Tool
-from . import fast_scan
+from ..model.settings import MAX_DEPTH
+from . import argument_names, fast_scan
 from .responses import Members, Response
 
 if TYPE_CHECKING:
@@ -247,16 +248,24 @@ def meta(raw: bytes) -> Members:
     return {} if raw in (b"", b"null") else raw_json.fields(raw)
 
 
-def judged_call(request: Request, line: bytes, listed: Tool | None, alias: Alias | None = None) -> Call:
+def judged_call(
+    request: Request, line: bytes, listed: Tool | None, alias: Alias | None = None, max_depth: int = MAX_DEPTH
+) -> Call:
     """Return the call as its hooks see it. Raises Unreadable, DuplicateKeys if its arguments are ambiguous.
 
-    `alias` has the other names by which hooks know it, if there are any: they must not be ambiguous either.
+    They are also unreadable if more than `max_depth` brackets are open at once, because a hook that gives up on a deep
+    document judges nothing. `alias` has the other names by which hooks know it, if there are any: they must not be
+    ambiguous either.
     """
     raw = b"{}" if request.arguments in (b"", b"null") else request.arguments
     if raw[:1] != b"{":
         raise raw_json.Unreadable("its arguments are not an object")
     arguments, names = normalize.normalize_object(raw)
-    _check_argument_names(names, listed)
+    if nesting.is_deeper(arguments, max_depth):
+        raise raw_json.Unreadable(
+            f"its arguments are nested deeper than {max_depth} levels (max_depth), where some hooks cannot read them"
+        )
+    argument_names.check(arguments, names, listed)
     if alias is not None:
         alias.for_call(arguments)
     members = meta(request.meta)
@@ -279,17 +288,6 @@ def judged_call(request: Request, line: bytes, listed: Tool | None, alias: Alias
         inputs=inputs,
         state=request.state if request.params else "",
     )
-
-
-def _check_argument_names(names: Members, listed: Tool | None) -> None:
-    """Raise Unreadable for names that differ only in case: some servers take `Path` for `path`, but hooks do not."""
-    if len(names) > 1 and len({name.casefold() for name in names}) != len(names):
-        raise raw_json.Unreadable("two of its arguments have names that differ only in case")
-    if listed is None:
-        return
-    for name in names.keys() - listed.properties:
-        if (meant := listed.folded.get(name.casefold())) is not None:
-            raise raw_json.Unreadable(f"its argument {name!r} is spelled {meant!r} in the tool's schema")
 
 
 def client_name(info: msgspec.Raw | None) -> str:

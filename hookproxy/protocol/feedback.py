@@ -49,12 +49,15 @@ def deliver(
             response_edits.with_result_withheld(line, _withheld_sentence(comments.withheld, pre_feedback))
         )
     replacement = response_edits.json_string(_hidden_sentence(comments)) if comments.hidden_by else comments.replacement
+    note = None
     if replacement is not None:
-        line = response_edits.with_replacement(line, replacement, delivery, tool)
+        replaced = response_edits.with_replacement(line, replacement, delivery, tool)
+        line, note = replaced.line, replaced.note
     if comments.failed:
         line = response_edits.marked_as_failed(line)
     text = _feedback_text(comments, pre_feedback)
-    return response_edits.with_feedback(line, text, delivery, tool) if text else DeliveredResponse(line)
+    delivered = response_edits.with_feedback(line, text, delivery, tool) if text else DeliveredResponse(line)
+    return DeliveredResponse(delivered.line, note or delivered.note)
 
 
 def deliver_error(line: bytes, comments: Comments, pre_feedback: Sequence[str]) -> DeliveredResponse:

@@ -23,6 +23,8 @@ class Response(Struct, frozen=True):
 
     result: Members | None = None
     """The result's members; empty if the result is not an object."""
+    other: msgspec.Raw = msgspec.Raw(b"")
+    """The result as spelled if it is not an object; empty: it is one, or there is none."""
     error: msgspec.Raw | None = None
     """The error as spelled; empty if the response has neither."""
 
@@ -140,7 +142,9 @@ def _response_of(members: Members) -> Response | None:
         return Response(error=members.get("error", _UNSET))
     result = members["result"]
     try:
-        return Response(result=raw_json.fields(result) if bytes(memoryview(result)[:1]) == b"{" else {})
+        if bytes(memoryview(result)[:1]) != b"{":
+            return Response(result={}, other=result)
+        return Response(result=raw_json.fields(result))
     except (raw_json.Unreadable, raw_json.DuplicateKeys):
         return None
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from ..jsonrpc import raw_json
 from ..model.aliases import Alias
 from ..model.hooks import Tool
+from ..model.settings import MAX_DEPTH
 from . import actions, calls, fast_scan, responses, tool_list
 from .actions import PASS, AgentAction, ServerAction, as_one_line
 from .calls import Call, Phase, id_key
@@ -31,6 +32,7 @@ class Router:
 
     `judged` says whether a tool has hooks. If it is None, there are no hooks, and nothing is judged or refused.
     `elicitations` is given if hooks observe elicitations, and `aliases` if hooks know tools by other names.
+    `max_depth` is the limit for the arguments of a judged call.
     """
 
     def __init__(
@@ -38,8 +40,10 @@ class Router:
         judged: Callable[[str], bool] | None,
         elicitations: Elicitations | None = None,
         aliases: Mapping[str, Alias] | None = None,
+        max_depth: int = MAX_DEPTH,
     ) -> None:
         self._judged = judged
+        self._max_depth = max_depth
         self.judges_calls = judged is not None
         """Some calls are judged, so a line that cannot be read is refused."""
         self._aliases = aliases or {}
@@ -265,7 +269,8 @@ class Router:
                 return actions.Refused(
                     "Too many calls of this session were cancelled. Start a new session.", request.id
                 )
-            call = calls.judged_call(request, line, self.tools.get(request.tool), self._aliases.get(request.tool))
+            alias = self._aliases.get(request.tool)
+            call = calls.judged_call(request, line, self.tools.get(request.tool), alias, self._max_depth)
         except (raw_json.Unreadable, raw_json.DuplicateKeys) as problem:
             return actions.Refused(f"The tool call cannot be judged: {problem}.", request.id)
         self.calls[key] = call

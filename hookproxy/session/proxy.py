@@ -66,7 +66,7 @@ class Proxy:
         groups = hooks.groups
         strict = bool(groups or hooks.has_rules or settings.audit_all_calls)  # the agent's lines must be read
         elicitations = Elicitations(groups.answers_elicitations) if groups.observes_elicitations else None
-        self.router = Router(self._concerns if strict else None, elicitations, groups.aliases)
+        self.router = Router(self._concerns if strict else None, elicitations, groups.aliases, settings.max_depth)
         self.relay = Relay(agent, server, self.router, settings.max_message_bytes, strict, self._perform)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._pool: CoroutinePool  # from `open` on

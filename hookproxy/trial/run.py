@@ -197,7 +197,7 @@ class TrialRunner:
 
     async def call(self, trial_call: TrialCall) -> TrialResult:
         """Try a call. On cancel its hooks are ended with their whole process groups. Raises UserError."""
-        router = Router(self._is_judged)
+        router = Router(self._is_judged, max_depth=self.settings.max_depth)
         observation = self.hooks.observation = Observation()
         line = trial_call.line
         if len(line) > self.settings.max_message_bytes:

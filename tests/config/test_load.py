@@ -102,6 +102,7 @@ def test_every_setting_is_read(cwd: Path) -> None:
         on_ask = "allow"
         feedback = "text"
         max_message_bytes = 4096
+        max_depth = 32
         [audit]
         file = "log/audit.jsonl"
         required = true
@@ -119,6 +120,7 @@ def test_every_setting_is_read(cwd: Path) -> None:
         on_ask=OnAsk.ALLOW,
         feedback=Delivery.TEXT,
         max_message_bytes=4096,
+        max_depth=32,
         audit_file=str(cwd / "sub" / "log" / "audit.jsonl"),
         audit_required=True,
         audit_digest=True,
@@ -386,6 +388,8 @@ def test_a_required_audit_needs_a_file(cwd: Path) -> None:
         ("feedback = true", 1, "feedback: should be 'auto', 'text' or 'strip-output-schema'", ""),
         ('max_message_bytes = "64 MiB"', 1, "max_message_bytes: should be a integer", ""),
         ("max_message_bytes = 1023", 1, "max_message_bytes: should be greater than or equal to 1024", ""),
+        ("max_depth = 3", 1, "max_depth: should be greater than or equal to 4", ""),
+        ("max_depth = 251", 1, "max_depth: should be less than or equal to 250", ""),
         ("max_message_bytes = true", 1, "max_message_bytes: should be a integer", ""),
         ('[audit]\nfile = "a"\narguments = "none"', 3, "audit.arguments: should be 'full' or 'digest'", ""),
         ('[audit]\nfile = ""', 2, "audit.file: ", ""),

@@ -83,7 +83,7 @@ def _call(context: EventContext) -> dict[str, object]:
     call["tool_input"] = msgspec.Raw(context.arguments)
     outcome = context.outcome or Outcome()
     if context.event is Event.POST_TOOL_USE:
-        call["tool_response"] = msgspec.Raw(outcome.content)
+        call["tool_response"] = msgspec.Raw(shared_input.tool_response(outcome))
     if context.event is not Event.PERMISSION_REQUEST:
         call["tool_use_id"] = context.tool_use_id
     if context.event is Event.POST_TOOL_USE_FAILURE:
