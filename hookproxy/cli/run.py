@@ -113,11 +113,18 @@ def _run(
         report(note)
     name = options.name or server_name(command)
     gc.freeze()  # collections during calls then skip what is loaded, which stays; to collect first would take 5 ms
-    return anyio.run(_serve, loaded, name, server, agent_pipes, report, backend_options={"loop_factory": new_loop})
+    return anyio.run(
+        _serve, loaded, name, command, server, agent_pipes, report, backend_options={"loop_factory": new_loop}
+    )
 
 
 async def _serve(
-    loaded: "Loaded", name: str, server: process.Server, agent_pipes: tuple[int, int], report: "Callable[[str], None]"
+    loaded: "Loaded",
+    name: str,
+    command: "Sequence[str]",
+    server: process.Server,
+    agent_pipes: tuple[int, int],
+    report: "Callable[[str], None]",
 ) -> int:
     import uuid
 
@@ -137,7 +144,7 @@ async def _serve(
     )
     agent_channel = open_channel(*agent_pipes)
     server_channel = open_channel(server.from_server, server.to_server)
-    hooks = Hooks(loaded.groups, loaded.settings, name, os.environ, loaded.trust)
+    hooks = Hooks(loaded.groups, loaded.settings, name, os.environ, loaded.trust, command)
     for note in hooks.groups.unreachable_server_notes(name):
         report(note)
     proxy = Proxy(agent_channel, server_channel, hooks, loaded.settings, session, Audit(loaded.settings), report)

@@ -53,6 +53,7 @@ KEYS_OF_SETTINGS: Final = {
     "deny": "permissions.deny",
     "hide_denied": "permissions.hide_denied",
     "aliases": "tools",
+    "auto_aliases": "aliases",
     "limits": "limits",
 }
 """The fields of `Settings`, each with the key of hookproxy.toml that sets it."""
@@ -252,6 +253,7 @@ def _settings(file: ConfigFile, path: str, file_context: FileContext) -> Setting
         deny=tuple(file.permissions.deny),
         hide_denied=file.permissions.hide_denied,
         aliases=validate.aliases(file, path),
+        auto_aliases=file.aliases == "auto",
         limits=validate.limits(file, path),
     )
 

@@ -369,6 +369,12 @@ class ConfigFile(Table):
     )
     audit: Audit = Field(Audit(), description="The audit log.")
     otel: Otel = Field(Otel(), description="Spans and metrics for an OpenTelemetry collector.")
+    aliases: Literal["auto", "off"] = Field(
+        "auto",
+        description='"auto": a tool that does what one of Claude Code\'s tools does gets the name of that tool (Bash, '
+        "Write, Edit, MultiEdit, Read, WebFetch, Grep, Glob, LS) beside its own, so that hooks for that name run for "
+        'it. `hookproxy check -- COMMAND` shows the names. "off": only `preset` and `[tools.X]` give names.',
+    )
     preset: Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=str | list[str])] = Field(
         [],
         description="One or several widely used servers. Hooks then see their tools under the names of Claude Code's "

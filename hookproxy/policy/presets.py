@@ -5,7 +5,7 @@ A preset also lists the tools without an alias: hooks for Read or Bash do not ru
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -91,3 +91,13 @@ PRESETS: Final = {
     ),
 }
 """The presets, by the value of the key `preset`."""
+
+
+def preset_for(command: Sequence[str], server_name: str) -> str:
+    """x"""
+    return ""
+
+
+def familiar_tools(name: str) -> Mapping[str, tuple[Alias, ...]]:
+    """x"""
+    return {}

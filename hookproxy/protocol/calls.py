@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
@@ -39,6 +40,9 @@ CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
 
 OWN_ID_PREFIX: Final = b"hookproxy:%b:" % _RUN_ID.encode()
 """The beginning of every request id of this process."""
+
+SERVER_INFO_KEY: Final = "io.modelcontextprotocol/serverInfo"
+"""The member of a result's `_meta` in which a server of the stateless era names itself."""
 
 CLIENT_INFO_KEY: Final = "io.modelcontextprotocol/clientInfo"
 """The member of `params._meta` in which an agent of the stateless era names itself."""
@@ -87,6 +91,8 @@ class Call(Struct, eq=False):
     """`params.inputResponses`, as spelled, if the call continues after an `input_required` result."""
     state: str = ""
     """`params.requestState` of such a call."""
+    alias: Alias | None = None
+    """The names by which hooks may know the tool and its arguments; None: only the server's own."""
     trace: tuple[tuple[str, str], ...] = ()
     """Environment variables with which hooks continue its trace; empty: it has none."""
 
@@ -249,12 +255,16 @@ def meta(raw: bytes) -> Members:
 
 
 def judged_call(
-    request: Request, line: bytes, listed: Tool | None, alias: Alias | None = None, max_depth: int = MAX_DEPTH
+    request: Request,
+    line: bytes,
+    listed: Tool | None,
+    find_alias: Callable[[str, bytes], Alias | None] | None = None,
+    max_depth: int = MAX_DEPTH,
 ) -> Call:
     """Return the call as its hooks see it. Raises Unreadable, DuplicateKeys if its arguments are ambiguous.
 
     They are also unreadable if more than `max_depth` brackets are open at once, because a hook that gives up on a deep
-    document judges nothing. `alias` has the other names by which hooks know it, if there are any: they must not be
+    document judges nothing. `find_alias` is as in `Router`: the names by which hooks know the arguments must not be
     ambiguous either.
     """
     raw = b"{}" if request.arguments in (b"", b"null") else request.arguments
@@ -266,8 +276,7 @@ def judged_call(
             f"its arguments are nested deeper than {max_depth} levels (max_depth), where some hooks cannot read them"
         )
     argument_names.check(arguments, names, listed)
-    if alias is not None:
-        alias.for_call(arguments)
+    alias = find_alias(request.tool, arguments) if find_alias is not None else None
     members = meta(request.meta)
     stateless = PROTOCOL_VERSION_KEY in members
     inputs = bytes(request.params.get("inputResponses", b"")) if stateless else b""
@@ -287,7 +296,15 @@ def judged_call(
         task="task" in request.params and not stateless,
         inputs=inputs,
         state=request.state if request.params else "",
+        alias=alias,
     )
+
+
+def server_name(info: msgspec.Raw | None) -> str:
+    """Return the name in a server's `serverInfo`; empty if it has none."""
+    with contextlib.suppress(ValueError):
+        return raw_json.text(bytes(raw_json.fields(bytes(info or b"{}")).get("name", b""))) or ""
+    return ""
 
 
 def client_name(info: msgspec.Raw | None) -> str:

@@ -201,11 +201,12 @@ def test_an_equals_sign_may_be_part_of_the_file_name(cwd: Path) -> None:
     assert commands(loaded(cwd, hooks=["claude=x=y.json"]).groups) == ["this.sh"]
 
 
-def test_a_file_without_hooks_is_noted_and_makes_no_group(cwd: Path) -> None:
+def test_a_file_without_hooks_gets_a_remark_and_makes_no_group(cwd: Path) -> None:
     path = write(cwd / "a.json", '{"permissions": {}}')
     found = loaded(cwd, hooks=["claude=a.json"])
     assert found.groups == ()
-    assert found.notes[-1] == f"{path}: none of its hooks can run here"
+    assert found.notes == ()
+    assert found.remarks == (f"{path}: contains no hooks", f"{path}: none of its hooks can run here")
 
 
 def test_a_file_that_begins_with_a_byte_order_mark_is_read(cwd: Path) -> None:

@@ -62,7 +62,7 @@ TEXT = '{"type":"text","text":%s}'
         ('{"content":[%s],"structuredContent":{"b":2,"a":1}}' % (TEXT % json.dumps('{ "a": 1,\n "b": 2 }')), False),
         ('{"content":[%s],"structuredContent":{"result":"abc"}}' % (TEXT % '"abc"'), False),
         ('{"content":[%s],"structuredContent":{"result":5}}' % (TEXT % '"5"'), False),
-        ('{"content":[%s,%s],"structuredContent":{"result":["a","b"]}}' % (TEXT % '"a"', TEXT % '"b"'), False),
+        ('{"content":[%s],"structuredContent":{"result":["a"]}}' % (TEXT % '"a"'), False),
         ('{"content":[%s],"structuredContent":{"a":"x y"}}' % (TEXT % json.dumps('{"a":"xy"}')), True),
         ('{"content":[%s],"structuredContent":{"a":true}}' % (TEXT % json.dumps('{"a":1}')), True),
         ('{"content":[%s],"structuredContent":{"result":"abcd"}}' % (TEXT % '"abc"'), True),

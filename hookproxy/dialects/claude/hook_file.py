@@ -85,9 +85,9 @@ def read_hook_file(file: HookFile) -> HookList:
     """The hooks of a settings file or of a plugin's hooks.json. Raises ConfigError."""
     settings = shared_hook_file.read_json(file.path, file.text)
     if settings.flag("disableAllHooks"):
-        return HookList((), (f"{file.path}: disableAllHooks is true, so none of its hooks run",))
+        return HookList((), remarks=(f"{file.path}: disableAllHooks is true, so none of its hooks run",))
     if "hooks" not in settings.members:
-        return HookList((), (f"{file.path}: contains no hooks",))
+        return HookList((), remarks=(f"{file.path}: contains no hooks",))
     table = settings.table("hooks")
     return shared_hook_file.read_events(
         table, EVENTS, UNAVAILABLE_EVENTS, table.tables, lambda name, group: _group(file, EVENTS[name], group)

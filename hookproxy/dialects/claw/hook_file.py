@@ -61,7 +61,7 @@ def read_hook_file(file_format: FileFormat, file: HookFile) -> HookList:
     """The hooks of a settings file. Other settings in it are ignored. Raises ConfigError."""
     settings = shared_hook_file.read_json(file.path, file.text)
     if "hooks" not in settings.members:
-        return HookList((), (f"{file.path}: contains no hooks",))
+        return HookList((), remarks=(f"{file.path}: contains no hooks",))
     table = settings.table("hooks")
     found: list[HookList] = []
     for name in table.members:

@@ -57,7 +57,7 @@ def read_hook_file(file: HookFile) -> HookList:
     """The hooks of a settings file. Raises ConfigError."""
     settings = shared_hook_file.read_json(file.path, file.text)
     if "hooks" not in settings.members:
-        return HookList((), (f"{file.path}: contains no hooks",))
+        return HookList((), remarks=(f"{file.path}: contains no hooks",))
     table = settings.table("hooks")
     return shared_hook_file.read_events(
         table, EVENTS, UNAVAILABLE_EVENTS, table.tables, lambda name, entry: _entry(file, EVENTS[name], entry)

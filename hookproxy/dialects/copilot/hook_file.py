@@ -145,15 +145,15 @@ def read_hook_file(current: bool, file: HookFile) -> HookList:
         raise document.error("version", f"must be 1, not {version!r}", "hook files have version 1")
     notes = _misspelt_keys(document, ("version", "hooks", "disableAllHooks"))
     if document.flag("disableAllHooks"):
-        return HookList((), (f"{file.path}: disableAllHooks is true, so none of its hooks run", *notes))
+        return HookList((), tuple(notes), (f"{file.path}: disableAllHooks is true, so none of its hooks run",))
     if "hooks" not in document.members:
-        return HookList((), (f"{file.path}: contains no hooks", *notes))
+        return HookList((), tuple(notes), (f"{file.path}: contains no hooks",))
     unavailable = CURRENT_UNAVAILABLE_EVENTS if current else UNAVAILABLE_EVENTS
     table = document.table("hooks")
     hook_list = shared_hook_file.read_events(
         table, EVENTS, unavailable, table.tables, lambda name, entry: _entry(current, file, name, entry)
     )
-    return HookList(hook_list.hooks, (*notes, *hook_list.notes))
+    return HookList(hook_list.hooks, (*notes, *hook_list.notes), hook_list.remarks)
 
 
 def recognises(members: Mapping[str, object]) -> bool:

@@ -143,7 +143,7 @@ def read_hook_file(file_format: FileFormat, file: HookFile) -> HookList:
     reader.read()
     order = list(file_format.groups)
     hooks = sorted(reader.hooks, key=lambda hook: (_index(order, hook.event_name), output.PREEMPTS not in hook.traits))
-    return HookList(tuple(hooks), tuple(reader.notes))
+    return HookList(tuple(hooks), tuple(reader.notes), tuple(reader.remarks))
 
 
 def _index(order: list[str], name: str) -> int:
@@ -158,9 +158,13 @@ class _Reader(Struct):
     agent: str = _ROOT
     hooks: list[HookSpec] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
 
     def note(self, text: str) -> None:
         self.notes.append(f"{self.file.path}: {text}")
+
+    def remark(self, text: str) -> None:
+        self.remarks.append(f"{self.file.path}: {text}")
 
     def read(self) -> None:
         if (table := self._hooks_table()) is not None:
@@ -181,7 +185,7 @@ class _Reader(Struct):
             raise ConfigError(self.file.path, f"there is no agent {agent!r} in it", "it has no agents")
         found = self._hooks_of_file(whole)
         if found is None:
-            self.note("contains no hooks")
+            self.remark("contains no hooks")
         return found
 
     def _hooks_of_agent(self, whole: Table, name: str) -> Table | None:
@@ -202,7 +206,7 @@ class _Reader(Struct):
                 self.note(f'agents.{other}.hooks do not run: for them, write agent = "{other}" in [[use]]')
         agent = agents.table(name)
         if "hooks" not in agent.members:
-            self.note(f"{agent.path} contains no hooks")
+            self.remark(f"{agent.path} contains no hooks")
             return None
         return agent.table("hooks")
 
@@ -234,7 +238,7 @@ class _Reader(Struct):
                 self._read_hook(name, entry, lambda _tool: True, frozenset())
         elif name in file_format.unavailable:
             if self._entries(table, name):
-                self.note(f"{table.place(name)} cannot fire behind MCP: {file_format.unavailable[name]}")
+                self.remark(f"{table.place(name)} cannot fire behind MCP: {file_format.unavailable[name]}")
         else:
             hint = (
                 shared_hook_file.suggestion(name, file_format.names) or f"the events are {', '.join(file_format.names)}"

@@ -30,18 +30,18 @@ def note_on(entry: dict[str, object], event: str = "PreToolUse", **group: object
     return len(found.hooks), note
 
 
-def test_disabled_hooks_do_not_run_and_get_a_note() -> None:
+def test_disabled_hooks_do_not_run_and_get_a_remark() -> None:
     settings = {
         "disableAllHooks": True,
         "hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "x"}]}]},
     }
     assert load(settings) == HookList(
-        (), ("/repo/.claude/settings.json: disableAllHooks is true, so none of its hooks run",)
+        (), remarks=("/repo/.claude/settings.json: disableAllHooks is true, so none of its hooks run",)
     )
 
 
-def test_a_file_without_hooks_gets_a_note() -> None:
-    assert notes({"model": "x"}) == ("/repo/.claude/settings.json: contains no hooks",)
+def test_a_file_without_hooks_gets_a_remark() -> None:
+    assert load({"model": "x"}) == HookList((), remarks=("/repo/.claude/settings.json: contains no hooks",))
 
 
 def test_every_event_of_claude_code_is_available_or_has_a_reason() -> None:
@@ -57,12 +57,10 @@ def test_every_event_of_claude_code_is_available_or_has_a_reason() -> None:
 
 
 @pytest.mark.parametrize("event", CLAUDE.unavailable)
-def test_an_event_that_cannot_occur_gets_a_note(event: str) -> None:
-    hooks, note = note_on({"type": "command", "command": "x"}, event)
-    assert (hooks, note) == (
-        0,
-        f"/repo/.claude/settings.json: hooks.{event} cannot fire behind MCP: {CLAUDE.unavailable[event]}",
-    )
+def test_an_event_that_cannot_occur_gets_a_remark(event: str) -> None:
+    remark = f"/repo/.claude/settings.json: hooks.{event} cannot fire behind MCP: {CLAUDE.unavailable[event]}"
+    entry = {"hooks": [{"type": "command", "command": "x"}]}
+    assert load({"hooks": {event: [entry]}}) == HookList((), remarks=(remark,))
 
 
 @pytest.mark.parametrize(

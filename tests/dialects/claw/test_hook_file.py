@@ -154,7 +154,7 @@ def notes(settings: object) -> tuple[str, ...]:
 
 @BOTH
 def test_a_file_without_hooks_is_reported(dialect: Dialect) -> None:
-    assert load({"model": "x"}, dialect, "/s.json") == HookList((), ("/s.json: contains no hooks",))
+    assert load({"model": "x"}, dialect, "/s.json") == HookList((), remarks=("/s.json: contains no hooks",))
 
 
 def test_keys_that_claw_code_does_not_read_are_reported() -> None:

@@ -78,7 +78,8 @@ def test_the_example_of_the_page_is_read() -> None:
         (Event.PRE_TOOL_USE, "python scripts/validate_tool.py", 5.0, "tool-validator"),
         (Event.POST_TOOL_USE, "python scripts/log_tool_use.py", 3.0, "tool-logger"),
     ]
-    assert found.notes == (
+    assert found.notes == ()
+    assert found.remarks == (
         "/repo/.claude/settings.json: hooks.UserPromptSubmit cannot fire behind MCP: prompts never pass through MCP",
     )
 
@@ -150,14 +151,14 @@ def test_a_byte_order_mark_and_line_ends_of_windows_are_ignored() -> None:
 
 
 def test_a_file_without_hooks_is_reported() -> None:
-    assert load({"env": {}}).notes == ("/repo/.claude/settings.json: contains no hooks",)
+    assert load({"env": {}}).remarks == ("/repo/.claude/settings.json: contains no hooks",)
 
 
 @pytest.mark.parametrize("event", CODE_ASSIST.unavailable)
 def test_an_unavailable_event_is_reported_if_it_has_hooks(event: str) -> None:
     reason = CODE_ASSIST.unavailable[event]
-    note = f"/repo/.claude/settings.json: hooks.{event} cannot fire behind MCP: {reason}"
-    assert load({"hooks": {event: [{"command": "x"}]}}) == HookList((), (note,))
+    remark = f"/repo/.claude/settings.json: hooks.{event} cannot fire behind MCP: {reason}"
+    assert load({"hooks": {event: [{"command": "x"}]}}) == HookList((), remarks=(remark,))
     assert load({"hooks": {event: []}}) == HookList(())
 
 

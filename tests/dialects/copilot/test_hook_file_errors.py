@@ -27,14 +27,16 @@ def entries(*given: object, event: str = "preToolUse") -> dict[str, object]:
 
 
 @BOTH
-def test_disabled_hooks_do_not_run_and_get_a_note(dialect: Dialect) -> None:
+def test_disabled_hooks_do_not_run_and_get_a_remark(dialect: Dialect) -> None:
     document = {**entries({"type": "command", "bash": "x"}), "disableAllHooks": True}
-    assert load(document, dialect) == HookList((), ("/h.json: disableAllHooks is true, so none of its hooks run",))
+    assert load(document, dialect) == HookList(
+        (), remarks=("/h.json: disableAllHooks is true, so none of its hooks run",)
+    )
     assert len(load({**document, "disableAllHooks": False}, dialect).hooks) == 1
 
 
-def test_a_file_without_hooks_gets_a_note() -> None:
-    assert load({"version": 1}) == HookList((), ("/h.json: contains no hooks",))
+def test_a_file_without_hooks_gets_a_remark() -> None:
+    assert load({"version": 1}) == HookList((), remarks=("/h.json: contains no hooks",))
 
 
 @pytest.mark.parametrize(
@@ -42,9 +44,9 @@ def test_a_file_without_hooks_gets_a_note() -> None:
     [(dialect, event) for dialect in (COPILOT, COPILOT_CURRENT) for event in dialect.unavailable],
     ids=lambda one: one if isinstance(one, str) else one.name,
 )
-def test_an_event_that_cannot_occur_gets_a_note(dialect: Dialect, event: str) -> None:
-    note = f"/h.json: hooks.{event} cannot fire behind MCP: {dialect.unavailable[event]}"
-    assert load(entries({"type": "command", "bash": "x"}, event=event), dialect) == HookList((), (note,))
+def test_an_event_that_cannot_occur_gets_a_remark(dialect: Dialect, event: str) -> None:
+    remark = f"/h.json: hooks.{event} cannot fire behind MCP: {dialect.unavailable[event]}"
+    assert load(entries({"type": "command", "bash": "x"}, event=event), dialect) == HookList((), remarks=(remark,))
     assert load(entries(event=event), dialect) == HookList(())
 
 

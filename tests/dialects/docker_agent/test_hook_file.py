@@ -268,8 +268,8 @@ def test_a_missing_agent_is_refused_with_a_suggestion(dialect: Dialect) -> None:
 
 @BOTH
 def test_an_agent_without_hooks_is_reported(dialect: Dialect) -> None:
-    assert load(SEVERAL, dialect, agent="quiet").notes[-1] == "/repo/agent.yaml: agents.quiet contains no hooks"
-    assert load({"models": {}}, dialect) == HookList((), ("/repo/agent.yaml: contains no hooks",))
+    assert load(SEVERAL, dialect, agent="quiet").remarks == ("/repo/agent.yaml: agents.quiet contains no hooks",)
+    assert load({"models": {}}, dialect) == HookList((), remarks=("/repo/agent.yaml: contains no hooks",))
 
 
 # --- notes on what cannot work behind MCP ---
@@ -279,7 +279,7 @@ def test_an_agent_without_hooks_is_reported(dialect: Dialect) -> None:
 def test_a_newer_unavailable_event_is_reported(event: str) -> None:
     reason = DOCKER_AGENT_CURRENT.unavailable[event]
     assert load({"hooks": {event: [command()]}}, DOCKER_AGENT_CURRENT) == HookList(
-        (), (f"/repo/agent.yaml: hooks.{event} cannot fire behind MCP: {reason}",)
+        (), remarks=(f"/repo/agent.yaml: hooks.{event} cannot fire behind MCP: {reason}",)
     )
     assert load({"hooks": {event: []}}, DOCKER_AGENT_CURRENT) == HookList(())
 
@@ -509,14 +509,14 @@ def test_hooks_of_different_names_are_different_hooks() -> None:
 def test_a_single_hook_needs_no_list() -> None:
     assert [hook.shell for hook in newer({"session_start": command("a")}).hooks] == ["a"]
     assert [hook.shell for hook in newer({"pre_tool_use": {"hooks": command("b")}}).hooks] == ["b"]
-    assert newer({"stop": command()}).notes != ()
+    assert newer({"stop": command()}).remarks != ()
 
 
 def test_the_users_own_configuration_and_files_of_hooks_d_are_read() -> None:
     hooks = {"session_start": [command("a")], "stop": [command("b")]}
     for written in ({"settings": {"hooks": hooks, "theme": "x"}}, hooks):
         found = load(written, DOCKER_AGENT_CURRENT)
-        assert ([hook.shell for hook in found.hooks], len(found.notes)) == (["a"], 1)
+        assert ([hook.shell for hook in found.hooks], len(found.remarks)) == (["a"], 1)
 
 
 @pytest.mark.parametrize(

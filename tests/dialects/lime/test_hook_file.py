@@ -45,7 +45,8 @@ def test_the_example_of_the_page_is_read() -> None:
         ("SessionEnd", "./scripts/cleanup.sh"),
         ("PermissionDenied", "./scripts/audit.sh"),
     ]
-    assert found.notes == (
+    assert found.notes == ()
+    assert found.remarks == (
         "/repo/.lime/settings.json: hooks.PostCompact cannot fire behind MCP: "
         "the agent compacts its conversation itself, and an MCP server does not see it",
     )
@@ -115,7 +116,7 @@ def test_a_toml_settings_file_has_the_same_hooks() -> None:
         ("./a.sh", "/repo/.lime/settings.local.toml: hooks.PreToolUse[0]"),
         ('echo "b"', "/repo/.lime/settings.local.toml: hooks.PreToolUse[1]"),
     ]
-    assert len(found.notes) == 1
+    assert len(found.remarks) == 1
 
 
 def test_other_settings_are_ignored() -> None:
@@ -123,7 +124,7 @@ def test_other_settings_are_ignored() -> None:
 
 
 def test_a_file_without_hooks_is_reported() -> None:
-    assert load({"model": "x"}).notes == ("/repo/.lime/settings.json: contains no hooks",)
+    assert load({"model": "x"}).remarks == ("/repo/.lime/settings.json: contains no hooks",)
 
 
 def test_a_byte_order_mark_is_ignored() -> None:
@@ -132,8 +133,8 @@ def test_a_byte_order_mark_is_ignored() -> None:
 
 @pytest.mark.parametrize("event", LIME.unavailable)
 def test_an_unavailable_event_is_reported_if_it_has_hooks(event: str) -> None:
-    note = f"/repo/.lime/settings.json: hooks.{event} cannot fire behind MCP: {LIME.unavailable[event]}"
-    assert load({"hooks": {event: ["x", "y"]}}) == HookList((), (note,))
+    remark = f"/repo/.lime/settings.json: hooks.{event} cannot fire behind MCP: {LIME.unavailable[event]}"
+    assert load({"hooks": {event: ["x", "y"]}}) == HookList((), remarks=(remark,))
     assert load({"hooks": {event: []}}) == HookList(())
 
 

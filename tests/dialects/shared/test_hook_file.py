@@ -217,8 +217,8 @@ def test_any_invalid_timeout_is_a_config_error(timeout: object) -> None:
         Table("/a.json", "", {"timeout": timeout}).seconds("timeout", 5)
 
 
-def notes_of_events(events: dict[str, object]) -> tuple[str, ...]:
-    """The notes of reading a table of claude's events, in which each entry gets a note with its place."""
+def read(events: dict[str, object]) -> HookList:
+    """A table of claude's events, in which each entry gets a note with its place."""
     hooks = Table("/f", "hooks", events)
     found = read_events(
         hooks,
@@ -228,30 +228,29 @@ def notes_of_events(events: dict[str, object]) -> tuple[str, ...]:
         lambda name, entry: HookList((), (f"{name} {entry.path}",)),
     )
     assert not found.hooks
-    return found.notes
+    return found
 
 
-def test_events_are_read_in_the_files_order_and_those_that_cannot_occur_get_a_note() -> None:
-    assert notes_of_events({"SessionEnd": [{}], "Stop": [{}, {}], "PreToolUse": [{}, {}]}) == (
-        "SessionEnd hooks.SessionEnd[0]",
-        "/f: hooks.Stop cannot fire behind MCP: an MCP server does not see turns, tasks and subagents",
-        "PreToolUse hooks.PreToolUse[0]",
-        "PreToolUse hooks.PreToolUse[1]",
+def test_events_are_read_in_the_files_order_and_those_that_cannot_occur_get_a_remark() -> None:
+    assert read({"SessionEnd": [{}], "Stop": [{}, {}], "PreToolUse": [{}, {}]}) == HookList(
+        (),
+        ("SessionEnd hooks.SessionEnd[0]", "PreToolUse hooks.PreToolUse[0]", "PreToolUse hooks.PreToolUse[1]"),
+        ("/f: hooks.Stop cannot fire behind MCP: an MCP server does not see turns, tasks and subagents",),
     )
 
 
 def test_an_event_without_entries_is_ignored() -> None:
-    assert notes_of_events({"Stop": [], "PreToolUse": []}) == ()
+    assert read({"Stop": [], "PreToolUse": []}) == HookList(())
 
 
 @pytest.mark.parametrize("value", [[], "x"])
 def test_a_key_that_is_not_an_event_is_an_error_whatever_its_value(value: object) -> None:
     with pytest.raises(ConfigError) as problem:
-        notes_of_events({"PreToolUze": value})
+        read({"PreToolUze": value})
     assert refusal(problem) == ("/f: hooks.PreToolUze is not an event", "did you mean 'PreToolUse'?")
 
 
 def test_an_event_that_cannot_occur_must_have_a_list_too() -> None:
     with pytest.raises(ConfigError) as problem:
-        notes_of_events({"Stop": "x"})
+        read({"Stop": "x"})
     assert problem.value.message == "/f: hooks.Stop must be a list, not a string"
