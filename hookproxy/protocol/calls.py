@@ -128,12 +128,15 @@ class Request(Struct, frozen=True):
 
 
 def id_key(raw: bytes) -> bytes:
-    """Return a key that is the same for all spellings of one id: `7` and `"7"`, and numbers equal in JavaScript."""
+    """Return a key that is the same for all ids that some reader takes for the same.
+
+    These are all spellings of one id, `7` and `"7"`, numbers equal in JavaScript, and texts equal up to a NUL.
+    """
     if fast_scan.is_plain_integer(raw):
         return raw
     if raw[:1] == b'"':
         decoded = raw_json.text(raw) if b"\\" in raw else None
-        inner = raw[1:-1] if decoded is None else decoded.encode()
+        inner = raw[1:-1] if decoded is None else decoded.partition("\0")[0].encode()
         return id_key(inner) if inner.isdigit() and len(inner) > fast_scan.SAFE_DIGITS else inner
     try:
         number = float(raw)

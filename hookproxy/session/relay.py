@@ -25,8 +25,15 @@ Perform = Callable[[AgentAction | ServerAction, bytes], None]
 class Relay:
     """The two directions between an agent and a server. With `strict`, no line passes that cannot be read."""
 
-    def __init__(
-        self, agent: Channel, server: Channel, router: Router, limit: int, strict: bool, perform: Perform
+    def __init__(  # noqa: PLR0913  # its parts, and limits
+        self,
+        agent: Channel,
+        server: Channel,
+        router: Router,
+        limit: int,
+        strict: bool,
+        perform: Perform,
+        stream_from: int = STREAM_FROM_BYTES,
     ) -> None:
         self.agent = agent
         self.server = server
@@ -34,6 +41,7 @@ class Relay:
         self._strict = strict
         self._perform = perform
         self._limit = limit
+        self._stream_from = stream_from
         self._agent_lines = Lines(limit, request_id)
         self._server_lines = Lines(limit if strict else max(limit, MAX_UNREAD_BYTES), response_id)
         self._passage: StreamedLine | None = None
@@ -151,7 +159,7 @@ class Relay:
             else:
                 self._server_block([block] if block.find(b"\n") == len(block) - 1 else _lines(block))
             self.on_passed()
-        if self._server_lines.begun >= STREAM_FROM_BYTES and self._router.may_pass_in_pieces(self._server_lines.head):
+        if self._server_lines.begun >= self._stream_from and self._router.may_pass_in_pieces(self._server_lines.head):
             self._start_passage()
 
     def _server_block(self, lines: list[bytes]) -> None:
