@@ -90,7 +90,7 @@ def is_deeper(raw: bytes, limit: int) -> bool:
 def has_more_values(raw: bytes, limit: int) -> bool:
     """True if a JSON text has certainly more than `limit` values, objects and arrays included."""
     signs = (b",", b"{", b"[")
-    if sum(map(raw.count, signs)) <= limit:
+    if len(raw) <= limit or sum(map(raw.count, signs)) <= limit:
         return False
     nesting = Nesting(0)
     values = 0

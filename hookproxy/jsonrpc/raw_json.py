@@ -5,6 +5,7 @@ Reading must be unambiguous: JSON that two readers could read differently (dupli
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections.abc import Sequence
@@ -34,6 +35,9 @@ class DuplicateKeys(ValueError):
         super().__init__(f"the key {key!r} appears twice in one object")
         self.key = key
 
+
+_UTF8: Final = codecs.getincrementaldecoder("utf-8")
+_PIECE_BYTES: Final = 1024 * 1024  # of a line that is decoded together: decoded text takes up to four times as much
 
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ARRAY: Final = msgspec.json.Decoder(list[msgspec.Raw])
@@ -82,11 +86,16 @@ def is_integer(raw: bytes) -> bool:
 
 def check_utf8(line: bytes) -> None:
     """Raise Unreadable unless `line` is UTF-8. (The JSON decoder does not check strings that it skips.)"""
-    if not line.isascii():
-        try:
-            line.decode()
-        except UnicodeDecodeError as problem:
-            raise Unreadable(f"not UTF-8 at byte {problem.start}") from None
+    if line.isascii():
+        return
+    decoder = _UTF8()
+    read = 0
+    try:
+        for read in range(0, len(line), _PIECE_BYTES):
+            decoder.decode(line[read : read + _PIECE_BYTES], read + _PIECE_BYTES >= len(line))
+    except UnicodeDecodeError as problem:
+        waiting = len(problem.object) - len(line[read : read + _PIECE_BYTES])  # bytes of the piece before
+        raise Unreadable(f"not UTF-8 at byte {read + problem.start - waiting}") from None
 
 
 def fields(raw: bytes | msgspec.Raw) -> dict[str, msgspec.Raw]:

@@ -29,6 +29,9 @@ TASKS_PREFIX: Final = b'"tasks/'
 PROTOCOL_VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 """The member of `params._meta` that makes a request one of the stateless era (2026-07-28 and later)."""
 
+MAX_VALUES: Final = 250_000
+"""JSON values in a line of the agent that hooks judge: no model writes so many, and each takes up to 200 bytes."""
+
 _RUN_ID: Final = os.urandom(4).hex()
 """It distinguishes this process from another hookproxy, which may be the server behind this one."""
 
@@ -273,6 +276,8 @@ def judged_call(
     raw = b"{}" if request.arguments in (b"", b"null") else request.arguments
     if raw[:1] != b"{":
         raise raw_json.Unreadable("its arguments are not an object")
+    if nesting.has_more_values(raw, MAX_VALUES):
+        raise raw_json.Unreadable(f"its arguments have more than {MAX_VALUES} JSON values")
     arguments, names = normalize.normalize_object(raw)
     if nesting.is_deeper(arguments, max_depth):
         raise raw_json.Unreadable(

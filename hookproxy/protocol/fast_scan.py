@@ -14,6 +14,7 @@ from typing import Final, Literal, TypeVar
 import msgspec
 
 from ..jsonrpc.nesting import PIECE_BYTES, Nesting
+from ..jsonrpc.raw_json import folded_key
 
 Raw = msgspec.Raw
 SAFE_DIGITS: Final = 15
@@ -155,7 +156,7 @@ _START_OF_PARAMS: Final = re.compile(
     + _B
     + rb":"
 )
-_FIRST_MEMBER: Final = re.compile(_START + rb'"[^"\\]*"' + _B + rb":")
+_FIRST_MEMBER: Final = re.compile(_START + rb'"([^"\\]*)"' + _B + rb":")
 _END: Final = re.compile(
     rb"(?:," + _B + _VERSION_MEMBER + rb")?(?:," + _B + _ID + rb")?(?:," + _B + _VERSION_MEMBER + rb")?\}" + _B
 )
@@ -187,16 +188,22 @@ class Envelope:
         self._is_response = response is not None
         self._id = with_id[1] if with_id else None
         self._is_known = bool(with_id or response or request)
-        start = with_id or response or request or _FIRST_MEMBER.match(head)
+        start = with_id or response or request
+        if start is None and (start := _FIRST_MEMBER.match(head)):
+            self._is_known = folded_key(start[1].decode(errors="replace")) not in ("id", "result", "error")
         self._skipped = start.end() if start else 0
         self._nesting = Nesting(1)
         self._end = b""
 
     def add(self, piece: bytes) -> int:
-        """Add the next bytes; return how many of them belong to the content, and not to the message's end."""
+        """Add the next bytes; return how many of them are not part of the message's end.
+
+        An end that is so long that it cannot be clear counts as content.
+        """
+        if len(self._end) > _MAX_END_BYTES:
+            return len(piece)
         if self._end:
-            if len(self._end) <= _MAX_END_BYTES:
-                self._end += piece
+            self._end += piece
             return 0
         skipped, self._skipped = min(self._skipped, len(piece)), max(self._skipped - len(piece), 0)
         at = self._nesting.find_end(piece[skipped:] if skipped else piece)

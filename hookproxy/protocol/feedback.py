@@ -173,6 +173,17 @@ def response_too_long(raw_id: bytes, size: int, limit: int) -> bytes:
     return _failed_call(raw_id, f"The tool was run, but its response is withheld: {why}. Request less data at once.")
 
 
+def out_of_memory(size: int) -> str:
+    """Return why a message of this size is refused if memory is short."""
+    return f"It has {size} bytes, and there is not enough memory to judge it."
+
+
+def response_out_of_memory(raw_id: bytes, size: int) -> bytes:
+    """Return the response to a call if there is not enough memory for the server's response."""
+    why = f"it has {size} bytes, and there is not enough memory to judge it"
+    return _failed_call(raw_id, f"The tool was run, but its response is withheld: {why}. Request less data at once.")
+
+
 def server_lost(raw_id: bytes, status: str) -> bytes:
     """Return the response to a call whose server has ended; `status` says how, as `exit status 1`."""
     ended = f"The MCP server ended before it answered this call ({status})"

@@ -8,10 +8,13 @@ from typing import Final
 import msgspec
 from msgspec import Struct, field
 
-from ..jsonrpc import raw_json
+from ..jsonrpc import nesting, raw_json
 from . import fast_scan
 
 Members = Mapping[str, msgspec.Raw]
+
+MAX_VALUES: Final = 2_000_000
+"""Values in a response that hooks judge: four times those of a dense result of 10 MB. Each takes up to 90 bytes."""
 
 _ENVELOPE: Final = frozenset({"jsonrpc", "id", "method", "params", "result", "error"})
 _RESPONSE_MEMBERS: Final = _ENVELOPE - {"method", "params"}
@@ -88,6 +91,8 @@ def _read_head(line: bytes) -> ResponseFrame | None:
 
 def _read_closely(line: bytes) -> ResponseFrame | None:
     try:
+        if nesting.has_more_values(line, MAX_VALUES):
+            raise raw_json.Unreadable(f"more than {MAX_VALUES} JSON values")
         raw_json.check_utf8(line)
         return _read_compact(line) or _read_members(raw_json.fields(line))
     except raw_json.TooDeep as problem:  # its content cannot be read here, but its id can

@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 
-from ..jsonrpc import raw_json
+from ..jsonrpc import nesting, raw_json
 from ..model.aliases import Alias
 from ..model.hooks import Tool
 from ..model.settings import MAX_DEPTH
@@ -77,6 +77,8 @@ class Router:
         if self._judged is None:
             self._observe(line)
             return PASS
+        if nesting.has_more_values(line, calls.MAX_VALUES):
+            return actions.Refused(f"It has more than {calls.MAX_VALUES} JSON values: more than hooks can judge.")
         try:
             raw_json.check_utf8(line)
             members = raw_json.fields(line)

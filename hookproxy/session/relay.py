@@ -7,9 +7,9 @@ from typing import Final
 
 from ..jsonrpc import raw_json
 from ..protocol import feedback
-from ..protocol.actions import PASS, AgentAction, Refused, Send, ServerAction, SessionOpened
+from ..protocol.actions import PASS, AgentAction, Dropped, Refused, Send, ServerAction, SessionOpened
 from ..protocol.calls import id_key
-from ..protocol.fast_scan import request_id, response_id
+from ..protocol.fast_scan import END_BYTES, request_id, response_id
 from ..protocol.router import Router
 from ..transports.channel import Channel
 from ..transports.lines import Lines, StreamedLine, TooLong
@@ -101,7 +101,7 @@ class Relay:
     def _agent_block(self, lines: list[bytes]) -> None:
         passing: list[bytes] = []
         for line in lines:
-            action = self._router.from_agent(line)
+            action = self._from_agent(line)
             if self._router.handshake.opened and not self._opened:
                 self._opened = True
                 self._perform(SessionOpened(), line)
@@ -116,6 +116,14 @@ class Relay:
         if passing and self._strict:
             self._send(self.server, passing)
 
+    def _from_agent(self, line: bytes) -> AgentAction:
+        """The router's action; a line that takes more memory than there is is refused, and the session goes on."""
+        try:
+            return self._router.from_agent(line)
+        except MemoryError:
+            raw_id = request_id(line[:END_BYTES], line[-END_BYTES:])
+            return Refused(feedback.out_of_memory(len(line)), raw_id or b"null")
+
     def _refuse_lost(self) -> None:
         for lost in self._agent_lines.lost:
             if self._strict:
@@ -129,7 +137,7 @@ class Relay:
         self._refuse_lost()
         if not line:
             return
-        action = self._router.from_agent(line)
+        action = self._from_agent(line)
         if not self._strict:  # it has been sent already; the router now expects a response
             return
         if action is PASS or isinstance(action, Send):
@@ -165,7 +173,7 @@ class Relay:
     def _server_block(self, lines: list[bytes]) -> None:
         passing: list[bytes] = []
         for line in map(raw_json.one_line, lines) if self._router.withholds_responses else lines:
-            action = self._router.from_server(line)
+            action = self._from_server(line)
             if action is PASS:
                 passing.append(line)
             else:
@@ -174,6 +182,16 @@ class Relay:
                 self._perform(action, line)
         if passing:
             self._send(self.agent, passing)
+
+    def _from_server(self, line: bytes) -> ServerAction:
+        """The router's action; a response that takes more memory than there is becomes an error."""
+        try:
+            return self._router.from_server(line)
+        except MemoryError:
+            raw_id = response_id(line[:END_BYTES], line[-END_BYTES:])
+            if raw_id is None:
+                return Dropped(f"a message of {len(line)} bytes, for which there is not enough memory")
+            return self._router.from_server(feedback.response_out_of_memory(raw_id, len(line)))
 
     @property
     def passing(self) -> bool:
@@ -194,7 +212,7 @@ class Relay:
         part, rest, ended = passage.split(piece)
         if ready := passage.add(part, hold=self._router.withholds_responses):
             self.agent.write(ready)
-        if passage.kept_bytes > self._limit:
+        if passage.kept_bytes > self._limit and self._router.withholds_responses:
             self._break(passage)
         if ended:
             self._passage = None
@@ -235,7 +253,7 @@ class Relay:
         line = self._server_lines.take()
         if line:
             line = raw_json.one_line(line) if self._router.withholds_responses else line
-            action = self._router.from_server(line)
+            action = self._from_server(line)
             if action is PASS:
                 self.agent.write(line)
                 self._partial_line_sent = True

@@ -51,11 +51,22 @@ class Lines:
             self._drop_line()
             piece = piece[first:]
         elif self._parts:
-            piece = b"".join((*self._parts, piece))
+            piece = self._joined(piece)
         self._parts, self._size = [], 0
         if rest:
             self._keep(rest)
         return piece if len(piece) <= self._limit else self._within_limit(piece)
+
+    def _joined(self, piece: bytes) -> bytes:
+        """The unfinished line with the piece that ends it; without the line if there is not enough memory for it."""
+        try:
+            return b"".join((*self._parts, piece))
+        except MemoryError:
+            first = piece.find(b"\n") + 1
+            head, tail, size = self.head, (self._parts[-1] + piece[:first])[-END_BYTES:], self._size + first
+            self._parts = []
+            self.lost.append(TooLong(self._find_id(head, tail), size))
+            return piece[first:]
 
     def _within_limit(self, block: bytes) -> bytes:
         """The block without the lines that are too long."""
