@@ -22,6 +22,7 @@ class Pairs(list[tuple[str, Any]]):
 
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=Pairs, strict=False, parse_int=str, parse_float=str)
 _LENIENT: Final = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|#[^\n]*|/\*.*?\*/|,(?=\s*[}\]])', re.DOTALL)
+_NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _SPLIT: Final = {
     "CR": re.compile(r"\r\n|\r|\n"),
     "Unicode line ends": re.compile(r"\r\n|[\r\n\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]"),
@@ -93,8 +94,7 @@ def plain(text: str) -> str:
 def plain_id(value: object) -> str:
     """An id as readers compare it that keep numbers as doubles, or do not distinguish `7` from `"7"`."""
     text = str(value).partition("\0")[0]
-    try:
-        number = float(text)
-        return str(int(number)) if number.is_integer() else text
-    except (ValueError, OverflowError):
+    if not _NUMBER.fullmatch(text):
         return text
+    number = float(text)
+    return str(int(number)) if number.is_integer() else text
