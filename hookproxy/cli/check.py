@@ -87,7 +87,7 @@ def main(arguments: Sequence[str]) -> int:
     """Print the configuration and the findings. Returns the exit status."""
     options = build_parser().parse_args(list(arguments))
     cwd = working_directory()
-    loaded = load(options.config, options.hooks, None, os.environ, cwd)
+    loaded = load(options.config, options.hooks, None, os.environ, cwd, options.project)
     check_mcp_tool_hooks(loaded.groups, loaded.settings)
     if any(spec.type in _IN_PROCESS_TYPES for group in loaded.groups for spec in group.hooks):
         with redirected_output():
@@ -163,7 +163,10 @@ def _trust(console: Console, report: Report) -> None:
 
 def _rules(console: Console, heading: str, settings: Settings) -> None:
     """The permission rules, the strongest first."""
-    rules_by_decision = {"deny": settings.deny, "ask": settings.ask, "allow": settings.allow}
+    rules_by_decision = {
+        decision: (*own, *(f"{one.text} ({one.place})" for one in settings.agent_rules if one.decision == decision))
+        for decision, own in (("deny", settings.deny), ("ask", settings.ask), ("allow", settings.allow))
+    }
     if not any(rules_by_decision.values()):
         return
     print_line(console, Text(heading, "bold"))
@@ -253,7 +256,7 @@ def _summary(report: Report) -> str:
     active = sum(entry.fires for entry in report.entries)
     inactive = len(report.entries) - active
     settings = report.settings
-    rules = sum(len(each.deny) + len(each.ask) + len(each.allow) for each in (settings, settings.managed) if each)
+    rules = sum(each.rule_count for each in (settings, settings.managed) if each)
     parts = [
         count(active, "hook"),
         f"{inactive} that cannot run" if inactive else "",

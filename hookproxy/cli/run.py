@@ -36,11 +36,30 @@ def main(arguments: "Sequence[str]") -> int:
         raise
 
 
+# Compared with the parser by a test: to import argparse would delay the server's start.
+_OPTIONS_WITH_VALUE = ("--config", "--hooks", "--project", "--name", "--audit")
+_FLAGS = ("-h", "--help")
+
+
 def _split(arguments: "Sequence[str]") -> tuple[list[str], list[str]]:
-    """Our options, and the server's command line after the first `--`."""
+    """Our options, and the server's command line: after the first `--`, else from the first word that is no option.
+
+    Programs that take the whole command line as their own arguments, as the MCP Inspector does, remove the `--`. After
+    an unknown option it is not known whether the next word is its value: then there is no command line.
+    """
     arguments = list(arguments)
-    end = arguments.index("--") if "--" in arguments else len(arguments)
-    return arguments[:end], arguments[end + 1 :]
+    if "--" in arguments:
+        end = arguments.index("--")
+        return arguments[:end], arguments[end + 1 :]
+    position = 0
+    while position < len(arguments):
+        word = arguments[position]
+        if not word.startswith("-"):
+            return arguments[:position], arguments[position:]
+        if word not in _FLAGS and word.partition("=")[0] not in _OPTIONS_WITH_VALUE:
+            break
+        position += 2 if word in _OPTIONS_WITH_VALUE else 1
+    return arguments, []
 
 
 def _without_command(option_words: "Sequence[str]") -> int:
@@ -102,14 +121,14 @@ def _run(
 
     import anyio
 
-    from ..config.load import load
+    from ..config.load import load, make_data_folders
     from ..transports.epoll_loop import new_loop
 
     process.widen_pipe(server.from_server, _PIPE_BYTES)
     options = _parse(option_words)
-    loaded = load(options.config, options.hooks, options.audit, os.environ, working_directory())
+    loaded = load(options.config, options.hooks, options.audit, os.environ, working_directory(), options.project)
     report = _new_reporter()
-    for note in (*loaded.notes, *loaded.remarks):
+    for note in (*loaded.notes, *loaded.remarks, *make_data_folders(loaded)):
         report(note)
     name = options.name or server_name(command)
     gc.freeze()  # collections during calls then skip what is loaded, which stays; to collect first would take 5 ms
@@ -140,7 +159,7 @@ async def _serve(
         id=os.environ.get("CLAUDE_CODE_SESSION_ID") or str(uuid.uuid4()),
         server=name,
         cwd=cwd,
-        project_dir=os.environ.get("CLAUDE_PROJECT_DIR") or cwd,
+        project_dir=loaded.project or os.environ.get("CLAUDE_PROJECT_DIR") or cwd,
     )
     agent_channel = open_channel(*agent_pipes)
     server_channel = open_channel(server.from_server, server.to_server)
@@ -160,7 +179,8 @@ def build_parser() -> "argparse.ArgumentParser":
     parser = new_parser(
         "run",
         USAGE,
-        "Start an MCP server behind hooks, in its place: the agent starts this instead of COMMAND.",
+        "Start an MCP server behind hooks, in its place: the agent starts this instead of COMMAND. "
+        "Without the two dashes, COMMAND is the first word that is no option.",
         f"the server's command line comes last, after two dashes: {USAGE}",  # the dashes are easily forgotten
     )
     add_hook_options(parser)

@@ -21,7 +21,7 @@ from msgspec import Struct
 from rich.text import Text
 
 from ..checks.startup_notes import KeyLines
-from ..config.load import Loaded, load
+from ..config.load import Loaded, load, make_data_folders
 from ..dialects.dialect import Group
 from ..dialects.shared import input
 from ..jsonrpc import raw_json
@@ -58,7 +58,7 @@ _TOOL_NAME_NOTE: Final = (
 )
 """For people who give the name that hooks of some systems see."""
 
-_DECIDING_EVENTS: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST, *_DEFAULT_RESULTS)
+_DECIDING_EVENTS: Final = (Event.PRE_TOOL_USE, Event.PRE_MCP_TOOL_CALL, Event.PERMISSION_REQUEST, *_DEFAULT_RESULTS)
 _MAX_JSON_BYTES: Final = 64 * 1024 * 1024  # the longest message that is judged, by default
 
 
@@ -68,12 +68,12 @@ def main(arguments: Sequence[str]) -> int:
     event = _event(options.event)
     attempt = _attempt(options, event)
     cwd = working_directory()
-    loaded = load(options.config, options.hooks, None, os.environ, cwd)
-    for note in (*loaded.notes, *loaded.remarks):
+    loaded = load(options.config, options.hooks, None, os.environ, cwd, options.project)
+    for note in (*loaded.notes, *loaded.remarks, *make_data_folders(loaded)):
         sys.stderr.write(f"hookproxy: {note}\n")
     if attempt.tool.startswith("mcp__"):
         sys.stderr.write(f"hookproxy: {_TOOL_NAME_NOTE}\n")
-    session = _session(options.name, cwd)
+    session = _session(options.name, cwd, loaded.project)
     with redirected_output():
         report = run(partial(_try, loaded, attempt, event, session))
     show(json_output(report) if options.json else text_output(report, cwd))
@@ -91,8 +91,8 @@ async def _try(loaded: Loaded, attempt: TrialCall, event: Event | None, session:
     return TrialReport(attempt, event, session.server, loaded.settings, loaded.groups, trial, not_run)
 
 
-def _session(server: str, cwd: str) -> Session:
-    project = os.environ.get("CLAUDE_PROJECT_DIR") or cwd
+def _session(server: str, cwd: str, project: str) -> Session:
+    project = project or os.environ.get("CLAUDE_PROJECT_DIR") or cwd
     return Session(os.environ.get("CLAUDE_CODE_SESSION_ID") or str(uuid.uuid4()), server, cwd, project)
 
 
@@ -362,7 +362,7 @@ def verdict_lines(verdict: Verdict) -> Iterator[str]:
         yield verdict.permission.name.lower() + (f": {verdict.reason}" if verdict.reason else "")
     elif verdict.reason:
         yield f"reason: {verdict.reason}"
-    for name, raw in (("arguments", verdict.arguments), ("result", verdict.replacement)):
+    for name, raw in (("arguments", verdict.arguments), ("_meta", verdict.meta), ("result", verdict.replacement)):
         if raw is not None:
             yield f"rewrites the {name}: {_decoded_start(raw)}"
     yield from (text for member, text in _EFFECTS.items() if getattr(verdict, member))

@@ -4,11 +4,64 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from typing import Final, Protocol
 
 from msgspec import Struct, field
 
 from ..model.hooks import Document, Event, EventContext, HookResult, HookSpec, Order, Verdict
-from ..model.settings import OnFailure, ToolNames
+from ..model.settings import AgentRule, OnFailure, ToolNames
+
+TWO_NOTIFICATIONS: Final = {
+    "permission_prompt": "permission_prompt",
+    "elicitation_dialog": "elicitation_dialog",
+    "elicitation_url_dialog": "elicitation_dialog",
+}
+"""The notifications of systems whose document has one type for all dialogs."""
+
+
+class Plugin(Struct, frozen=True):
+    """The plugin that a hook file belongs to."""
+
+    root: str
+    """The folder of its own files."""
+    data: str = ""
+    """The folder for what it stores, which is created before its hooks run. Empty: its system documents none."""
+
+
+class FoundFile(Struct, frozen=True):
+    """A hook file that was found in a folder."""
+
+    path: str
+    plugin: Plugin | None = None
+    optional: bool = False
+    """If it cannot be read, it is left out with a note: nobody has named this file."""
+
+
+class FolderContent(Struct, frozen=True):
+    """The hook files of a folder, and sentences about what else it has, as in `HookList`."""
+
+    files: tuple[FoundFile, ...]
+    notes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+class Files(Protocol):
+    """Reads files for a dialect, and knows where it looks for them."""
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """The environment of this process."""
+
+    @property
+    def cwd(self) -> str:
+        """The folder in which hookproxy was started."""
+
+    @property
+    def home(self) -> str:
+        """The home folder; empty if there is none."""
+
+    def text(self, path: str) -> str:
+        """The text of a file. Raises ConfigError if it cannot be read."""
 
 
 class HookFile(Struct, frozen=True):
@@ -23,6 +76,9 @@ class HookFile(Struct, frozen=True):
     """The values of the `[[use]]` keys that only this dialect has (`Dialect.options`), with their documented types."""
     environ: Mapping[str, str] = field(default_factory=dict)
     """The environment of this process, for variables that a hook file may name."""
+    plugin: Plugin | None = None
+    cwd: str = "/"
+    """The working directory of this process and of the server."""
 
 
 class HookList(Struct, frozen=True):
@@ -36,6 +92,8 @@ class HookList(Struct, frozen=True):
     """What does not do what its author wrote: an entry that is left out, a key that is ignored. Findings of `check`."""
     remarks: tuple[str, ...] = ()
     """What can never happen behind MCP, such as the events of a prompt: no fault of the file."""
+    rules: tuple[AgentRule, ...] = ()
+    """The file's permission rules, if the configuration applies them."""
 
 
 class Effect(StrEnum):
@@ -44,6 +102,7 @@ class Effect(StrEnum):
     DECIDES = "allow, deny, ask"
     REASON = "the reason"
     REWRITES = "rewrite the arguments"
+    REWRITES_META = "replace or remove `_meta`"
     TELLS_MODEL = "tell the model"
     REPLACES = "replace the output"
     HIDES = "hide the output"
@@ -77,6 +136,8 @@ class Dialect(Struct, frozen=True):
     """The document and the variables that a hook gets for an event."""
     read_output: Callable[[HookSpec, HookResult], Verdict]
     """Never raises: invalid output is a Verdict with `failure`."""
+    real_output: Callable[[EventContext, bytes], bytes] = lambda _context, replacement: replacement
+    """A hook's `Verdict.replacement` in the form of the tool's own result, if `write_input` gives results another."""
     recognises: Callable[[Mapping[str, object]], bool] = lambda _members: False
     """Whether a parsed hook file with these members has this dialect's shape. If several dialects recognise a file,
     the person must name one. Never raises."""
@@ -84,8 +145,17 @@ class Dialect(Struct, frozen=True):
     """The keys of `[[use]]` that only this dialect has. `config.models.Use` documents them."""
     folders: tuple[str, ...] = ()
     """Where such files are in a project, for example `.github/hooks`. The project is the folder above."""
+    find_plugin: Callable[[str, Files], Plugin | None] = lambda _path, _files: None
+    """The plugin that a hook file belongs to; None: none. Never raises."""
+    read_folder: Callable[[str, Files], FolderContent | None] = lambda _path, _files: None
+    """The hook files of a folder that the system knows, such as a plugin's. None for other folders: each file of theirs
+    is a hook file. Raises ConfigError."""
     suffixes: tuple[str, ...] = (".json",)
     """The suffixes of its files' names, for a folder of such files."""
+    notifications: Mapping[str, str] = field(default_factory=lambda: TWO_NOTIFICATIONS)
+    """The types of Notification that can occur behind MCP, each with this system's name for it."""
+    longest_feedback: int = 0
+    """The characters of all feedback on one result together, which is then one text; 0: there is no limit."""
     last_answer_counts: bool = False
     """If several PermissionRequest hooks decide, the last decision counts. Otherwise a denial counts."""
     agents: tuple[str, ...] = ()
@@ -115,3 +185,5 @@ class Group(Struct, frozen=True):
     managed: bool = False
     """The administrator's hooks. They run last, on the final arguments, and in an environment that the user cannot
     change."""
+    plugin: Plugin | None = None
+    """The plugin that the file belongs to."""

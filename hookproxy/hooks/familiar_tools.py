@@ -6,11 +6,16 @@ the presets are imported when a tool is first looked up, because a run without a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from msgspec.structs import replace
 
 from ..model.aliases import Alias
 from ..model.hooks import Tool
+
+if TYPE_CHECKING:
+    from ..policy.presets import Preset
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -25,7 +30,7 @@ class FamiliarTools:
         """`command` is the server's command line; empty: not known."""
         self._command = command
         self._server_name = ""
-        self._preset: Mapping[str, tuple[Alias, ...]] | None = None  # None: not looked up yet
+        self._preset_of_server: tuple[str, Preset | None] | None = None  # None: not looked up yet
         self._listed: dict[str, Tool] = {}
         self._aliases: dict[str, tuple[Alias, ...]] = {}
         self._possible: dict[str, tuple[Alias, ...]] = {}
@@ -34,7 +39,7 @@ class FamiliarTools:
     def note_tools(self, tools: Iterable[Tool], server_name: str) -> None:
         """Note the tools in a tools/list result, and `serverInfo.name`; empty: not known."""
         if server_name != self._server_name:
-            self._server_name, self._preset = server_name, None
+            self._server_name, self._preset_of_server = server_name, None
         self._listed.update((tool.name, tool) for tool in tools)
         for cache in (self._aliases, self._possible, self._of_arguments):
             cache.clear()
@@ -52,7 +57,8 @@ class FamiliarTools:
         cached = self._possible.get(tool)
         if cached is None:
             known = self.aliases(tool)
-            names = () if self._is_in_preset(tool) else _possible_names(tool) - {one.name for one in known}
+            guessed = frozenset() if self._in_preset(tool) is not None else _possible_names(tool)
+            names = guessed - {one.name for one in known}
             cached = (*known, *(Alias(tool, name, automatic=True) for name in sorted(names)))
             _cache(self._possible, tool, cached)
         return cached
@@ -68,7 +74,7 @@ class FamiliarTools:
 
         types = familiar_names.types_of(arguments)
         aliases = self.aliases(tool)
-        if not aliases and not self._is_in_preset(tool):
+        if not aliases:
             key = (tool, frozenset(types.items()))
             found = self._of_arguments.get(key)
             if found is None:
@@ -79,8 +85,8 @@ class FamiliarTools:
         return familiar_names.alias_for_call(aliases, types)
 
     def _known_aliases(self, tool: str) -> tuple[Alias, ...]:
-        if self._is_in_preset(tool):
-            return self._preset_tools[tool]
+        if (in_preset := self._in_preset(tool)) is not None:
+            return in_preset
         listed = self._listed.get(tool)
         if listed is None:
             return ()
@@ -89,23 +95,29 @@ class FamiliarTools:
         types = familiar_names.argument_types(listed.input_schema)
         return familiar_names.familiar_aliases(tool, types, listed.annotations)
 
-    def _is_in_preset(self, tool: str) -> bool:
-        """The server's preset says which aliases the tool has, and the tool has the arguments that the preset names."""
-        aliases = self._preset_tools.get(tool)
+    def _in_preset(self, tool: str) -> tuple[Alias, ...] | None:
+        """The aliases that the server's preset gives to the tool; None if the preset does not know this tool.
+
+        A tool without the arguments that the preset names is one of another version of the server.
+        """
+        name, preset = self._preset
+        found = preset.aliases_of(tool) if preset is not None else None
         listed = self._listed.get(tool)
-        if aliases is None or listed is None:
-            return aliases is not None
-        return all(listed.properties.issuperset(one.arguments.values()) for one in aliases)  # else of another version
+        if found is None or (
+            listed is not None and not all(listed.properties.issuperset(one.arguments.values()) for one in found)
+        ):
+            return None
+        return tuple(replace(one, preset=name, automatic=True) for one in found if one.name)
 
     @property
-    def _preset_tools(self) -> Mapping[str, tuple[Alias, ...]]:
-        """The tools that the server's preset knows, each with its aliases; none if the server has no preset."""
-        if self._preset is None:
+    def _preset(self) -> tuple[str, Preset | None]:
+        """The name of the server's preset, and the preset; None if it has none."""
+        if self._preset_of_server is None:
             from ..policy import presets
 
             name = presets.preset_for(self._command, self._server_name)
-            self._preset = presets.familiar_tools(name) if name else {}
-        return self._preset
+            self._preset_of_server = (name, presets.PRESETS.get(name))
+        return self._preset_of_server
 
 
 def _possible_names(tool: str) -> frozenset[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -74,22 +73,24 @@ def _outcome(members: Members, other: bytes) -> Outcome:
     """Return what hooks get of a result: its content blocks, and all that the agent gets besides."""
     content = normalize.normalize_output(bytes(members["content"])) if "content" in members else b"[]"
     structured = bytes(members["structuredContent"]) if "structuredContent" in members else b""
-    if structured:
-        structured = _beyond_text(structured_content.block_texts(content), structured)
+    texts = structured_content.block_texts(content) if structured else []
+    repeated = any(text.encode(errors="replace") == structured for text in texts)  # as most servers do
+    if structured and not repeated:
+        structured = normalize.normalize_output(structured)
+        repeated = structured_content.is_repeated(texts, structured)
     unknown = {name: raw for name, raw in members.items() if _is_unknown(name, bytes(raw))}
     more = normalize.normalize_output(other or _spelled(unknown)) if other or unknown else b""
     whole = b""
-    if structured or more:
+    if more or (structured and not repeated):
         whole = more if other else normalize.normalize_output(_spelled(members))
-    return Outcome(content=content, structured=structured, more=more, whole=whole, has_result=True)
-
-
-def _beyond_text(texts: Sequence[str], structured: bytes) -> bytes:
-    """Return normalised structuredContent; empty if the texts say the same. Raises Unreadable, DuplicateKeys."""
-    if any(text.encode(errors="replace") == structured for text in texts):  # most servers; the fastest comparison
-        return b""
-    structured = normalize.normalize_output(structured)
-    return b"" if structured_content.is_repeated(texts, structured) else structured
+    return Outcome(
+        content=content,
+        structured=structured,
+        repeats_structured=repeated,
+        more=more,
+        whole=whole,
+        has_result=True,
+    )
 
 
 def _is_unknown(name: str, raw: bytes) -> bool:
@@ -111,7 +112,8 @@ def _failure_text(outcome: Outcome) -> str:
     with contextlib.suppress(raw_json.Unreadable):
         blocks = map(bytes, raw_json.items(outcome.content))
         parts += [block.decode(errors="replace") for block in blocks if structured_content.only_text(block) is None]
-    parts += [raw.decode(errors="replace") for raw in (outcome.structured, outcome.more)]
+    structured = b"" if outcome.repeats_structured else outcome.structured
+    parts += [raw.decode(errors="replace") for raw in (structured, outcome.more)]
     return "\n".join(filter(None, parts))
 
 

@@ -17,6 +17,7 @@ store, an agent with a file tool included. Where agents may write there, put gua
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -169,7 +170,9 @@ def verify(groups: Sequence[Group], user: Layer, file_context: FileContext) -> T
         names = " ".join(dict.fromkeys(name for _, name in problems))
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         path, _, what = problems[0][0].partition(": ")
-        raise ConfigError(path, what + more, f"hookproxy trust {names} shows what is new or changed, and trusts it")
+        project = f"--project {shlex.quote(file_context.project)} " if file_context.project else ""
+        hint = f"hookproxy trust {project}{names} shows what is new or changed, and trusts it"
+        raise ConfigError(path, what + more, hint)
     return Trust(store, known, found)
 
 

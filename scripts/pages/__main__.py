@@ -8,8 +8,10 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import agents
 import dialects
 import keys
+import presets
 import schema
 import tables
 import verbs
@@ -19,10 +21,12 @@ ROOT = Path(__file__).resolve().parents[2]
 MARKS = re.compile(r"(?<=<!-- made: )(\S+)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
 
 PARTS: dict[str, Callable[[], str]] = {
+    "agents": agents.agents,
     "dialects": tables.tables,
     "summary": verbs.summary,
     "verbs": verbs.verbs,
     "keys": keys.keys,
+    "presets": presets.presets,
     **dialects.parts(),
 }
 """The generated parts, by the name in their mark."""

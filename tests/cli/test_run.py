@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from hookproxy.cli.run import main, server_name
+from hookproxy.cli.run import _FLAGS, _OPTIONS_WITH_VALUE, _split, build_parser, main, server_name
 from hookproxy.model.errors import UserError
 
 pytestmark = pytest.mark.slow
@@ -45,12 +45,48 @@ def recorded_inputs(folder: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in (folder / "recorded.jsonl").read_text("utf-8").splitlines()]
 
 
-def test_a_command_without_two_dashes_is_an_error(tmp_path: Path) -> None:
-    ended = run(tmp_path, "npx", "server")
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["npx", "server"], ([], ["npx", "server"])),
+        (["--name", "git", "npx", "-y", "server"], (["--name", "git"], ["npx", "-y", "server"])),
+        (["--name=git", "--hooks", "a=b", "npx"], (["--name=git", "--hooks", "a=b"], ["npx"])),
+        (["stray", "--", "npx", "x"], (["stray"], ["npx", "x"])),
+        (["--", "npx", "--", "x"], ([], ["npx", "--", "x"])),
+        (["--name", "--", "npx"], (["--name"], ["npx"])),
+        (["--name", "git", "--", "--odd"], (["--name", "git"], ["--odd"])),
+        (["--hoks", "a", "--", "npx"], (["--hoks", "a"], ["npx"])),
+        (["--hoks", "a", "npx"], (["--hoks", "a", "npx"], [])),
+        (["--help", "npx"], (["--help"], ["npx"])),
+        (["--name", "git"], (["--name", "git"], [])),
+        (["--name"], (["--name"], [])),
+        ([], ([], [])),
+    ],
+)
+def test_the_command_begins_after_two_dashes_or_at_the_first_word_that_is_no_option(
+    arguments: list[str], expected: tuple[list[str], list[str]]
+) -> None:
+    assert _split(arguments) == expected
+
+
+def test_the_options_that_end_before_the_command_are_those_of_the_parser() -> None:
+    actions = build_parser()._actions
+    assert {flag for action in actions if action.nargs != 0 for flag in action.option_strings} == {*_OPTIONS_WITH_VALUE}
+    assert {flag for action in actions if action.nargs == 0 for flag in action.option_strings} == {*_FLAGS}
+
+
+def test_a_server_starts_without_two_dashes(tmp_path: Path) -> None:
+    ended = run(tmp_path, "--name", "x", *SERVER, agent=CALL)
+    assert (ended.returncode, ended.stdout) == (0, f"{ANSWER}\n")
+
+
+def test_an_unknown_option_before_a_command_is_an_error(tmp_path: Path) -> None:
+    ended = run(tmp_path, "--hoks", "x", "touch", "started")
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr.startswith(
-        "error: unrecognized arguments: npx server\nhint: the server's command line comes last"
+        "error: unrecognized arguments: --hoks x touch started\nhint: did you mean '--hooks'?"
     )
+    assert not (tmp_path / "started").exists()
 
 
 def test_an_empty_command_is_an_error(tmp_path: Path) -> None:
@@ -116,13 +152,7 @@ HOOK: Final = '{"hooks": {"PreToolUse": [{"matcher": "%s", "hooks": [{"type": "c
     ("text", "message"),
     [
         ('{\n  "hooks": {\n    "PreToolUse": [,]\n  }\n}', "3: not JSON"),
-        ('{"hooks": {"PreToolUze": []}}', "hooks.PreToolUze is not an event\nhint: did you mean 'PreToolUse'?"),
-        (HOOK % ("(", ""), "hooks.PreToolUse[0].matcher '(' cannot be used: missing )"),
-        (
-            HOOK % ("", ', "timeout": 30000'),
-            "hooks.PreToolUse[0].hooks[0].timeout looks like milliseconds: 30000\nhint: write seconds: 30 for 30000",
-        ),
-        (HOOK % ("", ', "onFailure": "deny"'), "hooks.PreToolUse[0].hooks[0].onFailure must be one of block, continue"),
+        ('{"hooks": []}', "hooks must be an object, not a list"),
         ("[]", "must contain one JSON object"),
     ],
 )
@@ -133,6 +163,23 @@ def test_an_invalid_hook_file_is_an_error_with_its_place(tmp_path: Path, text: s
     assert (ended.returncode, ended.stdout) == (2, "")
     place = f"{path}:" if message[0].isdigit() else f"{path}: "
     assert ended.stderr.startswith(f"error: {place}{message}")
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        ('{"hooks": {"PreToolUze": []}}', "hooks.PreToolUze is not an event, so its hooks never run: did you mean"),
+        (HOOK % ("(", ""), "hooks.PreToolUse[0].matcher '(' never matches: Claude Code cannot read it as a regular"),
+        (HOOK % ("", ', "timeout": 30000'), "hooks.PreToolUse[0].hooks[0]: a timeout of 30000 is read as seconds"),
+        (HOOK % ("", ', "onFailure": "deny"'), "hooks.PreToolUse[0].hooks[0] is left out: onFailure must be one of"),
+    ],
+)
+def test_what_an_agent_loads_is_loaded_with_a_line_on_standard_error(tmp_path: Path, text: str, note: str) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text(text)
+    ended = run(tmp_path, "--hooks", "claude=settings.json", "--", *SERVER, agent=CALL)
+    assert ended.returncode == 0
+    assert f"hookproxy: {path}: {note}" in ended.stderr
 
 
 @pytest.mark.parametrize(

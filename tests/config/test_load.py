@@ -281,10 +281,39 @@ def test_the_project_of_the_users_own_settings_is_the_working_directory(cwd: Pat
     assert project_dir(group) == str(cwd)
 
 
-def test_the_project_of_any_other_file_is_its_folder(cwd: Path) -> None:
+def test_the_project_of_any_other_file_is_the_folder_in_which_hookproxy_was_started(cwd: Path) -> None:
     write(cwd / "there" / "hooks.json", settings_json("guard"))
     (group,) = loaded(cwd, hooks=["there/hooks.json"]).groups
-    assert project_dir(group) == str(cwd / "there")
+    assert project_dir(group) == str(cwd)
+
+
+def test_a_use_table_names_the_project_of_its_file(cwd: Path) -> None:
+    write(cwd / "conf" / ".claude" / "settings.json", settings_json("./a.sh"))
+    (cwd / "other").mkdir()
+    text = '[[use]]\nfile = ".claude/settings.json"\nproject = "../other"\n'
+    write(cwd / "conf" / "hookproxy.toml", text)
+    (group,) = loaded(cwd, config="conf/hookproxy.toml", CLAUDE_PROJECT_DIR="/elsewhere").groups
+    assert (project_dir(group), group.hooks[0].cwd) == (str(cwd / "other"), str(cwd / "other"))
+    write(cwd / "conf" / "hookproxy.toml", text.replace("other", "gone"))
+    with pytest.raises(ConfigError) as caught:
+        loaded(cwd, config="conf/hookproxy.toml")
+    assert caught.value.message.endswith(f"use[0].project: there is no folder {cwd}/gone")
+
+
+def test_the_project_of_the_command_line_is_that_of_all_hook_files(cwd: Path) -> None:
+    write(cwd / ".claude" / "settings.json", settings_json("a"))
+    write(cwd / "hookproxy.toml", '[[use]]\nfile = ".claude/settings.json"\nproject = "."\n')
+    (cwd / "other").mkdir()
+    found = load("hookproxy.toml", [".claude/settings.json"], None, os.environ, str(cwd), "other")
+    assert [project_dir(group) for group in found.groups] == [str(cwd / "other")] * 2
+    assert found.project == str(cwd / "other")
+
+
+@pytest.mark.parametrize("project", ["gone", "hooks.json"])
+def test_a_project_that_is_no_folder_is_an_error(cwd: Path, project: str) -> None:
+    write(cwd / "hooks.json", settings_json("a"))
+    with pytest.raises(UserError, match=f"--project {project}: there is no folder {cwd}/{project}"):
+        load(None, ["hooks.json"], None, os.environ, str(cwd), project)
 
 
 # --- our own hooks ---
@@ -528,7 +557,11 @@ def test_the_keys_of_a_dialect_are_passed_to_it(cwd: Path) -> None:
         (".claude/settings.json", "claude", "."),
         (".lime/settings.json", "lime", "."),
         ("hooks.json", "lime", "."),
-        ("sub/hooks.json", "lime", "sub"),
+        ("sub/hooks.json", "lime", "."),
+        ("sub/.claude/settings.local.json", "claude", "sub"),
+        ("sub/.claude/hooks/hooks.json", "claude", "."),
+        ("plugin/hooks/hooks.json", "claude", "."),
+        ("sub/anything.json", "claude", "."),
     ],
 )
 def test_commands_start_in_the_project_of_their_hook_file(cwd: Path, file: str, dialect: str, project: str) -> None:
@@ -564,3 +597,20 @@ def test_an_invalid_fallback_is_an_error(cwd: Path, value: str) -> None:
     write(cwd / "hookproxy.toml", f"on_ask_fallback = {value}\n")
     with pytest.raises(ConfigError, match="on_ask_fallback"):
         loaded(cwd, config="hookproxy.toml")
+
+
+def test_permissions_of_a_settings_file_join_the_rules_of_their_layer(cwd: Path) -> None:
+    settings = write(cwd / ".claude/settings.json", '{"permissions":\n{"deny": ["Bash(rm *)"],\n"allow": ["Read"]}}')
+    config = write(cwd / "a.toml", '[[use]]\nfile = ".claude/settings.json"\ndialect = "claude"\npermissions = true\n')
+    found = loaded(cwd, config=str(config))
+    rules = [(one.decision, one.text, one.place) for one in found.settings.agent_rules]
+    assert rules == [("deny", "Bash(rm *)", f"{settings}:2"), ("allow", "Read", f"{settings}:3")]
+    assert found.remarks == ()
+    assert found.settings.rule_count == 2
+
+
+def test_permissions_are_for_claude_only(cwd: Path) -> None:
+    write(cwd / "a.json", '{"version": 1, "hooks": {}}')
+    config = write(cwd / "a.toml", '[[use]]\nfile = "a.json"\ndialect = "copilot"\npermissions = true\n')
+    with pytest.raises(ConfigError, match="permissions: is for claude only, not for copilot"):
+        loaded(cwd, config=str(config))

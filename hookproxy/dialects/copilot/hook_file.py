@@ -9,8 +9,8 @@ from typing import Final
 
 from ...model.hooks import Event, HookSpec
 from ...policy import matchers
-from ..dialect import HookFile, HookList
-from ..shared import handler_types
+from ..dialect import Files, HookFile, HookList, Plugin
+from ..shared import handler_types, labels
 from ..shared import hook_file as shared_hook_file
 from ..shared.handler_types import NO_HTTP_TARGET, HttpTarget
 from ..shared.hook_file import Table
@@ -27,6 +27,9 @@ CURRENT_KEYS: Final = ("command", "exec", "args", "timeout", "url", "headers", "
 _PROMPT_NOT_SUPPORTED: Final = "type 'prompt' is not supported: hookproxy cannot send prompts to the agent"
 _SHELL_COMMAND_KEYS: Final = ("bash", "powershell", "command")
 """An entry with `exec` has none of these keys."""
+_MANIFESTS: Final = ("plugin.json", ".plugin/plugin.json", ".github/plugin/plugin.json", ".claude-plugin/plugin.json")
+"""Where a plugin's manifest may be in its folder."""
+_PLUGIN_ROOTS: Final = ("COPILOT_PLUGIN_ROOT", "PLUGIN_ROOT", "CLAUDE_PLUGIN_ROOT")
 _GRANTING_EVENTS: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
 """The events whose HTTP hooks need https, "because the response can grant tool permissions"."""
 _ALLOW_LOCALHOST: Final = "COPILOT_HOOK_ALLOW_LOCALHOST"
@@ -58,7 +61,7 @@ def http_target(environ: Mapping[str, str], event: Event, entry: Table) -> HttpT
         )
     if target.allowed_env_vars:
         raise entry.error("url", "must begin with https:// because allowedEnvVars is set", "as documented")
-    if environ.get(_ALLOW_LOCALHOST) != "1":
+    if environ.get(_ALLOW_LOCALHOST) != "1" or not handler_types.is_loopback(target.host):
         raise entry.error(
             "url",
             "is not an https:// URL",
@@ -122,15 +125,23 @@ CURRENT_UNAVAILABLE_EVENTS: Final = {**UNAVAILABLE_EVENTS, "userPromptTransforme
 _HOOK_KEYS: Final = ("type", "bash", "powershell", "cwd", "env", "timeoutSec", "matcher")
 
 _TOOL_EVENTS: Final = (
-    Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE, Event.PERMISSION_REQUEST,
+    Event.PRE_TOOL_USE, Event.PRE_MCP_TOOL_CALL, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE,
+    Event.PERMISSION_REQUEST,
 )  # fmt: skip
 _NOTIFICATIONS: Final = ("permission_prompt", "elicitation_dialog")
 """The notification types that a proxy can see. A matcher that matches neither gets a note."""
-_AVAILABLE: Final = (*_TOOL_EVENTS, Event.SESSION_START, Event.SESSION_END, Event.ERROR_OCCURRED, Event.NOTIFICATION)
+_IN_BOTH_SPELLINGS: Final = (
+    Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE, Event.PERMISSION_REQUEST,
+    Event.SESSION_START, Event.SESSION_END, Event.ERROR_OCCURRED, Event.NOTIFICATION,
+)  # fmt: skip
 EVENTS: Final = {
-    name: event for event in _AVAILABLE for name in (event.value[0].lower() + event.value[1:], event.value)
+    **{name: event for event in _IN_BOTH_SPELLINGS for name in (event.value[0].lower() + event.value[1:], event.value)},
+    "preMcpToolCall": Event.PRE_MCP_TOOL_CALL,
 }
-"""Each event in both spellings, camelCase and PascalCase. The spelling determines the format of the hook's input."""
+"""Each event in both spellings, camelCase and PascalCase. The spelling determines the format of the hook's input.
+
+preMcpToolCall is that of Copilot CLI 1.0.51 and of its SDKs; no document has another spelling.
+"""
 _CLAUDE_MATCHER_EVENTS: Final = ("PreToolUse", "PermissionRequest")
 """The events with "Claude-format matchers" in the current edition: there, an asterisk matches all."""
 _VARIABLE: Final = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
@@ -151,7 +162,7 @@ def read_hook_file(current: bool, file: HookFile) -> HookList:
     unavailable = CURRENT_UNAVAILABLE_EVENTS if current else UNAVAILABLE_EVENTS
     table = document.table("hooks")
     hook_list = shared_hook_file.read_events(
-        table, EVENTS, unavailable, table.tables, lambda name, entry: _entry(current, file, name, entry)
+        table, EVENTS, unavailable, lambda name: _event(current, file, table, name)
     )
     return HookList(hook_list.hooks, (*notes, *hook_list.notes), hook_list.remarks)
 
@@ -173,6 +184,15 @@ def _is_entry(entry: object) -> bool:
     )
 
 
+def _event(current: bool, file: HookFile, table: Table, name: str) -> HookList:
+    """The hooks of an event. Copilot leaves out a malformed item, and so do we."""
+
+    def read_entries() -> HookList:
+        return shared_hook_file.read_each(table, name, lambda entry: _entry(current, file, name, entry))
+
+    return shared_hook_file.or_left_out(table.where, table.place(name), read_entries)
+
+
 def _entry(current: bool, file: HookFile, event_name: str, entry: Table) -> HookList:
     """One entry: the hook, or a note on why it cannot run, and notes on what does not work as its author may expect."""
     source = f"{file.path}: {entry.path}"
@@ -191,16 +211,12 @@ def _entry(current: bool, file: HookFile, event_name: str, entry: Table) -> Hook
         source=source,
         event=event,
         label=target.host
-        or (
-            shared_hook_file.command_label(argv[2])
-            if argv[:2] == ("bash", "-c")
-            else shared_hook_file.argv_label(list(argv))
-        ),
+        or (labels.command_label(argv[2]) if argv[:2] == ("bash", "-c") else labels.argv_label(list(argv))),
         matcher=entry.text("matcher"),
         matches=matches,
         argv=shared_hook_file.resolve_program(argv, folder),
         cwd=folder,
-        env=(("COPILOT_PROJECT_DIR", file.project_dir), *env) if argv else (),
+        env=(("COPILOT_PROJECT_DIR", file.project_dir), *_plugin_variables(file), *env) if argv else (),
         timeout=entry.seconds("timeout" if current and "timeoutSec" not in entry.members else "timeoutSec", TIMEOUT),
         type="http" if target.url else "command",
         url=target.url,
@@ -210,10 +226,26 @@ def _entry(current: bool, file: HookFile, event_name: str, entry: Table) -> Hook
         traits=frozenset({OBJECT} if file.options.get("tool_args") == "object" else ()),
         every_call=event is Event.PERMISSION_REQUEST and file.options.get("fire_permission_request") == "always",
     )
-    if hook.timeout > shared_hook_file.LONG_TIMEOUT:
-        notes.append(f"a timeout of {hook.timeout:g} seconds is longer than agents wait for a call")
+    notes += [*target.notes, *shared_hook_file.long_timeout_notes(hook.timeout)]
     notes += [f"env: ${name} is not set, so its value is empty" for name in unset]
     return HookList((hook,), (*_unknown_keys(current, entry), *(f"{source}: {note}" for note in notes)))
+
+
+def find_plugin(path: str, _files: Files) -> Plugin | None:
+    """The plugin of `ROOT/hooks.json` or `ROOT/hooks/hooks.json`, if ROOT has the manifest of a plugin."""
+    folder, name = os.path.split(path)
+    if name != "hooks.json":
+        return None
+    roots = [os.path.dirname(folder)] if os.path.basename(folder) == "hooks" else []
+    for root in (*roots, folder):
+        if any(os.path.isfile(os.path.join(root, manifest)) for manifest in _MANIFESTS):
+            return Plugin(root)
+    return None
+
+
+def _plugin_variables(file: HookFile) -> tuple[tuple[str, str], ...]:
+    """The variables by which the hooks of a plugin find its files, as Copilot CLI 1.0.91 was measured to set them."""
+    return tuple((name, file.plugin.root) for name in _PLUGIN_ROOTS) if file.plugin else ()
 
 
 def _folder(project: str, cwd: str) -> str:
@@ -267,7 +299,7 @@ def _anchored(pattern: str) -> Callable[[str], bool]:
 def _unknown_keys(current: bool, entry: Table) -> list[str]:
     """Notes on keys of the other edition, and on unknown keys that look like known ones. Other keys get no note."""
     current_only = [] if current else [key for key in CURRENT_KEYS if key in entry.members]
-    return _misspelt_keys(entry, (*_HOOK_KEYS, *CURRENT_KEYS, "comment")) + [  # "comment" is similar to "command"
+    return _misspelt_keys(entry, (*_HOOK_KEYS, *CURRENT_KEYS)) + [
         f"{entry.where}: {entry.place(key)} is ignored: only the dialect {CURRENT} has it" for key in current_only
     ]
 

@@ -13,6 +13,7 @@ from ...model.errors import ConfigError
 from ...model.hooks import Event, HookSpec
 from ..dialect import HookFile, HookList
 from ..shared import hook_file as shared_hook_file
+from ..shared import labels
 from ..shared.hook_file import Table
 from . import go_regex, output
 
@@ -283,7 +284,7 @@ class _Reader(Struct):
                 dialect=self.file_format.dialect,
                 source=f"{self.file.path}: {entry.path}",
                 event=event,
-                label=options.name or shared_hook_file.command_label(command),
+                label=options.name or labels.command_label(command),
                 matcher=matcher,
                 matches=matches,
                 shell=command,
@@ -319,8 +320,9 @@ class _Reader(Struct):
         if name == "session_end" and "timeout" in entry.members and timeout > shared_hook_file.SESSION_END_TIMEOUT:
             limit = shared_hook_file.SESSION_END_TIMEOUT
             self.note(f"{entry.place('timeout')}: session_end hooks get {limit:g} seconds: the agent has disconnected")
-        elif timeout > shared_hook_file.LONG_TIMEOUT:
-            self.note(f"{entry.path}: a timeout of {timeout:g} seconds is longer than agents wait for a call")
+            return
+        for note in shared_hook_file.long_timeout_notes(timeout):
+            self.note(f"{entry.path}: {note}")
 
     def _note_unknown_keys(self, table: Table, known: tuple[str, ...], newer: tuple[str, ...]) -> None:
         """Note the keys that have no effect here. Docker Agent itself refuses unknown keys."""

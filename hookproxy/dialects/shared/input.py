@@ -36,7 +36,8 @@ def result_text(outcome: Outcome) -> str:
     """
     if not outcome.has_result:
         return outcome.error
-    more = (raw.decode(errors="replace") for raw in (outcome.structured, outcome.more) if raw)
+    structured = b"" if outcome.repeats_structured else outcome.structured
+    more = (raw.decode(errors="replace") for raw in (structured, outcome.more) if raw)
     return "\n".join((*block_texts(outcome.content), *more))
 
 

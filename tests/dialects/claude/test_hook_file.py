@@ -5,7 +5,8 @@ import json
 from msgspec.structs import fields
 
 from hookproxy.dialects.claude import CLAUDE
-from hookproxy.dialects.dialect import HookFile, HookList
+from hookproxy.dialects.claude.output import detach_time
+from hookproxy.dialects.dialect import HookFile, HookList, Plugin
 from hookproxy.model.hooks import Event, HookSpec, Order
 from hookproxy.model.settings import ToolNames
 
@@ -58,6 +59,7 @@ def test_all_keys_of_an_entry_are_read() -> None:
         "env": (("CLAUDE_PROJECT_DIR", "/repo"),),
         "timeout": 30.0,
         "background": True,
+        "detaches": None,
         "fails_closed": True,
         "withholds": False,
         "on_failure": None,
@@ -73,6 +75,7 @@ def test_all_keys_of_an_entry_are_read() -> None:
 def test_a_hook_has_the_documented_defaults() -> None:
     hook = one({"command": "true"})
     assert (hook.timeout, hook.background, hook.fails_closed, hook.only_if) == (600.0, False, False, "")
+    assert hook.detaches is detach_time
     assert hook.matches("anything")
 
 
@@ -105,10 +108,16 @@ def test_a_plugins_hooks_find_their_plugin() -> None:
             {"type": "command", "command": "${CLAUDE_PLUGIN_ROOT}/format.sh"},
         ]}]},
     }  # fmt: skip
-    found = load(settings, "/plugins/fmt/hooks/hooks.json")
+    plugin = Plugin("/plugins/fmt", "/data/fmt")
+    found = CLAUDE.read_hook_file(
+        HookFile("/plugins/fmt/hooks/hooks.json", json.dumps(settings), "/repo", plugin=plugin)
+    )
     direct, through_shell = found.hooks
     assert direct.argv == ("/plugins/fmt/format.sh",)
-    assert dict(through_shell.env)["CLAUDE_PLUGIN_ROOT"] == "/plugins/fmt"
+    assert dict(through_shell.env) == {
+        "CLAUDE_PROJECT_DIR": "/repo", "CLAUDE_PLUGIN_ROOT": "/plugins/fmt", "CLAUDE_PLUGIN_DATA": "/data/fmt",
+    }  # fmt: skip
+    assert {direct.cwd, through_shell.cwd} == {"/repo"}
     assert found.notes == ()
 
 
@@ -132,7 +141,7 @@ def test_the_same_entry_in_two_files_is_the_same_hook() -> None:
 
 
 def test_other_settings_are_ignored() -> None:
-    found = load({"model": 7, "permissions": {"deny": ["x"]}, "hooks": {}, "$schema": "…"})
+    found = load({"model": 7, "env": {"A": "b"}, "hooks": {}, "$schema": "…"})
     assert found == HookList(())
 
 
