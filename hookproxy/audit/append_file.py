@@ -19,7 +19,21 @@ from typing import Final
 
 import msgspec
 
-from .hash_chain import LAST, Tail, continued, line_hash, predecessor, rotations, tail_of
+from .hash_chain import (
+    CHECKPOINT,
+    CHECKPOINT_LINES,
+    LAST,
+    Tail,
+    checkpoint_of,
+    continued,
+    count_of,
+    line_hash,
+    predecessor,
+    read_key,
+    rotations,
+    tail_of,
+    with_mac,
+)
 
 LOCK_TIMEOUT: Final = 1.0
 """Seconds to wait for the lock: it is held for 0.1 ms, but its holder may get no processor meanwhile."""
@@ -33,6 +47,7 @@ _END_CHECK_PAUSE: Final = 0.002  # seconds between two looks: usually enough for
 _FLAGS: Final = os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _NEEDED_SPACE: Final = 1024 * 1024  # bytes that a file must be allowed to grow: more than nearly all lines have
 _CHAIN_SIZE: Final = 160  # bytes that the chain's members add to a line
+_MAC_SIZE: Final = 100  # bytes that a number and a mac add
 _PRIVATE_MODE: Final = 0o600  # for the owner only: arguments may hold secrets
 _SHARED_MODE: Final = 0o660  # for the folder's group
 
@@ -42,12 +57,16 @@ class FileOptions(msgspec.Struct, frozen=True):
 
     chain: bool = False
     """Each line has the hash of the line before it."""
+    key_file: str = ""
+    """The file with the key of the chain: each line has a number and a mac as well. Empty: there is none."""
     shared: bool = False
     """Several accounts write to it: it belongs to their group, and must not be a link."""
     private: bool = False
     """It is in a folder where others may create files: it must belong to this account, and must not be a link."""
     limit: int = 0
     """Bytes at which the file is rotated; 0: never."""
+    keep: int = 0
+    """How many rotated files are kept; 0: all."""
 
     @property
     def follows_links(self) -> bool:
@@ -56,8 +75,8 @@ class FileOptions(msgspec.Struct, frozen=True):
 
     @property
     def needs_lock(self) -> bool:
-        """Writers take a lock."""
-        return self.chain or self.shared or self.limit > 0
+        """Writers take a lock for each line; otherwise only to rotate the file: it would cost a third of a line."""
+        return self.chain or self.shared
 
 
 class AppendFile:
@@ -73,6 +92,7 @@ class AppendFile:
         self._size = -1  # the file's size when `_tail` was its tail
         self._tail = Tail()
         self._lock_is_busy = False
+        self._key = b""  # read with the first line
         self.rotation_error = ""
         """Why the file could not be rotated; empty if it could, or need not be."""
 
@@ -99,8 +119,9 @@ class AppendFile:
         """Append a line, a JSON object with a line feed. Raises OSError; a part of it may be in the file then."""
         if not self._options.needs_lock:
             self._open()
-            self._write(line)
-            return
+            if not (self._regular and self._is_full(os.fstat(self._fd).st_size + len(line))):
+                self._write(line)
+                return
         self._lock()
         try:
             self._write(line)
@@ -108,7 +129,15 @@ class AppendFile:
             self._unlock()
 
     def close(self) -> None:
-        """Close what is open. The next line opens it again."""
+        """Close what is open, and write a checkpoint. The next line opens it again."""
+        if self._key and self._tail.count:
+            with suppress(OSError):  # the one before stays: it only names fewer lines
+                self._lock()
+                try:
+                    if self._size == os.fstat(self._fd).st_size:  # otherwise another writer has a later one
+                        self._write_checkpoint()
+                finally:
+                    self._unlock()
         for fd in (self._fd, self._lock_fd):
             if fd >= 0:
                 os.close(fd)
@@ -128,10 +157,14 @@ class AppendFile:
         if written < len(whole):  # the disk is full
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         if self._options.chain:
-            self._tail, self._size = Tail(line_hash(line[:-1])), size + written
+            self._tail, self._size = Tail(line_hash(line[:-1]), count=count_of(line)), size + written
+            if self._key and self._tail.count % CHECKPOINT_LINES == 0:
+                with suppress(OSError):  # the line is written; that the checkpoint is old shows when it is verified
+                    self._write_checkpoint()
 
     def _is_full(self, size: int) -> bool:
-        return 0 < self._options.limit < size + _CHAIN_SIZE * self._options.chain
+        added = _CHAIN_SIZE * self._options.chain + _MAC_SIZE * bool(self._options.key_file)
+        return 0 < self._options.limit < size + added
 
     def _ends_unfinished(self, size: int) -> bool:
         """True if the file's last line has no end, after some time in which another process may have finished it."""
@@ -152,7 +185,20 @@ class AppendFile:
         tail = self._tail if size == self._size else self._read_tail(size)
         torn = f'"torn":"{tail.torn}",' if tail.torn else ""
         continues = f'"continues":{msgspec.json.encode(tail.continues).decode()},' if tail.continues else ""
-        return f'{{"previous":"{tail.previous}",{torn}{continues}'.encode() + line[1:]
+        head = f'{{"previous":"{tail.previous}",{torn}{continues}'.encode()
+        return with_mac(head, line[1:], tail.count + 1, self._key) if self._key else head + line[1:]
+
+    def _write_checkpoint(self) -> None:
+        """Replace the checkpoint beside the file, which says how many lines there are. Raises OSError."""
+        path, new = f"{self._path}{CHECKPOINT}", f"{self._path}{CHECKPOINT}.{os.getpid()}"
+        checkpoint = checkpoint_of(self._tail, self._key)
+        mode = _SHARED_MODE if self._options.shared else _PRIVATE_MODE
+        fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
+        try:
+            os.write(fd, checkpoint)
+        finally:
+            os.close(fd)
+        os.rename(new, path)
 
     def _read_tail(self, size: int) -> Tail:
         """The tail of the file; if it has no whole line yet, that of the file before it."""
@@ -165,10 +211,10 @@ class AppendFile:
         links = 0 if self._options.follows_links else os.O_NOFOLLOW  # rotation renames a link, not the linked file
         fd = os.open(before, os.O_RDONLY | links | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
-            previous = tail_of(fd, os.fstat(fd).st_size).previous
+            last = tail_of(fd, os.fstat(fd).st_size)
         finally:
             os.close(fd)
-        return Tail(previous, tail.torn, os.path.basename(before))
+        return Tail(last.previous, tail.torn, os.path.basename(before), last.count)
 
     def _rotate(self) -> bool:
         """Rename the full file and begin a new one; False: that is not possible, and the file goes on."""
@@ -183,8 +229,19 @@ class AppendFile:
         except OSError as error:  # for example in a folder of another account, such as /var/log
             self.rotation_error = f"{self._path} cannot be renamed: {error.strerror}"
             return False
+        self._remove_oldest()
         self._open()
         return True
+
+    def _remove_oldest(self) -> None:
+        """Remove the rotated files beyond the number that is kept."""
+        if not self._options.keep:
+            return
+        for number in sorted(rotations(self._path))[: -self._options.keep]:
+            try:
+                os.unlink(f"{self._path}.{number}")
+            except OSError as error:
+                self.rotation_error = f"{self._path}.{number} cannot be removed: {error.strerror}"
 
     # --- opening files ---
 
@@ -198,6 +255,8 @@ class AppendFile:
         if not self._options.shared:
             os.makedirs(folder, mode=0o700, exist_ok=True)
         self._cut_short, self._size = False, -1
+        if self._options.key_file and not self._key:
+            self._key = read_key(self._options.key_file)
         self._fd = self._open_for_appending()
         self._regular = stat.S_ISREG(os.fstat(self._fd).st_mode)
 

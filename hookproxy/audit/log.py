@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
+from itertools import count
+from time import time
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ..jsonrpc import normalize, raw_json
-from ..model.hooks import Ended, HookRun, Permission, Session, Verdict
-from ..model.settings import Settings
+from ..model.hooks import Ended, Event, HookRun, HookSpec, Permission, Session, Verdict
+from ..model.settings import Results, Settings
 from ..protocol.calls import Call
 from . import os_user
 
@@ -19,19 +24,40 @@ if TYPE_CHECKING:
     from .append_file import AppendFile
     from .telemetry import Collector, Span
 
+NOT_WRITTEN: Final = "the audit log cannot be written"
+"""The beginning of the sentence that is reported then."""
+
 VERSION: Final = 1
 """The format's number: `v` in each line."""
 
 _WAITING_LIMIT: Final = 1024 * 1024  # bytes kept while the file cannot be written: a full disk must not fill memory
 _LONGEST: Final = 144 * 1024 * 1024  # bytes of arguments in a line; readers accept more (`records.LONGEST`)
-_STDERR_LIMIT: Final = 10_000  # bytes kept of the standard error of a hook that failed, such as a traceback
+_STDERR_LIMIT: Final = 2000  # bytes kept of the standard error of a hook: the last lines of a traceback
+_TEXT_LIMIT: Final = 64 * 1024  # bytes of a hook's input or output, or of a result; of longer ones a digest is kept
+_RUN_DIGITS: Final = 6  # hexadecimal digits of the ids of a run's calls: two of a hundred runs have the same in 1/3000
+_MOST_DEFERRED: Final = 64  # records that wait for an idle moment: writing them takes 2 ms
+DEFERRED_SECONDS: Final = 0.02
+"""After which a record is written that need not be written at once: by then the call has been forwarded."""
+_AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 _NOT_REDACTED: Final = frozenset(
     {
         *("time", "session", "server", "tool", "alias", "event", "dialect", "decision", "result", "changed", "verdict"),
-        *("ended", "outcome", "arguments_sha256", "rewritten_sha256"),
+        *("ended", "outcome", "arguments_sha256", "rewritten_sha256", "call", "cause", "stdout_sha256"),
+        *("input_sha256", "result_before_sha256", "result_after_sha256"),
     }
 )
 """Members of a line that are not redacted: they hold names and times, by which people search."""
+
+_CHOSEN_NAMES: Final = frozenset({"tool", "alias", "tool_name"})
+"""Names among them that the agent chooses: only values that are known to be secret are removed."""
+
+
+class Skipped(Struct, frozen=True):
+    """A configured hook that did not run for a call."""
+
+    spec: HookSpec
+    why: str
+    """A sentence for people, without a full stop."""
 
 
 class Record(Struct):
@@ -53,18 +79,39 @@ class Record(Struct):
     """The rewritten arguments, if a hook rewrote them."""
     decision: str = ""
     """`allow`, `deny`, `asked-allow`, `asked-deny`; empty if the call was cancelled before."""
+    call: str = ""
+    """Its id in the audit: that of the run, and its number in it."""
     by: str = ""
     """Who refused it: a hook's label, a permission rule, a limit's key."""
+    cause: str = ""
+    """Why it was refused, as a `RefusalCause`; `stopped` by a hook that stopped all calls, or `audit`."""
+    place: str = ""
+    """Where the rule or limit that refused it is configured: file, line and key."""
     reason: str = ""
     """Why it was refused, or another remark about it."""
     result: str = "ok"
-    """`ok`, `error`, `refused`, `cancelled`, `lost`; `pending` if it continues in further requests."""
-    result_changed: bool = False
+    """`ok`, `error`, `refused`, `cancelled`, `lost`; `pending` if it continues in further requests; `sent` if nobody
+    reads its response; `begun` in the line that is written before a call whose record is required is forwarded."""
+    result_before: bytes = b""
+    """The server's response, if hooks changed it."""
+    result_after: bytes = b""
+    """The response that the agent got instead."""
+    skipped: Sequence[Skipped] = ()
+    """The configured hooks for events of calls that did not run."""
     repeats: int = 0
     """How often the call was repeated because a hook asked for it."""
     ms: float = 0.0
+    at: float = 0.0
+    """When it ended, in seconds since 1970."""
+    begun: bool = False
+    """A line that it has begun is written."""
     span: Span | None = None
     """The call's telemetry span, until the record is written."""
+
+    @property
+    def result_changed(self) -> bool:
+        """Hooks changed the response."""
+        return bool(self.result_after)
 
 
 class Audit:
@@ -72,18 +119,24 @@ class Audit:
 
     def __init__(self, settings: Settings) -> None:
         self.path = os_user.audit_path(settings.audit_file)
-        self.enabled = bool(self.path) or settings.otel  # results of calls are recorded somewhere
+        self.needs_results = settings.otel or (bool(self.path) and settings.audit_results is not Results.NONE)
+        """Results of calls are recorded somewhere."""
         self.required = settings.audit_required
-        self._digest = settings.audit_digest
+        self._settings = settings
+        self._run = os.urandom(_RUN_DIGITS).hex()[:_RUN_DIGITS]
+        self._numbers = count(1)
+        self._full_before = not settings.audit_digest
+        self._full_after = settings.audit_results is Results.FULL
+        self.schedule: Callable[[], None] | None = None
+        """Calls `flush` soon. Then records of the file that nobody asked for are not written at once."""
+        self._may_defer = settings.audit_default and not settings.audit_required
+        self._deferred: list[Record] = []
         self._waiting: list[bytes] = []
         self._size = 0  # bytes in `_waiting`
         self._lost = 0  # lines dropped because `_waiting` was full
         self._rotation_failed = False  # a note about the failed rotation is in the file
         self._collector = _collector(settings) if settings.otel else None
-        if self.path:  # else these modules are not imported
-            self._file = _append_file(settings, self.path)
-            self._redaction = _redaction(settings)
-            self._writer = os_user.writer()
+        self._opened: _Opened | None = None  # these modules are imported with the first line
 
     def failure(self) -> str:
         """Why no line can be written now; empty if one can, as far as that can be known."""
@@ -93,98 +146,194 @@ class Audit:
             if self._waiting:
                 self._flush()
             else:
-                self._file.ready()
+                self._open().file.ready()
         except OSError as error:
             return f"{error.filename or self.path}: {error.strerror}"
         return ""
 
+    def _open(self) -> _Opened:
+        if self._opened is None:
+            self._opened = _Opened(
+                _append_file(self._settings, self.path), _redaction(self._settings), os_user.writer()
+            )
+        return self._opened
+
     def begin(self, record: Record, call: Call) -> tuple[tuple[str, str], ...]:
-        """Begin a call's span. Returns the variables that carry its trace context to hooks, if it has one."""
+        """Give a call its id, and begin its span. Returns the variables that carry its trace context to hooks."""
+        record.call = f"{self._run}-{next(self._numbers)}"
         if self._collector is None:
             return ()
         record.span = self._collector.begin(record, call)
         return record.span.env
+
+    def write_begun(self, record: Record) -> str:
+        """If records are required, append a line before the call is forwarded. Returns why it could not be written.
+
+        Then nothing of it is kept: the call is refused.
+        """
+        if not (self.required and self.path) or record.begun:
+            return ""
+        if problem := self.failure():
+            return problem
+        try:
+            self._open().file.append(self._line(self._members(replace(record, result="begun")), _documents(record)))
+        except OSError as error:
+            return f"{error.filename or self.path}: {error.strerror}"
+        record.begun = True
+        return ""
 
     def write(self, record: Record) -> str:
         """Append the record's line. Returns why it could not be written, or nothing; then it is tried again later."""
         if record.span is not None:
             record.span.end(record)
             record.span = None
-        return self._add(self._members(record)) if self.path else ""
+        if not self.path:
+            return ""
+        record.at = time()
+        self._deferred.append(record)
+        if self.schedule is not None and self._may_defer and len(record.arguments) <= _TEXT_LIMIT:
+            if len(self._deferred) == 1:
+                self.schedule()
+            if len(self._deferred) < _MOST_DEFERRED:
+                return ""
+        return self.flush()
+
+    def flush(self) -> str:
+        """Append the lines of the records that wait for an idle moment. Otherwise as `write`."""
+        records, self._deferred = self._deferred, []
+        for record in records:
+            self._keep(self._members(record), _documents(record))
+        return self.failure()
 
     def note(self, session: Session, text: str) -> str:
         """Append a line about something that belongs to no call. Returns why it could not be written, or nothing."""
         if not self.path:
             return ""
-        return self._add({"v": VERSION, "time": _now(), "session": session.id, "server": session.server, "note": text})
+        self.flush()
+        self._keep({"v": VERSION, "time": _time(), "session": session.id, "server": session.server, "note": text})
+        return self.failure()
 
-    def _add(self, members: dict[str, object]) -> str:
-        line = self._line(members)
+    def _keep(self, members: dict[str, object], documents: Iterable[bytes | bytearray] = ()) -> None:
+        """Keep the line until it is written; one too many is lost, and counted."""
+        line = self._line(members, documents)
         if self._size + len(line) > _WAITING_LIMIT and self._waiting:
             self._lost += 1
         else:
             self._waiting.append(line)
             self._size += len(line)
-        return self.failure()
 
-    def _line(self, members: dict[str, object]) -> bytes:
-        if self._redaction is not None:
-            members = redacted(members, self._redaction)
-        return raw_json.one_line(raw_json.encode(_clean({**members, **self._writer}))) + b"\n"
+    def _line(self, members: dict[str, object], documents: Iterable[bytes | bytearray] = ()) -> bytes:
+        """The line with these members. Secret values in `documents` are removed from all of them."""
+        opened = self._open()
+        if opened.redaction is not None:
+            members = redacted(members, opened.redaction.with_values_of(documents))
+        members.update(opened.writer)
+        try:
+            line = raw_json.encode(members)
+        except UnicodeEncodeError:
+            line = raw_json.encode(_clean(members))
+        return raw_json.one_line(line) + b"\n"
 
-    def close(self) -> None:
-        """Write the waiting lines, and close the file. A line that cannot be written now is lost."""
+    def close(self) -> str:
+        """Write the waiting lines, and close the file. A line that cannot be written now is lost: returns why."""
+        problem = ""
         if self.path:
-            if self._waiting:
-                self.failure()
-            self._file.close()
+            if self._deferred or self._waiting:
+                problem = self.flush()
+            if self._opened is not None:
+                self._opened.file.close()
         if self._collector is not None:
             self._collector.close()
+        return problem
 
     def _flush(self) -> None:
         """Write the waiting lines, each in one write, so that lines of several writers do not mix. Raises OSError."""
+        file = self._open().file
         while self._waiting:
-            self._file.append(self._waiting[0])
+            file.append(self._waiting[0])
             self._size -= len(self._waiting.pop(0))
             if not self._waiting:
                 self._waiting += [
-                    self._line({"v": VERSION, "time": _now(), "note": text}) for text in self._own_notes()
+                    self._line({"v": VERSION, "time": _time(), "note": text}) for text in self._own_notes()
                 ]
                 self._size = sum(map(len, self._waiting))
 
     def _own_notes(self) -> list[str]:
         """Notes about the audit itself, each once: lost lines, and a file that cannot be rotated."""
         lost, self._lost = self._lost, 0
-        rotation_error, self._file.rotation_error = self._file.rotation_error, ""
+        file = self._open().file
+        rotation_error, file.rotation_error = file.rotation_error, ""
         is_new = rotation_error and not self._rotation_failed
         self._rotation_failed = bool(rotation_error)
         return [f"{lost} lines lost"] * bool(lost) + [f"the file is over its limit: {rotation_error}"] * bool(is_new)
 
     def _members(self, record: Record) -> dict[str, object]:
         final = normalize.normalize(record.final) if record.final else b""
-        digest = self._digest or len(record.arguments) + len(final) > _LONGEST
+        digest = not self._full_before or len(record.arguments) + len(final) > _LONGEST
         given = {"arguments": record.arguments, "rewritten": final} if final else {"arguments": record.arguments}
         changed = ["arguments"] * bool(final) + ["result"] * record.result_changed
         return {
             "v": VERSION,
-            "time": _now(),
+            "time": _time(record.at),
+            **({"call": record.call} if record.call else {}),
             "session": record.session,
             "server": record.server,
             "tool": record.tool,
             **({"alias": record.alias} if record.alias else {}),
             "id": msgspec.Raw(record.id),
             **{f"{name}_sha256" if digest else name: _as_written(raw, digest) for name, raw in given.items()},
-            "hooks": [_hook(run) for run in record.hook_runs],
+            "hooks": [self._hook(run, record.tool) for run in record.hook_runs],
+            **({"skipped": [_skipped(one) for one in record.skipped]} if record.skipped else {}),
             "changed": changed,
+            **self._changed_result(record),
             **({"repeats": record.repeats} if record.repeats else {}),
             "decision": record.decision,
+            **({"cause": record.cause} if record.cause else {}),
             **({"by": record.by} if record.by else {}),
+            **({"place": record.place} if record.place else {}),
             "reason": record.reason,
             "result": record.result,
             "ms": round(record.ms, 3),
             "hook_ms": round(sum(run.result.ms for run in record.hook_runs), 3),
             "agent": record.agent,
         }
+
+    def _changed_result(self, record: Record) -> dict[str, object]:
+        """The response before and after hooks changed it, or the digests."""
+        if not record.result_changed:
+            return {}
+        texts = {"result_before": record.result_before, "result_after": record.result_after}
+        return _texts_or_digests({name: raw.rstrip(b"\n") for name, raw in texts.items()}, self._full_after)
+
+    def _hook(self, run: HookRun, tool: str) -> dict[str, object]:
+        spec, result, verdict = run.spec, run.result, run.verdict
+        full = self._full_after if spec.event in _AFTER_CALL else self._full_before
+        texts: dict[str, bytes | bytearray] = {"input": run.input, "stdout": result.stdout}
+        return {
+            "source": spec.source,
+            "event": spec.event,
+            "dialect": spec.dialect,
+            "command": spec.target,
+            **({"tool_name": run.tool_name} if run.tool_name not in ("", tool) else {}),
+            "ended": result.ended.value,
+            "exit": result.code,
+            "ms": round(result.ms, 3),
+            "outcome": _outcome(run),
+            "verdict": _verdict_word(verdict),
+            "reason": verdict.failure or verdict.reason,
+            "feedback": list(verdict.feedback),
+            "messages": list(verdict.messages),
+            **_texts_or_digests({name: text for name, text in texts.items() if text}, full),
+            **({"stderr": _stderr_end(result.stderr)} if result.stderr else {}),
+        }
+
+
+class _Opened(Struct):
+    """What is needed to write lines."""
+
+    file: AppendFile
+    redaction: Redaction | None
+    writer: dict[str, object]
 
 
 def _append_file(settings: Settings, path: str) -> AppendFile:
@@ -194,9 +343,11 @@ def _append_file(settings: Settings, path: str) -> AppendFile:
         path,
         FileOptions(
             chain=settings.audit_chain,
+            key_file=settings.audit_chain_key_file,
             shared=settings.audit_shared,
             private=path != settings.audit_file and not settings.audit_shared,
             limit=settings.audit_max_file_bytes,
+            keep=settings.audit_keep_files,
         ),
     )
 
@@ -220,14 +371,37 @@ def redacted(members: dict[str, object], secrets: Redaction) -> dict[str, object
 
     def of(name: str, value: object) -> object:
         if isinstance(value, str):
-            return value if name in _NOT_REDACTED else secrets.text(value)
+            return _redacted_text(name, value, secrets)
         if isinstance(value, list):
             return [of(name, item) for item in value]
         if isinstance(value, dict):
             return {key: of(key, item) for key, item in value.items()}
-        return msgspec.Raw(secrets.json(bytes(value))) if isinstance(value, msgspec.Raw) and name != "id" else value
+        return _redacted_json(name, value, secrets) if isinstance(value, msgspec.Raw) else value
 
-    return {name: of(name, value) for name, value in members.items()}
+    line = {name: of(name, value) for name, value in members.items()}
+    if line.get("tool") != (tool := members.get("tool")) and isinstance(tool, str):
+        line["tool_sha256"] = _sha256(tool.encode(errors="replace"))  # an agent cannot hide which tool it called
+    return line
+
+
+def _redacted_text(name: str, text: str, secrets: Redaction) -> str:
+    if name in _CHOSEN_NAMES:
+        return secrets.known_values(text)
+    return text if name in _NOT_REDACTED else secrets.text(text)
+
+
+def _redacted_json(name: str, raw: msgspec.Raw, secrets: Redaction) -> msgspec.Raw:
+    if name != "id":
+        return msgspec.Raw(secrets.json(bytes(raw)))
+    text = bytes(raw).decode()
+    return raw if secrets.known_values(text) == text else msgspec.Raw(b'"[redacted]"')
+
+
+def _documents(record: Record) -> list[bytes | bytearray]:
+    """The JSON texts of a call that may hold secrets."""
+    outputs = [run.result.stdout for run in record.hook_runs if 0 < len(run.result.stdout) <= _TEXT_LIMIT]
+    results = [raw for raw in (record.result_before, record.result_after) if len(raw) <= _TEXT_LIMIT]
+    return [record.arguments, record.final, *outputs, *results]
 
 
 def _clean(value: object) -> object:
@@ -245,37 +419,34 @@ def _as_written(raw: bytes, digest: bool) -> object:
     return _sha256(raw) if digest else msgspec.Raw(raw)
 
 
-def _sha256(raw: bytes) -> str:
+def _sha256(raw: bytes | bytearray) -> str:
     import hashlib  # importing it takes 2 ms: only for digests
 
     return hashlib.sha256(raw).hexdigest()
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
+def _time(at: float = 0.0) -> str:
+    """A time in seconds since 1970 as lines have it; without one, the present."""
+    return datetime.fromtimestamp(at or time(), UTC).isoformat(timespec="milliseconds")
 
 
-def _hook(run: HookRun) -> dict[str, object]:
-    spec, result, verdict = run.spec, run.result, run.verdict
-    return {
-        "source": spec.source,
-        "event": spec.event,
-        "dialect": spec.dialect,
-        "command": spec.target,
-        "ended": result.ended.value,
-        "exit": result.code,
-        "ms": round(result.ms, 3),
-        "outcome": _outcome(run),
-        "verdict": _verdict_word(verdict),
-        "reason": verdict.failure or verdict.reason,
-        "feedback": list(verdict.feedback),
-        "messages": list(verdict.messages),
-        **({"stderr": _stderr_end(result.stderr)} if result.ended is Ended.FAILED and result.stderr else {}),
-    }
+def _texts_or_digests(texts: dict[str, bytes | bytearray], full: bool) -> dict[str, object]:
+    """Members with these texts; their digests if they are not to be recorded in full, or are too long."""
+    members: dict[str, object] = {}
+    for name, text in texts.items():
+        if full and len(text) <= _TEXT_LIMIT:
+            members[name] = text.decode(errors="replace")
+        else:
+            members[f"{name}_sha256"] = _sha256(text)
+    return members
+
+
+def _skipped(one: Skipped) -> dict[str, object]:
+    return {"source": one.spec.source, "event": one.spec.event, "command": one.spec.target, "why": one.why}
 
 
 def _stderr_end(stderr: bytes) -> str:
-    """The end of a failed hook's standard error, which usually has the reason."""
+    """The end of a hook's standard error, which usually has the reason of a failure."""
     return stderr[-_STDERR_LIMIT:].decode(errors="replace")
 
 
@@ -294,7 +465,7 @@ def _verdict_word(verdict: Verdict) -> str:
         return "trouble"
     if verdict.permission is not None:
         return verdict.permission.name.lower()
-    if verdict.arguments is not None:
+    if verdict.arguments is not None or verdict.meta is not None:
         return "rewrite"
     if verdict.replacement is not None:
         return "replace"

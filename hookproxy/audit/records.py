@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import BinaryIO, Final, Protocol
@@ -47,6 +47,8 @@ class HookRun(msgspec.Struct, frozen=True):
     event: str = ""
     dialect: str = ""
     command: str = ""
+    tool_name: str = ""
+    """The tool's name as the hook got it, if it differs from the server's."""
     ended: str = ""
     exit: int = 0
     ms: float = 0.0
@@ -57,7 +59,21 @@ class HookRun(msgspec.Struct, frozen=True):
     reason: str = ""
     feedback: tuple[str, ...] = ()
     messages: tuple[str, ...] = ()
+    input: str = ""
+    """The document that it got; empty if the line has a digest or nothing."""
+    input_sha256: str = ""
+    stdout: str = ""
+    stdout_sha256: str = ""
     stderr: str = ""
+
+
+class SkippedHook(msgspec.Struct, frozen=True):
+    """A configured hook that did not run for a call."""
+
+    source: str = ""
+    event: str = ""
+    command: str = ""
+    why: str = ""
 
 
 class LineMembers(msgspec.Struct, frozen=True):
@@ -85,6 +101,8 @@ class LineMembers(msgspec.Struct, frozen=True):
 class CallRecord(LineMembers, frozen=True):
     """A line about a judged call."""
 
+    call: str = ""
+    """Its id; the same in all lines about one call. Older records have none."""
     tool: str = ""
     alias: str = ""
     """The tool's name for hooks, if it had an alias."""
@@ -97,19 +115,35 @@ class CallRecord(LineMembers, frozen=True):
     """JSON: the arguments that ran, if hooks rewrote them."""
     rewritten_sha256: str = ""
     hooks: tuple[HookRun, ...] = ()
+    skipped: tuple[SkippedHook, ...] = ()
     changed: tuple[str, ...] = ()
     """`arguments`, `result`."""
+    result_before: str = ""
+    """The server's response, if hooks changed it and the line has it."""
+    result_before_sha256: str = ""
+    result_after: str = ""
+    """The response that the agent got instead."""
+    result_after_sha256: str = ""
     repeats: int = 0
     decision: str = ""
     """`allow`, `deny`, `asked-allow`, `asked-deny`, `asked`; empty if the call ended before."""
+    cause: str = ""
+    """Why it was refused: `denied`, `rule`, `cannot ask`, `declined`, `not answered` and so on."""
     by: str = ""
     """Who refused it: a hook's label, a permission rule, a limit's key."""
+    place: str = ""
+    """File, line and key of the rule or limit that refused it."""
     reason: str = ""
     result: str = ""
-    """`ok`, `error`, `refused`, `cancelled`, `lost`, `pending`."""
+    """`ok`, `error`, `refused`, `cancelled`, `lost`, `pending`, `sent`, `begun`."""
     ms: float = 0.0
     hook_ms: float = 0.0
     agent: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """The same for all lines about one call, and no other."""
+        return self.call, self.session, self.pid
 
 
 class NoteRecord(LineMembers, frozen=True):
@@ -240,6 +274,22 @@ def entry(line: Line) -> Entry:
     if not line.finished:
         why = "it is unfinished: its writer was stopped, or is still writing"
     return BadLine(line.number, why, torn=not line.finished)
+
+
+def joined(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """The entries with one record for each call: a line that a call has begun is dropped if its end follows.
+
+    Calls that have begun and have no end come last: their writer was stopped.
+    """
+    begun: dict[tuple[str, str, int], CallRecord] = {}
+    for entry in entries:
+        if isinstance(entry, CallRecord) and entry.result == "begun":
+            begun[entry.key] = entry
+            continue
+        if begun and isinstance(entry, CallRecord):
+            begun.pop(entry.key, None)
+        yield entry
+    yield from begun.values()
 
 
 def _why_unreadable(error: ValueError | RecursionError) -> str:

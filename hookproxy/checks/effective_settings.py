@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
+from ..hooks.coverage import FAMILIAR_NAMES
 from ..hooks.select import TOOL_EVENTS
 from ..model.hooks import Ended, Event, HookResult
 from ..model.settings import OnFailure, Settings, ToolNames
@@ -68,7 +69,20 @@ def suspicious_timeout(hook: ConfiguredHook) -> Iterator[str]:
 
 
 def never_matching(hook: ConfiguredHook) -> Iterator[str]:
-    """A sentence about a matcher that can match no tool here, whatever the names of server and tool are.
+    """A sentence about a matcher that can match no tool here, whatever the names of server and tool are."""
+    yield from _never_matching(hook, _aliases(hook))
+
+
+def matching_only_aliases(hook: ConfiguredHook) -> Iterator[str]:
+    """A sentence about a matcher that matches only names of Claude Code's tools, which some tools of servers get."""
+    if any(_never_matching(hook, ())) and not any(never_matching(hook)):
+        names = [name for name in _aliases(hook) if hook.spec.matches(name)]
+        shown = " or ".join(dict.fromkeys(names))
+        yield f"it runs only for tools that are known as {shown}: hookproxy check -- COMMAND shows which these are"
+
+
+def _never_matching(hook: ConfiguredHook, aliases: Sequence[str]) -> Iterator[str]:
+    """As `never_matching`, if tools may get these names.
 
     The text of the matcher gives the names to try, and the matcher itself decides: each dialect has its own rules for
     what is a name, a list or a pattern.
@@ -80,7 +94,7 @@ def never_matching(hook: ConfiguredHook) -> Iterator[str]:
     servers = [name for name in names if matchers.is_server(name) and not matches(f"{name}__tool")]
     for server in servers:
         yield f"matcher {written!r} never matches {server}'s tools: write {server}__.*"
-    if servers or hook.group.match_all_names or any(map(matches, _aliases(hook))):
+    if servers or hook.group.match_all_names or any(map(matches, aliases)):
         return
     if hook.group.tool_names is ToolNames.BARE:
         parts = [part.lstrip("^(") for part in written.split("|")]
@@ -94,8 +108,11 @@ def never_matching(hook: ConfiguredHook) -> Iterator[str]:
 
 
 def _aliases(hook: ConfiguredHook) -> list[str]:
-    """The names that aliases give to tools."""
-    return [one.name for one in hook.settings.aliases if one.name]
+    """The names that aliases give to tools, or may give to them."""
+    settings = hook.settings
+    layer = (settings.managed or Settings()) if hook.group.managed else settings
+    configured = [one.name for one in settings.aliases if one.name]
+    return [*configured, *(FAMILIAR_NAMES if layer.auto_aliases else ())]
 
 
 def never_matching_if(hook: ConfiguredHook) -> Iterator[str]:

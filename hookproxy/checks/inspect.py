@@ -21,9 +21,10 @@ from msgspec.structs import replace
 from ..config.load import Loaded
 from ..dialects.dialect import Dialect, Group
 from ..dialects.registry import DIALECTS
+from ..hooks.coverage import HookCoverage
 from ..model.hooks import HookSpec
 from . import commands, effective_settings
-from .report import ConfiguredHook, Finding, HookEntry, Report
+from .report import CheckedServer, ConfiguredHook, Finding, HookEntry, Report
 from .startup_notes import KeyLines, concerns, event_of, finding
 
 _DIALECT_REMARKS: Final = {
@@ -31,21 +32,26 @@ _DIALECT_REMARKS: Final = {
 }
 """Differences from a dialect's document that affect all its hooks."""
 
+_CHECKS_BESIDE_TOOLS: Final = ((effective_settings.suspicious_timeout, "timeout"), (commands.problems, ""))
 _CHECKS: Final = (
     (effective_settings.never_matching, "never matches"),
     (effective_settings.never_matching_if, ""),
-    (effective_settings.suspicious_timeout, "timeout"),
-    (commands.problems, ""),
+    *_CHECKS_BESIDE_TOOLS,
 )
-"""The checks of a hook, each with the words of a start-up note that already reports the same."""
+"""The checks of a hook, each with the words of a start-up note that already reports the same. When the tools of the
+server are known, the first ones are replaced by what the hook really sees."""
 
 
-def inspect(loaded: Loaded, environ: Mapping[str, str]) -> Report:
-    """All configured hooks, with findings and remarks about each hook and each file."""
+def inspect(loaded: Loaded, environ: Mapping[str, str], server: CheckedServer | None = None) -> Report:
+    """All configured hooks, with findings and remarks about each hook and each file.
+
+    With the tools of a `server`, a hook that sees none of them is a finding.
+    """
     key_lines = KeyLines()
     notes = _each_once(finding(note, key_lines) for note in loaded.notes)
     remarks = _each_once(finding(remark, key_lines) for remark in loaded.remarks)
-    running = list(_running_entries(loaded, environ, key_lines, notes))
+    coverage = {id(one.spec): one for one in server.coverage.hooks} if server and server.coverage else {}
+    running = list(_running_entries(loaded, environ, key_lines, notes, coverage))
     of_running = {note for entry in running for note in entry.findings}
     not_running = {
         **{note: _entry_that_cannot_run(note, loaded.groups) for note in notes if note not in of_running},
@@ -60,7 +66,8 @@ def inspect(loaded: Loaded, environ: Mapping[str, str]) -> Report:
     of_files += _file_findings(loaded, _runs_twice, environ)
     settings = loaded.settings
     rules = settings.rule_count or settings.limits
-    if not (loaded.groups or loaded.notes or loaded.remarks or rules or settings.audit_file or loaded.managed):
+    audit = settings.audit_file and not settings.audit_default
+    if not (loaded.groups or loaded.notes or loaded.remarks or rules or audit or loaded.managed):
         of_files.append(Finding("", None, "", "no hook is configured: name hook files with --hooks or --config"))
     return Report(
         loaded.settings,
@@ -72,30 +79,43 @@ def inspect(loaded: Loaded, environ: Mapping[str, str]) -> Report:
                 *(remark for remark in remarks if not not_running[remark]),
                 *_file_findings(loaded, _remarks, environ),
                 *effective_settings.alias_remarks(settings),
+                *_server_remarks(server),
             ]
         ),
         loaded.managed,
         loaded.trust.dependencies if loaded.trust else None,
+        server,
     )
 
 
+def _server_remarks(server: CheckedServer | None) -> Iterator[Finding]:
+    if server and server.noise:
+        what = "1 line that is" if server.noise == 1 else f"{server.noise} lines that are"
+        yield Finding("", None, "", f"the server printed {what} not JSON on standard output")
+
+
 def _running_entries(
-    loaded: Loaded, environ: Mapping[str, str], key_lines: KeyLines, notes: Sequence[Finding]
+    loaded: Loaded,
+    environ: Mapping[str, str],
+    key_lines: KeyLines,
+    notes: Sequence[Finding],
+    coverage: Mapping[int, HookCoverage],
 ) -> Iterator[HookEntry]:
-    """An entry for each hook that can run."""
+    """An entry for each hook that can run. `coverage` is what each hook sees of a server, by its spec's identity."""
     first: dict[tuple[object, ...], str] = {}
     for group in loaded.groups:
         inherited = _inherited(group, environ)
         for spec in group.hooks:
             key = spec.source.removeprefix(f"{group.source}: ")
             line = key_lines.line(group.source, key)
-            place = f"{group.source}:{line}" if line else spec.source
+            shown = f"{group.source}:{line}" if line else spec.source
             identity = (group.managed, group.dialect.name, *spec.identity)
-            duplicate = _duplicate_remark(place, first[identity]) if identity in first else ""
-            first.setdefault(identity, place)
+            duplicate = _duplicate_remark(shown, first[identity]) if identity in first else ""
+            first.setdefault(identity, shown)
             hook = ConfiguredHook(spec, group, loaded.settings, inherited)
             own_notes = [note for note in notes if concerns(note, group.source, key)]
-            yield _entry(hook, Finding(group.source, line, key, duplicate), own_notes)
+            place = Finding(group.source, line, key, duplicate)
+            yield _entry(hook, place, own_notes, coverage.get(id(spec)))
 
 
 def _inherited(group: Group, environ: Mapping[str, str]) -> Mapping[str, str]:
@@ -113,15 +133,20 @@ def _duplicate_remark(place: str, before: str) -> str:
     return f"{what}: where both match, it runs once"
 
 
-def _entry(hook: ConfiguredHook, place: Finding, notes: list[Finding]) -> HookEntry:
+def _entry(hook: ConfiguredHook, place: Finding, notes: list[Finding], coverage: HookCoverage | None) -> HookEntry:
     """The entry of the hook at `place`. The text of `place` is a remark on it, unless it is empty."""
     spec = hook.spec
+    checks = _CHECKS if coverage is None else _CHECKS_BESIDE_TOOLS
     found = [
         text
-        for check, words in _CHECKS
+        for check, words in checks
         if not (words and any(words in note.text for note in notes))
         for text in check(hook)
     ]
+    if coverage is not None and coverage.why_never:
+        found.insert(0, f"never runs for this server: {coverage.why_never}")
+    about_aliases = effective_settings.matching_only_aliases(hook) if coverage is None else ()
+    remarks = (place.text, _server_remark(spec), *about_aliases)
     return HookEntry(
         place.file,
         place.line,
@@ -137,8 +162,10 @@ def _entry(hook: ConfiguredHook, place: Finding, notes: list[Finding]) -> HookEn
         fires=True,
         awaited=effective_settings.is_awaited(hook),
         findings=(*notes, *(replace(place, text=text) for text in found)),
-        remarks=tuple(replace(place, text=text) for text in (place.text, _server_remark(spec)) if text),
+        remarks=tuple(replace(place, text=text) for text in remarks if text),
         managed=hook.group.managed,
+        label=spec.label,
+        tools=None if coverage is None else coverage.seen,
     )
 
 

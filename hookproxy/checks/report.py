@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -11,6 +11,8 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from ..dialects.dialect import Group
+from ..hooks.coverage import Coverage, SeenTool
+from ..model.aliases import Alias
 from ..model.hooks import HookSpec
 from ..model.settings import FORMER_KEYS, Settings
 from ..trust.check_unchanged import Dependencies
@@ -64,6 +66,26 @@ class HookEntry(Struct, frozen=True):
     remarks: tuple[Finding, ...] = ()
     managed: bool = False
     """It belongs to the administrator, and the user cannot turn it off."""
+    label: str = ""
+    """The name that people and the model see."""
+    tools: tuple[SeenTool, ...] | None = None
+    """The tools of the server that it sees; None: they are not known, or it cannot run."""
+
+
+class CheckedServer(Struct, frozen=True):
+    """The server that was started to list its tools."""
+
+    name: str
+    """As hooks see it."""
+    command: tuple[str, ...]
+    coverage: Coverage | None = None
+    """None: it did not list its tools."""
+    failure: str = ""
+    """Why it did not list its tools."""
+    info: str = ""
+    """The name that it gives itself."""
+    noise: int = 0
+    """How many lines on its standard output were not JSON."""
 
 
 class Report(Struct, frozen=True):
@@ -80,6 +102,10 @@ class Report(Struct, frozen=True):
     """None: nothing is managed."""
     trust: Dependencies | None = None
     """The files that must stay as they were trusted; None: trust is not required."""
+    server: CheckedServer | None = None
+    """None: no server was named."""
+    starts: bool = True
+    """Whether `run` starts. With `strict` it does not if there is a finding that does not depend on the server."""
 
 
 class ConfiguredHook(Struct, frozen=True):
@@ -105,6 +131,8 @@ def to_json(report: Report) -> str:
         "hooks": [_members(entry) for entry in report.entries],
         "findings": [asdict(one) for one in report.findings],
         "remarks": [asdict(one) for one in report.remarks],
+        "server": report.server and _server(report.server, report.entries),
+        "starts": report.starts,
     }
     return json.dumps(document, indent=2) + "\n"
 
@@ -114,6 +142,59 @@ def _managed(report: Report) -> dict[str, object] | None:
     if managed is None:
         return None
     return {"files": list(managed.files), "settings": _with_former_keys(managed.set_by), "only": managed.managed_only}
+
+
+def _server(server: CheckedServer, entries: Sequence[HookEntry]) -> dict[str, object]:
+    coverage, names = server.coverage, names_of_tools(entries)
+    return {
+        "name": server.name,
+        "command": list(server.command),
+        "info": server.info,
+        "failure": server.failure or None,
+        "noise": server.noise,
+        "tools": coverage
+        and [
+            {"tool": tool, "names": [_name(one) for one in names.get(tool, ())], "rules": tool in coverage.ruled}
+            for tool in coverage.tools
+        ],
+    }
+
+
+def _name(one: NameOfTool) -> dict[str, object]:
+    return {
+        "name": one.seen.name,
+        "why": alias_origin(one.seen.alias),
+        "arguments": dict(one.seen.alias.arguments) if one.seen.alias else {},
+        "hooks": [{"file": entry.file, "line": entry.line, "key": entry.key} for entry in one.hooks],
+    }
+
+
+class NameOfTool(Struct):
+    """A name under which hooks see a tool, with these hooks."""
+
+    seen: SeenTool
+    hooks: list[HookEntry]
+
+
+def names_of_tools(entries: Sequence[HookEntry]) -> dict[str, list[NameOfTool]]:
+    """The names under which hooks see each tool. Tools that no hook sees are left out."""
+    found: dict[tuple[str, str], NameOfTool] = {}
+    for entry in entries:
+        for seen in entry.tools or ():
+            found.setdefault((seen.tool, seen.name), NameOfTool(seen, [])).hooks.append(entry)
+    by_tool: dict[str, list[NameOfTool]] = {}
+    for one in found.values():
+        by_tool.setdefault(one.seen.tool, []).append(one)
+    return by_tool
+
+
+def alias_origin(alias: Alias | None) -> str:
+    """Where a tool's name for hooks comes from, in a few words; empty: it is one of the tool's own names."""
+    if alias is None or not alias.name:
+        return ""
+    if alias.preset:
+        return f"preset {alias.preset}"
+    return "its name and arguments" if alias.automatic else "[tools.X]"
 
 
 def _with_former_keys(members: Mapping[str, object]) -> dict[str, object]:
@@ -151,6 +232,7 @@ def _members(entry: HookEntry) -> dict[str, object]:
         **(runs if entry.fires else dict.fromkeys(runs)),
         "fires": entry.fires,
         "managed": entry.managed,
+        "tools": None if entry.tools is None else [{"tool": one.tool, "name": one.name} for one in entry.tools],
         "findings": [one.text for one in entry.findings],
         "remarks": [one.text for one in entry.remarks],
     }

@@ -1,4 +1,5 @@
-"""`hookproxy audit`: shows the calls in an audit file. `audit stats` sums them up; `audit verify` finds changed lines.
+"""`hookproxy audit`: shows the calls in an audit file. `audit show` prints one whole, `audit stats` sums them up, and
+`audit verify` finds changed lines.
 
 Rotated files (FILE.1, FILE.2, …) are read before FILE. Exit status: 0; 1 if a line is not a record, or a file is not
 as it was written; 2 if a file cannot be read.
@@ -15,7 +16,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from ..audit.records import BadLine, Entry, Line, entry
+from ..audit.records import BadLine, CallRecord, Entry, Line, entry, joined
 from ..model.errors import EXIT_FINDINGS, UserError, printable
 from .common import new_parser, show, working_directory
 
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
 
 _FILTERS: Final = "[--tool GLOB] [--decision D] [--since WHEN] [--session S]"
 USAGE: Final = f"hookproxy audit [FILE] {_FILTERS} [--follow] [--json] [--config FILE]"
+SHOW: Final = "hookproxy audit show CALL [FILE] [--session S] [--json] [--config FILE]"
 STATS: Final = f"hookproxy audit stats [FILE] {_FILTERS} [--json] [--config FILE]"
-VERIFY: Final = "hookproxy audit verify [FILE] [--head HASH] [--json] [--config FILE]"
+VERIFY: Final = "hookproxy audit verify [FILE] [--head HASH] [--key FILE] [--json] [--config FILE]"
 
 _POLL_INTERVAL: Final = 200  # milliseconds between two reads of a followed file: to a person, that is at once
 _BUFFER_SIZE: Final = 64 * 1024  # characters that are collected before they are written
@@ -36,7 +38,7 @@ _BUFFER_SIZE: Final = 64 * 1024  # characters that are collected before they are
 
 def main(arguments: Sequence[str]) -> int:
     """Print calls, sums or the result of verification. Returns the exit status."""
-    subverbs: dict[str, Callable[[Sequence[str]], int]] = {"stats": _stats, "verify": _verify}
+    subverbs: dict[str, Callable[[Sequence[str]], int]] = {"show": _show, "stats": _stats, "verify": _verify}
     if arguments and arguments[0] in subverbs:
         return subverbs[arguments[0]](arguments[1:])
     if arguments and not os.path.lexists(arguments[0]):
@@ -45,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _check_spelling(word: str, subverbs: Iterable[str]) -> None:
-    """Raise UserError if the word is a misspelled `stats` or `verify`, which would be taken for a missing file."""
+    """Raise UserError if the word is a misspelled subverb, which would be taken for a missing file."""
     from difflib import get_close_matches
 
     if suggestions := get_close_matches(word, subverbs, n=1):
@@ -56,28 +58,41 @@ def _check_spelling(word: str, subverbs: Iterable[str]) -> None:
 
 
 def _list(arguments: Sequence[str]) -> int:
-    from ..audit.view import files, table
+    from ..audit.view import files
 
     options = build_parser().parse_args(list(arguments))
     record_filter, path = _filter(options), _path(options)
     lines = files.follow(path, _wait) if options.follow else files.read_all(path)
-    reader, screen, user_and_host = _RecordReader(), table.screen(), _user_and_host()
+    reader = _RecordReader()
     output = _Output(at_once=options.follow)
-    for name, line in lines:
-        record = reader.read(name, line)
-        if record is None or not record_filter.matches(record):
-            continue
-        if options.json:
-            output.write(_printable(line.raw))
-            continue
-        if output.empty:
-            output.write(table.header(screen))
-        for row in table.rows(record, screen, user_and_host):
-            output.write(row)
+    shown = _json_lines(lines, reader, record_filter) if options.json else _rows(lines, reader, record_filter)
+    for text in shown:
+        output.write(text)
     output.flush()
     if output.empty:
         _report("no record matches")
     return reader.status
+
+
+def _json_lines(lines: Iterable[tuple[str, Line]], reader: _RecordReader, record_filter: Filter) -> Iterator[str]:
+    for name, line in lines:
+        record = reader.read(name, line)
+        if record is not None and record_filter.matches(record):
+            yield _printable(line.raw)
+
+
+def _rows(lines: Iterable[tuple[str, Line]], reader: _RecordReader, record_filter: Filter) -> Iterator[str]:
+    from ..audit.view import table
+
+    screen, user_and_host, empty = table.screen(), _user_and_host(), True
+    read = (reader.read(name, line) for name, line in lines)
+    for record in joined(record for record in read if record is not None):
+        if not record_filter.matches(record):
+            continue
+        if empty:
+            yield table.header(screen)
+            empty = False
+        yield from table.rows(record, screen, user_and_host)
 
 
 class _RecordReader:
@@ -139,6 +154,34 @@ def _escaped(character: str) -> str:
     return " " if character in "\t\r" else json.dumps(character)[1:-1]  # all others can only occur inside strings
 
 
+# --- one call ---
+
+
+def _show(arguments: Sequence[str]) -> int:
+    from ..audit.view import files, one_call, table
+
+    options = subverb_parsers()["show"].parse_args(list(arguments))
+    path, reader = _path(options), _RecordReader()
+    raw: dict[tuple[str, int], bytes] = {}
+
+    def records() -> Iterator[CallRecord]:
+        for name, line in files.read_all(path):
+            if b'"call":"' not in line.raw:
+                continue
+            record = reader.read(name, line)
+            if isinstance(record, CallRecord) and record.session.startswith(options.session or ""):
+                if record.call.startswith(options.call):
+                    raw[record.time, record.line] = line.raw
+                yield record
+
+    found = one_call.find(records(), options.call, path)
+    if options.json:
+        show("".join(f"{_printable(raw[record.time, record.line])}\n" for record in found))
+    else:
+        show("".join(f"{line}\n" for line in one_call.text_of(found, table.screen())))
+    return reader.status
+
+
 # --- sums ---
 
 
@@ -149,7 +192,7 @@ def _stats(arguments: Sequence[str]) -> int:
     options = subverb_parsers()["stats"].parse_args(list(arguments))
     record_filter, reader, sums = _filter(options), _RecordReader(), Statistics()
     found = (reader.read(name, line) for name, line in files.read_all(_path(options)))
-    sums.add(record for record in found if record is not None and record_filter.matches(record))
+    sums.add(record for record in joined(filter(None, found)) if record_filter.matches(record))
     if options.json:
         show(_json_document(sums))
     else:
@@ -177,7 +220,7 @@ def _verify(arguments: Sequence[str]) -> int:
         raise UserError(
             f"--head {options.head!r}: is not a head", "give the 64 characters that `hookproxy audit verify` printed"
         )
-    checked = verify(_path(options), head)
+    checked = verify(_path(options), head, _key(options.key))
     head_missing = bool(head) and not any(file.found for file in checked)
     if options.json:
         show(_json_document({"files": checked, "head_found": None if not head else not head_missing}))
@@ -193,9 +236,23 @@ def _verify(arguments: Sequence[str]) -> int:
     return EXIT_FINDINGS if head_missing or unchained or any(file.broken for file in checked) else 0
 
 
+def _key(path: str | None) -> bytes:
+    """The key in the file that `--key` names; empty if it names none. Raises UserError."""
+    if path is None:
+        return b""
+    from ..audit.hash_chain import read_key
+    from ..model.errors import file_hint
+
+    try:
+        return read_key(path)
+    except OSError as error:
+        raise UserError(f"--key {path}: {error.strerror}", file_hint(path, error)) from None
+
+
 def _verification_lines(file: FileCheck) -> Iterator[str]:
     if file.broken:
-        yield f"{file.path}:{file.broken.line}: {file.broken.what}"
+        place = f"{file.path}:{file.broken.line}" if file.broken.line else file.path
+        yield f"{place}: {file.broken.what}"
         yield f"  the {file.lines} lines before it are unchanged" if file.lines else "  no line before it is verified"
         return
     if file.continues and not file.lines:
@@ -207,6 +264,8 @@ def _verification_lines(file: FileCheck) -> Iterator[str]:
         yield "  to chain all lines written from now on, set chain = true in [audit]"
         return
     yield f"{file.path}: {file.chained} chained lines are unchanged"
+    if file.keyed:
+        yield f"  {file.keyed} of them were written with the key, up to number {file.count}"
     if file.unchained:
         yield f"  {file.unchained} lines before them are older than the chain, which covers only the last of them"
     if file.torn:
@@ -225,8 +284,10 @@ def _unchecked(checked: Sequence[FileCheck]) -> str:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The parser of the command line without `stats` and `verify`."""
-    parser = _new_parser("audit", USAGE, "Show the calls in an audit file. See also: audit stats, audit verify.")
+    """The parser of the command line without a subverb."""
+    parser = _new_parser(
+        "audit", USAGE, "Show the calls in an audit file. See also: audit show, audit stats, audit verify."
+    )
     _add_filter_options(parser)
     parser.add_argument("--follow", action="store_true", help="keep showing new lines, until interrupted")
     parser.add_argument("--json", action="store_true", help="print each record as its line of JSON")
@@ -234,7 +295,16 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def subverb_parsers() -> dict[str, argparse.ArgumentParser]:
-    """The parsers of the command lines after `stats` and `verify`."""
+    """The parsers of the command lines after the subverbs."""
+    one_call = new_parser(
+        "audit show",
+        SHOW,
+        "Print one call whole: the decision, which hooks ran, what each got and printed, why others did not run, and "
+        "what was changed. The configuration says how much of it is recorded: audit.arguments, audit.results.",
+    )
+    one_call.add_argument("call", metavar="CALL", help="the id that `hookproxy audit` shows, or its beginning")
+    _add_file_options(one_call)
+    one_call.add_argument("--session", metavar="S", help="only this session: its id, or the beginning of it")
     stats = _new_parser("audit stats", STATS, "Sum up the calls, refusals, rewrites and the running time of hooks.")
     _add_filter_options(stats)
     verify = _new_parser(
@@ -244,20 +314,33 @@ def subverb_parsers() -> dict[str, argparse.ArgumentParser]:
         "noticed: to find them, note the head that this command prints, and pass it with --head later.",
     )
     verify.add_argument("--head", metavar="HASH", help="a head that was printed before: it must still be in the file")
-    for parser in (stats, verify):
+    verify.add_argument(
+        "--key",
+        metavar="FILE",
+        help='the key of a chain that is "keyed": also checks that every line was written with it, and that as many '
+        "lines are there as the checkpoint beside the file names",
+    )
+    for parser in (one_call, stats, verify):
         parser.add_argument("--json", action="store_true", help="print one JSON document, for programs")
-    return {"stats": stats, "verify": verify}
+    return {"show": one_call, "stats": stats, "verify": verify}
 
 
 def _new_parser(verb: str, usage: str, description: str) -> argparse.ArgumentParser:
     parser = new_parser(verb, usage, description)
+    _add_file_options(parser)
+    return parser
+
+
+def _add_file_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "file", nargs="?", metavar="FILE", help="an audit file (default: the one that the configuration names)"
+        "file",
+        nargs="?",
+        metavar="FILE",
+        help="an audit file (default: the one that the configuration names, or else the one in the state folder)",
     )
     parser.add_argument(
         "--config", metavar="FILE", help="hookproxy's configuration (default: ~/.config/hookproxy/hookproxy.toml)"
     )
-    return parser
 
 
 def _add_filter_options(parser: argparse.ArgumentParser) -> None:
@@ -293,7 +376,7 @@ def _path(options: argparse.Namespace) -> str:
 
     settings = load(options.config, [], None, os.environ, working_directory()).settings
     if not settings.audit_file:
-        raise UserError("no audit file is named", "hookproxy audit FILE, or set audit.file in hookproxy.toml")
+        raise UserError("no audit log is kept", "hookproxy audit FILE, or remove audit.enabled from hookproxy.toml")
     return audit_path(settings.audit_file)
 
 

@@ -1,6 +1,8 @@
 """`hookproxy check`: shows every hook and permission rule, and what about them cannot work, before anything runs.
 
-It reads what `run` would read. Exit status: 0 clean; 1 findings (`checks` defines them); 2 `run` would not start.
+It reads what `run` would read. With a command line it also starts the server, and shows what hooks see of its tools.
+Exit status: 0 clean; 1 findings (`checks.inspect` defines them); 2 `run` would not start (under `strict`: because of a
+finding that does not depend on the server), or the server does not list its tools.
 
 `--json` prints one document. New keys may be added to it. No key is removed or changes its meaning without another `v`.
 
@@ -26,14 +28,26 @@ It reads what `run` would read. Exit status: 0 clean; 1 findings (`checks` defin
       fires              whether it can run behind MCP; if not, the keys from matcher to awaited are null
       awaited            whether anything waits for its output
       managed            whether it is the administrator's, so that nobody else can switch it off
+      tools              null if the server's tools are not known; else the tools that it sees: objects with tool, the
+                         server's name, and name, the name that the hook sees
       findings, remarks  sentences about it
     findings  all findings, also those of hooks: file (empty: no file), line, key, text. None: exit status 0
     remarks   the same for remarks, which do not change the exit status
+    server    null without COMMAND, or: name, as hooks see it; command, its words; info, the name that it gives itself;
+              failure, why it did not list its tools, or null; noise, how many lines on its standard output were not
+              JSON; tools, null after a failure, else one object for each tool, in the order of its list:
+      tool               the server's name for it
+      names              an object for each name under which hooks see it: name; why (empty: its own name; "[tools.X]",
+                         "preset NAME" or "its name and arguments"); arguments, from the hooks' names to the server's;
+                         hooks, objects with file, line and key
+      rules              whether a permission rule or a limit applies to it
+    starts    whether `run` starts: false under `strict` if there is a finding that does not depend on the server
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -42,22 +56,36 @@ from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
-from ..checks import inspect
 from ..checks import report as check_report
-from ..checks.report import FailureEffect, Finding, HookEntry, Report
+from ..checks.inspect import inspect
+from ..checks.report import CheckedServer, FailureEffect, Finding, HookEntry, Report
 from ..config.load import Loaded, load
+from ..hooks.coverage import coverage
 from ..hooks.evaluate import Hooks, check_mcp_tool_hooks
-from ..model.errors import EXIT_FINDINGS
+from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError
 from ..model.hooks import Event
 from ..model.settings import Settings
-from .common import add_hook_options, new_parser, show, working_directory
+from .common import (
+    add_hook_options,
+    add_strict_option,
+    new_parser,
+    show,
+    split_command,
+    unread_file,
+    working_directory,
+)
 from .hook_runtime import redirected_output, run
 from .layout import MARGIN, alias_text, count, print_line, row, short_path, visible
+from .run import server_name
+from .server_table import print_server
 
 if TYPE_CHECKING:
     import argparse
 
-USAGE: Final = "hookproxy check [--config FILE] [--hooks [DIALECT=]FILE]... [--json]"
+USAGE: Final = (
+    "hookproxy check [--config FILE] [--hooks [DIALECT=]FILE]... [--project DIR] [--name NAME] [--strict] [--json] "
+    "[-- COMMAND [ARG...]]"
+)
 
 _WARNING: Final = Text.assemble("  ", ("warning:", "bold yellow"), " ")
 _NOTE: Final = Text.assemble("  ", ("note:", "cyan"), " ")
@@ -85,16 +113,44 @@ async def _prepare_runners(loaded: Loaded) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """Print the configuration and the findings. Returns the exit status."""
-    options = build_parser().parse_args(list(arguments))
+    option_words, command = split_command(arguments)
+    options = build_parser().parse_args(option_words)
+    if options.name and not command:
+        raise UserError("--name names no server, because there is no COMMAND", f"usage: {USAGE}")
     cwd = working_directory()
     loaded = load(options.config, options.hooks, None, os.environ, cwd, options.project)
     check_mcp_tool_hooks(loaded.groups, loaded.settings)
     if any(spec.type in _IN_PROCESS_TYPES for group in loaded.groups for spec in group.hooks):
         with redirected_output():
             run(partial(_prepare_runners, loaded))
-    report = inspect.inspect(loaded, os.environ)
+    if unread := unread_file(options.config, loaded.path, cwd):
+        sys.stderr.write(f"hookproxy: {unread}\n")
+    report = inspect(loaded, os.environ)
+    starts = not (report.findings and (options.strict or loaded.settings.strict))
+    failure: UserError | None = None
+    if command:
+        server, failure = _list_tools(loaded, options.name or server_name(command), command)
+        report = inspect(loaded, os.environ, server)
+    report = replace(report, starts=starts)
     show(check_report.to_json(report) if options.json else _text(report, cwd))
+    if failure is not None:
+        raise failure
+    if not starts:
+        return EXIT_USER_ERROR
     return EXIT_FINDINGS if report.findings else 0
+
+
+def _list_tools(loaded: Loaded, name: str, command: Sequence[str]) -> tuple[CheckedServer, UserError | None]:
+    """Start the server and list its tools. Returns what hooks see of it, and the error if it does not list them."""
+    from ..checks.server_tools import list_tools
+
+    try:
+        listed = run(partial(list_tools, command, os.environ))
+    except UserError as error:
+        failure = UserError(error.message, error.hint)
+        return CheckedServer(name, tuple(command), failure=error.message), failure
+    found = coverage(loaded.groups, loaded.settings, name, listed.tools, command, listed.server_info)
+    return CheckedServer(name, tuple(command), found, info=listed.server_info, noise=listed.noise), None
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -102,10 +158,13 @@ def build_parser() -> argparse.ArgumentParser:
     parser = new_parser(
         "check",
         USAGE,
-        "Show every configured hook, and what about it cannot work. "
-        "Exit status: 0 clean, 1 findings, 2 `run` would not start.",
+        "Show every configured hook, and what about it cannot work. With the server's COMMAND, start the server, list "
+        "its tools, and show which hook sees which tool under which name. Exit status: 0 clean (notes do not count), "
+        "1 warnings, 2 `run` would not start, or the server does not list its tools.",
     )
     add_hook_options(parser)
+    parser.add_argument("--name", help="the server's name as hooks see it (default: derived from COMMAND)")
+    add_strict_option(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON document, for programs")
     return parser
 
@@ -130,6 +189,8 @@ def _text(report: Report, cwd: str) -> str:
         _tools(console, "tools", report.settings)
         if report.settings.managed:
             _tools(console, "managed tools", replace(report.settings.managed, aliases=()))  # aliases are shown above
+        if report.server:
+            print_server(console, report.server, report.entries)
         print_line(console, Text(_summary(report), "bold"))
     return captured.get()
 
@@ -262,5 +323,6 @@ def _summary(report: Report) -> str:
         f"{inactive} that cannot run" if inactive else "",
         count(rules, "permission rule") if rules else "",
         count(len(report.findings), "warning"),
+        "" if report.starts else "and strict is set: run does not start",
     ]
     return ", ".join(part for part in parts if part)

@@ -6,6 +6,7 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser
+    from collections.abc import Sequence
     from typing import NoReturn
 
 
@@ -114,3 +115,37 @@ def add_hook_options(parser: "ArgumentParser") -> None:
         metavar="DIR",
         help="the folder in which the hooks of these files run (default: the project that a file belongs to)",
     )
+
+
+def add_strict_option(parser: "ArgumentParser") -> None:
+    """Add `--strict`."""
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="a warning of hookproxy check stops the start, as with strict = true in hookproxy.toml",
+    )
+
+
+def split_command(arguments: "Sequence[str]") -> "tuple[list[str], list[str]]":
+    """Our options, and the server's command line after the first `--`."""
+    arguments = list(arguments)
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    return arguments[:end], arguments[end + 1 :]
+
+
+def unread_file(config: "str | None", path_read: str, cwd: str) -> str:
+    """A sentence about a hookproxy.toml in the working directory that is not read; empty: there is none.
+
+    Whoever names another file with `--config` has chosen, and is told nothing. `path_read` is the user's own file.
+    """
+    path = os.path.join(cwd, "hookproxy.toml")
+    if config is not None or not os.path.isfile(path) or (path_read and _is_same_file(path, path_read)):
+        return ""
+    return "./hookproxy.toml is not read, because nothing names it: --config hookproxy.toml does"
+
+
+def _is_same_file(path: str, other: str) -> bool:
+    try:
+        return os.path.samefile(path, other)
+    except OSError:  # it was a pipe, or is gone by now
+        return False

@@ -88,11 +88,15 @@ def short_path(file: str, cwd: str) -> str:
 
 def alias_text(alias: Alias) -> str:
     """The names that hooks use for a tool and its arguments, with the server's names for the arguments."""
+    if not (alias.name or alias.arguments):
+        return "has no other name"
     renamed = ", ".join(f"{server_name} as {hook_name}" for hook_name, server_name in alias.arguments.items())
     names = " ".join(
         part for part in (f"as {alias.name}" if alias.name else "", f"({renamed})" if renamed else "") if part
     )
-    return names + (f", by the preset {alias.preset}" if alias.preset else "")
+    if alias.preset:
+        return f"{names}, by the preset {alias.preset}"
+    return f"{names}, by its name and arguments" if alias.automatic else names
 
 
 def count(number: int, word: str) -> str:

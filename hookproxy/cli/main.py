@@ -43,7 +43,7 @@ hookproxy puts hooks in front of any MCP server.
   try         try a call on the configured hooks, without a server
   wrap        put hooks in front of an agent's servers: hookproxy wrap cursor; without an agent or file, list them
   unwrap      remove hookproxy from an agent's configuration again
-  audit       show the calls in an audit file; `audit stats` sums them up, `audit verify` finds changed lines
+  audit       show the calls in an audit file; `audit show` prints one whole, `audit stats` sums them up
   replay      run recorded calls through changed hooks, and show which decisions would differ
   trust       show what changed in a hook file and its scripts, and record it as trusted
   demo        show an agent, a server and three hooks at work

@@ -6,7 +6,13 @@ The server is started first, and gets no message before the whole configuration 
 import os
 
 from ..processes import process
-from .common import add_hook_options, new_parser, working_directory
+from .common import (
+    add_hook_options,
+    add_strict_option,
+    new_parser,
+    unread_file,
+    working_directory,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +25,11 @@ else:
     import _signal as signal  # as `process` has it
 
 _PIPE_BYTES = 262_144  # for the server's output: long results take a tenth less time; one user's pipes may have 64 MB
-USAGE = "hookproxy run [--config FILE] [--hooks DIALECT=FILE]... [--name NAME] [--audit FILE] -- COMMAND [ARG...]"
+_MAX_NAME_SHOWN = 60  # characters of a server's name in a message
+USAGE = (
+    "hookproxy run [--config FILE] [--hooks DIALECT=FILE]... [--name NAME] [--audit FILE] [--strict] [--verbose] "
+    "-- COMMAND [ARG...]"
+)
 
 
 def main(arguments: "Sequence[str]") -> int:
@@ -38,7 +48,7 @@ def main(arguments: "Sequence[str]") -> int:
 
 # Compared with the parser by a test: to import argparse would delay the server's start.
 _OPTIONS_WITH_VALUE = ("--config", "--hooks", "--project", "--name", "--audit")
-_FLAGS = ("-h", "--help")
+_FLAGS = ("-h", "--help", "--strict", "--verbose")
 
 
 def _split(arguments: "Sequence[str]") -> tuple[list[str], list[str]]:
@@ -126,20 +136,27 @@ def _run(
 
     process.widen_pipe(server.from_server, _PIPE_BYTES)
     options = _parse(option_words)
-    loaded = load(options.config, options.hooks, options.audit, os.environ, working_directory(), options.project)
+    cwd = working_directory()
+    loaded = load(options.config, options.hooks, options.audit, os.environ, cwd, options.project)
+    options.name = options.name or server_name(command)
+    if options.strict or loaded.settings.strict:
+        from .findings import stop_if_strict
+
+        stop_if_strict(loaded, options.strict, os.environ, options.name)
     report = _new_reporter()
     for note in (*loaded.notes, *loaded.remarks, *make_data_folders(loaded)):
         report(note)
-    name = options.name or server_name(command)
+    if unread := unread_file(options.config, loaded.path, cwd):
+        report(unread)
     gc.freeze()  # collections during calls then skip what is loaded, which stays; to collect first would take 5 ms
     return anyio.run(
-        _serve, loaded, name, command, server, agent_pipes, report, backend_options={"loop_factory": new_loop}
+        _serve, loaded, options, command, server, agent_pipes, report, backend_options={"loop_factory": new_loop}
     )
 
 
 async def _serve(
     loaded: "Loaded",
-    name: str,
+    options: "argparse.Namespace",
     command: "Sequence[str]",
     server: process.Server,
     agent_pipes: tuple[int, int],
@@ -154,7 +171,7 @@ async def _serve(
     from ..session.proxy import Proxy
     from ..transports.pipe import open_channel
 
-    cwd = working_directory()
+    cwd, name = working_directory(), options.name
     session = Session(
         id=os.environ.get("CLAUDE_CODE_SESSION_ID") or str(uuid.uuid4()),
         server=name,
@@ -166,8 +183,39 @@ async def _serve(
     hooks = Hooks(loaded.groups, loaded.settings, name, os.environ, loaded.trust, command)
     for note in hooks.groups.unreachable_server_notes(name):
         report(note)
-    proxy = Proxy(agent_channel, server_channel, hooks, loaded.settings, session, Audit(loaded.settings), report)
+    audit = Audit(loaded.settings)
+    if options.verbose:
+        from ..audit.verbose import VerboseAudit
+
+        audit = VerboseAudit(loaded.settings, report)
+    proxy = Proxy(agent_channel, server_channel, hooks, loaded.settings, session, audit, report)
+    if hooks.groups or hooks.has_rules:
+        proxy.on_tools_listed = _coverage_reporter(loaded, name, command, report)
+    elif not loaded.settings.audit_all_calls:  # recording every call is a purpose of its own
+        report(f"{_cut(name)}: no hook and no permission rule is configured, so no call is guarded")
     return await Lifecycle(proxy, server).run()
+
+
+def _cut(name: str) -> str:
+    """A server's name for messages: one that is derived from `sh -c` may be a whole script."""
+    return name if len(name) <= _MAX_NAME_SHOWN else f"{name[:_MAX_NAME_SHOWN]}…"
+
+
+def _coverage_reporter(
+    loaded: "Loaded", name: str, command: "Sequence[str]", report: "Callable[[str], None]"
+) -> "Callable[[bytes, str], None]":
+    """A function that gets each tools/list response, and reports how many tools hooks see."""
+    note_list: Callable[[bytes, str], None] | None = None
+
+    def note(line: bytes, server_info: str) -> None:
+        nonlocal note_list
+        if note_list is None:
+            from ..session.tool_coverage import ToolCoverage  # not before the first list: it would delay the start
+
+            note_list = ToolCoverage(loaded, name, command, report, _cut(name)).note
+        note_list(line, server_info)
+
+    return note
 
 
 def _parse(arguments: "Sequence[str]") -> "argparse.Namespace":
@@ -186,6 +234,10 @@ def build_parser() -> "argparse.ArgumentParser":
     add_hook_options(parser)
     parser.add_argument("--name", help="the server's name as hooks see it (default: derived from COMMAND)")
     parser.add_argument("--audit", metavar="FILE", help="append one JSON line per judged call to FILE")
+    add_strict_option(parser)
+    parser.add_argument(
+        "--verbose", action="store_true", help="write a line on standard error for each call that hooks or rules judge"
+    )
     return parser
 
 

@@ -24,16 +24,19 @@ from ..checks.startup_notes import KeyLines
 from ..config.load import Loaded, load, make_data_folders
 from ..dialects.dialect import Group
 from ..dialects.shared import input
+from ..hooks.coverage import coverage
 from ..jsonrpc import raw_json
 from ..model.aliases import Alias
 from ..model.decision import Proceed
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError, file_hint
-from ..model.hooks import Ended, Event, HookResult, HookSpec, Session, Verdict
+from ..model.hooks import Ended, Event, HookResult, HookSpec, Session, Tool, Verdict
 from ..model.settings import OnAsk, OnFailure, Settings
+from ..policy.presets import PRESETS
 from ..trial.observe import ObservedRun
 from ..trial.run import SESSION_EVENTS, SIDE_EVENTS, TrialCall, TrialResult, TrialRunner, plan
 from ..trial.why_not import SkippedHook, skipped_hooks
-from .common import add_hook_options, new_parser, show, working_directory
+from . import common, findings
+from .common import add_hook_options, add_strict_option, new_parser, show, unread_file, working_directory
 from .hook_runtime import redirected_output, run
 from .layout import alias_text, as_json, diff, document, label, new_console, print_line, row, short_path, visible
 
@@ -44,7 +47,7 @@ if TYPE_CHECKING:
 
 USAGE: Final = (
     "hookproxy try TOOL [ARGUMENTS] [--event EVENT] [--result RESULT] "
-    "[--config FILE] [--hooks [DIALECT=]FILE]... [--name SERVER] [--json]"
+    "[--config FILE] [--hooks [DIALECT=]FILE]... [--name SERVER] [--strict] [--json]"
 )
 
 _DEFAULT_RESULTS: Final = {
@@ -69,15 +72,37 @@ def main(arguments: Sequence[str]) -> int:
     attempt = _attempt(options, event)
     cwd = working_directory()
     loaded = load(options.config, options.hooks, None, os.environ, cwd, options.project)
-    for note in (*loaded.notes, *loaded.remarks, *make_data_folders(loaded)):
-        sys.stderr.write(f"hookproxy: {note}\n")
-    if attempt.tool.startswith("mcp__"):
-        sys.stderr.write(f"hookproxy: {_TOOL_NAME_NOTE}\n")
+    findings.stop_if_strict(loaded, options.strict, os.environ)
+    _tell(*findings.lines(loaded, os.environ), *loaded.remarks, *make_data_folders(loaded))
+    _tell(unread_file(options.config, loaded.path, cwd))
     session = _session(options.name, cwd, loaded.project)
+    _tell(_about_tool_name(loaded, attempt.tool, session.server))
     with redirected_output():
         report = run(partial(_try, loaded, attempt, event, session))
     show(json_output(report) if options.json else text_output(report, cwd))
     return report.status
+
+
+def _tell(*texts: str) -> None:
+    """Write each text that is not empty to standard error."""
+    for text in texts:
+        if text:
+            sys.stderr.write(f"hookproxy: {common.visible(text, sys.stderr.encoding)}\n")
+
+
+def _about_tool_name(loaded: Loaded, tool: str, server: str) -> str:
+    """A sentence about a tool's name that nothing in the configuration knows; empty if something does."""
+    if tool.startswith("mcp__"):
+        return _TOOL_NAME_NOTE
+    settings = loaded.settings
+    if not tool or not (loaded.groups or settings.deny or settings.ask or settings.allow or settings.limits):
+        return ""
+    found = coverage(loaded.groups, settings, server, [Tool(tool)])
+    if found.seen or found.ruled or any(alias.tool == tool for alias in settings.aliases):
+        return ""
+    presets = [name for name, preset in PRESETS.items() if any(alias.tool == tool for alias in preset.tools)]
+    hint = f"; preset = {presets[0]!r} in hookproxy.toml gives it the name that hooks know" if presets else ""
+    return f"no hook, rule or alias is about a tool {tool!r}{hint}"
 
 
 async def _try(loaded: Loaded, attempt: TrialCall, event: Event | None, session: Session) -> TrialReport:
@@ -177,6 +202,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--result", help="the CallToolResult of the call, given in the same ways as ARGUMENTS")
     add_hook_options(parser)
     parser.add_argument("--name", metavar="SERVER", default="server", help="the server's name as hooks see it")
+    add_strict_option(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON document, for programs")
     return parser
 

@@ -31,6 +31,7 @@ from ..wrapping.find_servers import Entry, Kind, NoServers
 from ..wrapping.known_agents import AGENTS, AGENTS_BY_NAME, ConfigFile
 from ..wrapping.version_control import is_shared
 from ..wrapping.wrap_entry import PROGRAM, RunOptions
+from . import findings
 from .common import add_hook_options, new_parser, show, visible, working_directory
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ USAGE: Final = (
     "[--project DIR] [--dry-run]"
 )
 
+_MAX_FINDINGS: Final = 5  # what fits beside a diff on a screen
 _STYLES: Final = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -52,6 +54,7 @@ def main(arguments: Sequence[str]) -> int:
     cwd = working_directory()
     # raises if wrapped servers would not start
     loaded = load(options.config, options.hooks, None, os.environ, cwd, options.project)
+    findings.stop_if_strict(loaded, False, os.environ)
     run_options = wrap_options(options, loaded, cwd)
     program = own_program()
     found = named_files(options)
@@ -68,9 +71,8 @@ def main(arguments: Sequence[str]) -> int:
 
 def _notes(loaded: Loaded) -> list[str]:
     """What a person should know, whatever files are wrapped."""
-    notes = (
-        [] if has_hooks(loaded) else ["no hook is configured yet: until there is one, wrapped servers run as before"]
-    )
+    no_hooks = "no hook is configured yet: until there is one, wrapped servers run as before"
+    notes = _first(findings.lines(loaded, os.environ)) if has_hooks(loaded) else [no_hooks]
     if not {".cache", "Caches"}.isdisjoint(sys.executable.split("/")):  # for example the cache of `uvx`
         notes.append(f"{sys.executable} is in a cache: if the cache is cleared, wrapped servers no longer start")
     return notes
@@ -222,6 +224,13 @@ def has_hooks(loaded: Loaded) -> bool:
     """True if the configuration can refuse anything: a hook, or a permission rule."""
     settings = loaded.settings
     return bool(loaded.groups or settings.rule_count)
+
+
+def _first(lines: list[str]) -> list[str]:
+    """The first findings; the rest are in the output of `check`."""
+    if len(lines) <= _MAX_FINDINGS:
+        return lines
+    return [*lines[:_MAX_FINDINGS], f"and {len(lines) - _MAX_FINDINGS} more: hookproxy check shows all"]
 
 
 def _hook_file(item: str, cwd: str) -> str:

@@ -32,7 +32,7 @@ def toml_error(path: str, text: str, message: str) -> ConfigError:
 def validation_error(path: str, text: str, error: ErrorDetails, model: type[BaseModel]) -> ConfigError:
     """The error to raise for a file that does not fit its model."""
     at, kind = error["loc"], error["type"]
-    line = _line_of(text, at)
+    line = line_of(text, at)
     where = f"{path}:{line}" if line else path
     key = ".".join(str(part) if isinstance(part, str) else f"[{part}]" for part in at).replace(".[", "[")
     if kind == "extra_forbidden":
@@ -87,7 +87,7 @@ def _known_keys(at: Sequence[str | int], model: type[BaseModel]) -> list[str]:
     return [field.alias or name for name, field in table.model_fields.items()]
 
 
-def _line_of(text: str, at: Sequence[str | int]) -> int | None:
+def line_of(text: str, at: Sequence[str | int]) -> int | None:
     """The line of a key or, if the key has none, of the innermost table around it that has one."""
     lines = _lines(text)
     return next((lines[*at[:depth]] for depth in range(len(at), 0, -1) if (*at[:depth],) in lines), None)

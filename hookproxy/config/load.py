@@ -7,7 +7,7 @@ command line; the administrator's files (`managed`). Nothing is loaded only beca
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -18,8 +18,8 @@ from ..dialects.own import OWN
 from ..dialects.own.hook_file import own_hook
 from ..dialects.shared.hook_file import resolve_program
 from ..model.errors import ConfigError, UserError
-from ..model.settings import OnFailure, Settings
-from ..trust.sources import FileContext, Layer, ManagedSummary, store_path
+from ..model.settings import OnFailure, Results, Settings
+from ..trust.sources import FileContext, Layer, ManagedSummary, state_folder, store_path
 from .hook_files import LoadedHookFile, Use, dialect_named, parse_option, read_use
 
 if TYPE_CHECKING:
@@ -35,15 +35,20 @@ KEYS_OF_SETTINGS: Final = {
     "on_ask_fallback": "on_ask_fallback",
     "prompter": "on_ask_fallback",
     "feedback": "feedback",
+    "strict": "strict",
     "max_message_bytes": "max_message_bytes",
     "max_depth": "max_depth",
     "audit_file": "audit.file",
+    "audit_enabled": "audit.enabled",
     "audit_required": "audit.required",
     "audit_digest": "audit.arguments",
+    "audit_results": "audit.results",
     "audit_all_calls": "audit.calls",
     "audit_chain": "audit.chain",
+    "audit_chain_key_file": "audit.chain_key_file",
     "audit_shared": "audit.shared",
     "audit_max_file_bytes": "audit.max_file_bytes",
+    "audit_keep_files": "audit.keep_files",
     "audit_redact": "audit.redact",
     "audit_redact_keys": "audit.redact_keys",
     "otel": "otel.enabled",
@@ -58,6 +63,14 @@ KEYS_OF_SETTINGS: Final = {
     "limits": "limits",
 }
 """The fields of `Settings`, each with the key of hookproxy.toml that sets it."""
+
+DEFAULT_AUDIT: Final = {
+    "audit_digest": True,  # nobody has asked for arguments on the disk
+    "audit_results": Results.NONE,  # waiting for responses would take time of every call
+    "audit_max_file_bytes": 20_000_000,  # some 20,000 calls
+    "audit_keep_files": 3,  # so that it takes at most 80 MB
+}
+"""How the audit file in the state folder is kept, where the configuration says nothing else."""
 
 
 class Loaded(Struct, frozen=True):
@@ -108,16 +121,37 @@ def load(
         settings, groups, notes, summary = merge(user, managed)
         remarks = (*user.remarks, *(remark for one in managed for remark in one.remarks))
         loaded = Loaded(settings, groups, notes, remarks, user.source, summary, project_folder)
+        set_by: Collection[str] = {*user.set_by, *summary.set_by}
     else:
         loaded = Loaded(user.settings, user.groups, user.notes, user.remarks, user.source, project=project_folder)
+        set_by = user.set_by
+    loaded = _with_default_audit(loaded, set_by, state_folder(environ, file_context.home))
     if loaded.settings.audit_required and not loaded.settings.audit_file:
         where = user.source or (managed[-1].source if managed else "")
-        raise ConfigError(where, "audit.required is true, but no file is named", "set audit.file, or use --audit FILE")
+        off = not loaded.settings.audit_enabled
+        why = "audit.enabled is false" if off else "there is no folder for it"
+        hint = "remove audit.enabled" if off else "set audit.file, HOME or XDG_STATE_HOME, or use --audit FILE"
+        raise ConfigError(where, f"audit.required is true, but {why}", hint)
     if user.require_trust or any(one.require_trust for one in managed):
         from ..trust.check_unchanged import verify
 
         loaded = replace(loaded, trust=verify(loaded.groups, user, file_context))
     return loaded
+
+
+def _with_default_audit(loaded: Loaded, set_by: Collection[str], folder: str) -> Loaded:
+    """The configuration with the audit file in the state folder, unless it names another one or wants none."""
+    settings = loaded.settings
+    if not settings.audit_enabled:
+        return replace(loaded, settings=replace(settings, audit_file=""))
+    if settings.audit_file:
+        return loaded
+    if not folder:
+        remark = "no audit log is kept, because there is no home folder: set HOME or XDG_STATE_HOME, or audit.file"
+        return replace(loaded, remarks=(*loaded.remarks, remark))
+    values = {name: value for name, value in DEFAULT_AUDIT.items() if name not in set_by}
+    path = os.path.join(folder, "audit.jsonl")
+    return replace(loaded, settings=replace(settings, audit_file=path, audit_default=True, **values))
 
 
 def find_project(folder: str | None, cwd: str) -> str:
@@ -150,8 +184,10 @@ def user_layer(
         hint = f"it belongs in {os.path.join(MANAGED_FOLDER, 'managed.toml')}"
         raise ConfigError(path, "only the administrator may set managed_only", hint)
     if audit is not None:
-        settings = replace(layer.settings, audit_file=_audit_file(audit, file_context.cwd, file_context))
-        layer = replace(layer, settings=settings, set_by={**layer.set_by, "audit_file": f"--audit {audit}"})
+        audit_path, option_text = _audit_file(audit, file_context.cwd, file_context), f"--audit {audit}"
+        settings = replace(layer.settings, audit_file=audit_path, audit_enabled=True)
+        set_by = {**layer.set_by, "audit_file": option_text, "audit_enabled": option_text}
+        layer = replace(layer, settings=settings, set_by=set_by)
     added: list[LoadedHookFile] = []
     by_option: dict[str, str] = {}
     for item in hooks:
@@ -230,7 +266,8 @@ def read_layer(path: str, file_context: FileContext) -> Layer:
     from .models import DIALECT_OPTIONS, WARM_OPTIONS, parse  # pydantic takes 40 ms: only with such a file
     from .validate import check_patterns
 
-    file = parse(path, file_context.text(path))
+    text = file_context.text(path)
+    file = parse(path, text)
     folder = os.path.dirname(path)
     added: list[LoadedHookFile] = []
     for number, table in enumerate(file.use):
@@ -248,7 +285,7 @@ def read_layer(path: str, file_context: FileContext) -> Layer:
     set_by = {name: f"{path}: {key}" for name, key in KEYS_OF_SETTINGS.items() if _sets(file, key)}
     if _sets(file, "preset"):
         set_by.setdefault("aliases", f"{path}: preset")
-    settings = _settings(file, path, file_context)
+    settings = _settings(file, path, text, file_context)
     layer = Layer(path, settings, set_by, managed_only=file.managed_only, require_trust=file.require_trust)
     return _with_groups(layer, added)
 
@@ -272,7 +309,7 @@ def _sets(file: ConfigFile, key: str) -> bool:
     return name in inner.model_fields_set
 
 
-def _settings(file: ConfigFile, path: str, file_context: FileContext) -> Settings:
+def _settings(file: ConfigFile, path: str, text: str, file_context: FileContext) -> Settings:
     from . import validate
 
     folder = os.path.dirname(path)
@@ -282,15 +319,20 @@ def _settings(file: ConfigFile, path: str, file_context: FileContext) -> Setting
         on_ask_fallback=OnFailure.ALLOW if file.on_ask_fallback == "allow" else OnFailure.DENY,
         prompter=_prompter(file, folder),
         feedback=file.feedback,
+        strict=file.strict,
         max_message_bytes=file.max_message_bytes,
         max_depth=file.max_depth,
         audit_file=_audit_file(file.audit.file, folder, file_context),
+        audit_enabled=file.audit.enabled,
         audit_required=file.audit.required,
         audit_digest=file.audit.arguments == "digest",
+        audit_results=file.audit.results or Results.OUTCOME,
         audit_all_calls=file.audit.calls == "all",
-        audit_chain=file.audit.chain,
+        audit_chain=bool(file.audit.chain),
+        audit_chain_key_file=_chain_key_file(file, path, file_context),
         audit_shared=file.audit.shared,
         audit_max_file_bytes=file.audit.max_file_bytes or 0,
+        audit_keep_files=file.audit.keep_files or 0,
         audit_redact=tuple(file.audit.redact),
         audit_redact_keys=tuple(file.audit.redact_keys),
         otel=file.otel.enabled,
@@ -298,16 +340,37 @@ def _settings(file: ConfigFile, path: str, file_context: FileContext) -> Setting
         allow=tuple(file.permissions.allow),
         ask=tuple(file.permissions.ask),
         deny=tuple(file.permissions.deny),
+        rule_places=validate.rule_places(file, path, text),
         hide_denied=file.permissions.hide_denied,
         aliases=validate.aliases(file, path),
         auto_aliases=file.aliases == "auto",
-        limits=validate.limits(file, path),
+        limits=validate.limits(file, path, text),
     )
 
 
 def _audit_file(file: str | None, folder: str, file_context: FileContext) -> str:
     """The absolute path. A slash at its end stays: it means a folder, which may not exist yet."""
     return (file_context.find(file, folder) + "/" * file.endswith("/")) if file else ""
+
+
+def _chain_key_file(file: ConfigFile, path: str, file_context: FileContext) -> str:
+    """The absolute path of the key of a keyed chain; empty if it has none. Raises ConfigError."""
+    audit = file.audit
+    if audit.chain != "keyed":
+        if audit.chain_key_file is not None:
+            raise ConfigError(path, "audit.chain_key_file is set, but the chain has no key", 'set chain = "keyed"')
+        return ""
+    if audit.chain_key_file is None:
+        raise ConfigError(path, 'audit.chain is "keyed", but no key is named', "set audit.chain_key_file")
+    from ..audit.hash_chain import read_key
+
+    key_file = file_context.find(audit.chain_key_file, os.path.dirname(path))
+    try:
+        read_key(key_file)
+    except OSError as error:
+        hint = f"make one: (umask 077; head -c 32 /dev/urandom | base64 >{key_file})"
+        raise ConfigError(path, f"audit.chain_key_file: {key_file}: {error.strerror}", hint) from None
+    return key_file
 
 
 def _prompter(file: ConfigFile, folder: str) -> tuple[str, ...]:

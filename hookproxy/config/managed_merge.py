@@ -16,7 +16,7 @@ from ..dialects.dialect import Group
 from ..model.aliases import Alias
 from ..model.errors import ConfigError
 from ..model.hooks import HookSpec
-from ..model.settings import OnAsk, OnFailure, Settings
+from ..model.settings import OnAsk, OnFailure, Results, Settings
 from ..trust.sources import Layer, ManagedSummary
 
 _RULES: Final = ("deny", "ask", "allow", "agent_rules", "limits")
@@ -27,7 +27,10 @@ _ON_FAILURE_ORDER: Final = (OnFailure.ALLOW, OnFailure.DIALECT, OnFailure.DENY)
 _STRICTNESS: Final[dict[str, tuple[object, ...]]] = {
     "on_failure": _ON_FAILURE_ORDER,
     "on_ask": (OnAsk.ALLOW, OnAsk.ELICIT, OnAsk.DENY),
+    "strict": (False, True),
+    "audit_enabled": (False, True),
     "audit_required": (False, True),
+    "audit_results": tuple(Results),
     "audit_all_calls": (False, True),
     "audit_chain": (False, True),
     "hide_denied": (False, True),
@@ -68,7 +71,10 @@ def _merge_managed(managed: Sequence[Layer]) -> Layer:
     merged = Layer(next(one.source for one in reversed(managed)))
     for one in managed:
         values = {name: getattr(one.settings, name) for name in one.set_by if name not in _LISTS}
-        lists = {name: getattr(merged.settings, name) + getattr(one.settings, name) for name in (*_RULES, *_REDACTIONS)}
+        lists: dict[str, object] = {
+            name: getattr(merged.settings, name) + getattr(one.settings, name) for name in (*_RULES, *_REDACTIONS)
+        }
+        lists["rule_places"] = {**merged.settings.rule_places, **one.settings.rule_places}
         lists["aliases"] = _merge_aliases(merged.settings, one.settings)
         merged = replace(
             merged,
@@ -108,6 +114,7 @@ def _settings_of_managed(user: Layer, admin: Layer) -> Settings:
         allow=settings.allow,
         ask=settings.ask,
         deny=settings.deny,
+        rule_places=settings.rule_places,
         agent_rules=settings.agent_rules,
         hide_denied=settings.hide_denied,
         aliases=settings.aliases,

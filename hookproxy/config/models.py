@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from ..model.errors import ConfigError
 from ..model.hooks import Event
-from ..model.settings import FORMER_KEYS, Delivery, OnAsk, OnFailure, Settings, ToolNames
+from ..model.settings import FORMER_KEYS, Delivery, OnAsk, OnFailure, Results, Settings, ToolNames
 from .errors import toml_error, validation_error
 
 MIN_MESSAGE_BYTES: Final = 1024  # less would not hold an initialize request
@@ -28,6 +28,7 @@ _Text = Annotated[str, Field(min_length=1)]
 _OnFailure = Annotated[OnFailure, Field(strict=False)]
 _OnAsk = Annotated[OnAsk, Field(strict=False)]
 _Delivery = Annotated[Delivery, Field(strict=False)]
+_Results = Annotated[Results, Field(strict=False)]
 _ToolNames = Annotated[ToolNames, Field(strict=False)]
 
 
@@ -275,26 +276,48 @@ class Prompter(Table):
 
 
 class Audit(Table):
-    """The audit log: one line of JSON for each call."""
+    """The audit log: one line of JSON for each call. It is kept unless `enabled` is false."""
 
+    enabled: bool = Field(
+        True,
+        description="false keeps no audit log. It is on by default: decisions, with digests of arguments, are recorded "
+        "in a file that only you can read.",
+    )
     file: _Text | None = Field(
         None,
-        description="The file that lines are appended to. A relative path starts from the folder of hookproxy.toml. "
+        description="The file that lines are appended to. Default: hookproxy/audit.jsonl in $XDG_STATE_HOME, or else "
+        "in ~/.local/state. A relative path starts from the folder of hookproxy.toml. "
         "`{user}` is replaced by the name of the account that runs hookproxy. If the path ends with a slash, "
         "USER.jsonl is added.",
     )
     required: bool = Field(False, description="true refuses a call when its audit line cannot be written.")
-    arguments: Literal["full", "digest"] = Field(
-        "full", description='"full" records the arguments of calls; "digest" records their SHA-256 instead.'
+    arguments: Literal["full", "digest"] | None = Field(
+        None,
+        description='"full" records the arguments of calls, and what hooks before a call got and printed; "digest" '
+        'records the SHA-256 of these instead. Default: "full" if `file` is set, else "digest".',
+    )
+    results: _Results | None = Field(
+        None,
+        description='"none" does not wait for a response that no hook needs: such a call is recorded when it is '
+        'forwarded, with the result `sent`. "outcome" records whether each call succeeded, and its time. "full" also '
+        "records what hooks after a call got and printed, and the results that they changed, before and after. "
+        'Default: "outcome" if `file` is set, else "none".',
     )
     calls: Literal["judged", "all"] = Field(
         "judged",
         description='"judged" records the calls that a hook or rule applies to; "all" records every call.',
     )
-    chain: bool = Field(
+    chain: bool | Literal["keyed"] = Field(
         False,
         description="true adds the SHA-256 of the previous line to each line, as `previous`. `hookproxy audit verify` "
-        "then finds lines that were changed, removed or inserted later. Everyone who writes to the file must set this.",
+        "then finds lines that were changed, removed or inserted later, unless somebody made the whole chain anew. "
+        '"keyed" also numbers each line (`n`) and signs it (`mac`, HMAC-SHA256): nobody without the key can do that. '
+        "Everyone who writes to the file must set the same.",
+    )
+    chain_key_file: _Text | None = Field(
+        None,
+        description='With chain = "keyed": the file with the key, at least 32 bytes that only the account that runs '
+        "hookproxy may read. A relative path starts from the folder of hookproxy.toml.",
     )
     shared: bool = Field(
         False,
@@ -304,7 +327,12 @@ class Audit(Table):
     max_file_bytes: Annotated[int, Field(ge=MIN_AUDIT_FILE_BYTES)] | None = Field(
         None,
         description="A file that would grow larger than this is renamed to FILE.1 (the next one to FILE.2, and so on), "
-        "and a new file is started. No file is removed. Default: no limit.",
+        "and a new file is started. Default: no limit if `file` is set, else 20000000.",
+    )
+    keep_files: Annotated[int, Field(ge=1)] | None = Field(
+        None,
+        description="How many renamed files are kept; the oldest ones are removed. Default: all if `file` is set, "
+        "else 3.",
     )
     redact: list[_Text] = Field(
         [],
@@ -362,6 +390,12 @@ class ConfigFile(Table):
         description='How feedback of hooks reaches the model. "auto": as text, and in structuredContent when its '
         'schema allows it. "text": as text only. "strip-output-schema": outputSchema and structuredContent are removed '
         "from tools that have hooks.",
+    )
+    strict: bool = Field(
+        _DEFAULTS.strict,
+        description="true stops start-up if `hookproxy check` has a warning: a hook that can never run, an unknown "
+        "event, a matcher that cannot be read, a missing script. What depends on the tools of the server is not known "
+        "at start-up: `hookproxy check -- COMMAND` finds it.",
     )
     max_message_bytes: Annotated[int, Field(ge=MIN_MESSAGE_BYTES)] = Field(
         _DEFAULTS.max_message_bytes,

@@ -14,6 +14,7 @@ from ..dialects.shared.hook_file import suggestion
 from ..model.aliases import Alias
 from ..model.errors import ConfigError
 from ..model.settings import Limit, Per
+from .errors import line_of
 
 if TYPE_CHECKING:
     from .models import ConfigFile, LimitTable, ToolTable
@@ -25,12 +26,13 @@ if TYPE_CHECKING:
 def aliases(file: ConfigFile, path: str) -> tuple[Alias, ...]:
     """The names by which hooks know tools, one alias for each tool. Raises ConfigError.
 
-    Of several presets the last one counts; `[tools.X]` takes precedence over all of them.
+    Of several presets the last one counts; `[tools.X]` takes precedence over all of them. An empty table says that the
+    tool has no other name, so it gets none by itself either.
     """
     found = {one.tool: one for one in _preset_aliases(file.preset, path)} if file.preset else {}
     for tool, table in file.tools.items():
         found[tool] = _alias(tool, table, f"{path}: tools.{tool}")
-    return tuple(one for one in found.values() if one.name or one.arguments)
+    return tuple(found.values())
 
 
 def _preset_aliases(names: list[str], path: str) -> Iterator[Alias]:
@@ -58,19 +60,39 @@ def _alias(tool: str, table: ToolTable, where: str) -> Alias:
 # --- rate limits ---
 
 
-def limits(file: ConfigFile, path: str) -> tuple[Limit, ...]:
-    """The rate limits. Raises ConfigError."""
-    return tuple(_limit(table, f"limits[{number}]", path) for number, table in enumerate(file.limits))
+def limits(file: ConfigFile, path: str, text: str) -> tuple[Limit, ...]:
+    """The rate limits of a file with this text. Raises ConfigError."""
+    return tuple(
+        _limit(table, f"limits[{number}]", path, _place(path, line_of(text, ("limits", number)), f"limits[{number}]"))
+        for number, table in enumerate(file.limits)
+    )
 
 
-def _limit(table: LimitTable, key: str, path: str) -> Limit:
+def rule_places(file: ConfigFile, path: str, text: str) -> dict[str, str]:
+    """The file, line and key of each deny and ask rule, as in `Settings`."""
+    lines = text.splitlines()
+    places: dict[str, str] = {}
+    for kind, rules in (("deny", file.permissions.deny), ("ask", file.permissions.ask)):
+        first = line_of(text, ("permissions", kind)) or 1
+        for number, rule in enumerate(rules):
+            quoted = (f'"{rule}"', f"'{rule}'")
+            found = (at for at, line in enumerate(lines[first - 1 :], first) if any(one in line for one in quoted))
+            places[f"{kind} {rule}"] = _place(path, next(found, first), f"permissions.{kind}[{number}]")
+    return places
+
+
+def _place(path: str, line: int | None, key: str) -> str:
+    return f"{path}:{line}: {key}" if line else f"{path}: {key}"
+
+
+def _limit(table: LimitTable, key: str, path: str, place: str) -> Limit:
     from ..policy.rate_limits import HINT, tool_rule
 
     try:
         tool_rule(table.tool)
     except ValueError as problem:
         raise ConfigError(f"{path}: {key}.tool", str(problem), HINT) from None
-    return Limit(table.tool, table.calls, Per(table.per), key)
+    return Limit(table.tool, table.calls, Per(table.per), key, place)
 
 
 # --- rules and patterns ---

@@ -82,6 +82,11 @@ class Hooks:
         for groups in (self.groups, *(layer.groups for layer in self._layers)):
             groups.forget_tools()
 
+    def prepare_names(self) -> None:
+        """Import what recognises tools by their names, if it will be needed."""
+        if self.groups or self.has_rules:
+            self._familiar.prepare()
+
     # --- permission rules ---
 
     def apply_limits(self, decision: Decision, context: EventContext) -> Decision:

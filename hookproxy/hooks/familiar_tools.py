@@ -7,15 +7,12 @@ the presets are imported when a tool is first looked up, because a run without a
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
 from ..model.aliases import Alias
 from ..model.hooks import Tool
-
-if TYPE_CHECKING:
-    from ..policy.presets import Preset
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -30,16 +27,21 @@ class FamiliarTools:
         """`command` is the server's command line; empty: not known."""
         self._command = command
         self._server_name = ""
-        self._preset_of_server: tuple[str, Preset | None] | None = None  # None: not looked up yet
+        self._preset: str | None = None  # its name; None: not looked up yet
         self._listed: dict[str, Tool] = {}
         self._aliases: dict[str, tuple[Alias, ...]] = {}
         self._possible: dict[str, tuple[Alias, ...]] = {}
         self._of_arguments: dict[tuple[str, frozenset[tuple[str, str]]], tuple[Alias, ...]] = {}
 
+    def prepare(self) -> None:
+        """Import the recogniser and the presets now, not when the first tool is looked up."""
+        _possible_names("")
+        self._in_preset("")
+
     def note_tools(self, tools: Iterable[Tool], server_name: str) -> None:
         """Note the tools in a tools/list result, and `serverInfo.name`; empty: not known."""
         if server_name != self._server_name:
-            self._server_name, self._preset_of_server = server_name, None
+            self._server_name, self._preset = server_name, None
         self._listed.update((tool.name, tool) for tool in tools)
         for cache in (self._aliases, self._possible, self._of_arguments):
             cache.clear()
@@ -82,7 +84,7 @@ class FamiliarTools:
                 found = familiar_names.familiar_aliases(tool, types, listed.annotations if listed else b"")
                 _cache(self._of_arguments, key, found)
             aliases = found
-        return familiar_names.alias_for_call(aliases, types)
+        return _combined(familiar_names.aliases_for_call(aliases, types))
 
     def _known_aliases(self, tool: str) -> tuple[Alias, ...]:
         if (in_preset := self._in_preset(tool)) is not None:
@@ -96,28 +98,22 @@ class FamiliarTools:
         return familiar_names.familiar_aliases(tool, types, listed.annotations)
 
     def _in_preset(self, tool: str) -> tuple[Alias, ...] | None:
-        """The aliases that the server's preset gives to the tool; None if the preset does not know this tool.
+        """The aliases that the server's preset gives to the tool; None if the preset does not know this tool."""
+        from ..policy import presets
 
-        A tool without the arguments that the preset names is one of another version of the server.
-        """
-        name, preset = self._preset
-        found = preset.aliases_of(tool) if preset is not None else None
+        if self._preset is None:
+            self._preset = presets.preset_for(self._command, self._server_name)
         listed = self._listed.get(tool)
-        if found is None or (
-            listed is not None and not all(listed.properties.issuperset(one.arguments.values()) for one in found)
-        ):
-            return None
-        return tuple(replace(one, preset=name, automatic=True) for one in found if one.name)
+        return presets.preset_aliases(self._preset, tool, listed.properties if listed else None)
 
-    @property
-    def _preset(self) -> tuple[str, Preset | None]:
-        """The name of the server's preset, and the preset; None if it has none."""
-        if self._preset_of_server is None:
-            from ..policy import presets
 
-            name = presets.preset_for(self._command, self._server_name)
-            self._preset_of_server = (name, presets.PRESETS.get(name))
-        return self._preset_of_server
+def _combined(aliases: Sequence[Alias]) -> Alias | None:
+    """The first alias, with the names of the others that have the same arguments; None for no aliases."""
+    if not aliases:
+        return None
+    first = aliases[0]
+    others = tuple(one.name for one in aliases[1:] if one.arguments == first.arguments)
+    return replace(first, other_names=others) if others else first
 
 
 def _possible_names(tool: str) -> frozenset[str]:

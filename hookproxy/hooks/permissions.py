@@ -41,8 +41,14 @@ class Permissions:
         """Apply the rules and limits to a call that hooks allowed, on its final arguments."""
         ruling = _ruling(self.rules, self.groups, context) if self.rules is not None else None
         if ruling is not None and ruling.permission is Permission.DENY:
-            where = ruling.place or self._where
-            return Refuse(ruling.rule, "", cause=RefusalCause.RULE, feedback=proceed.feedback, where=where)
+            return Refuse(
+                ruling.rule,
+                ruling.reason,
+                cause=RefusalCause.RULE,
+                feedback=proceed.feedback,
+                where=ruling.place or self._where,
+                place=ruling.at or ruling.place,
+            )
         if self.limits is not None and (reached := self.limits.reached(_names(self.groups, context))):
             return _refuse_over_limit(reached, proceed, self._where)
         if ruling is None:
@@ -67,8 +73,8 @@ class Permissions:
         if not self._allowed:
             return False
         views: list[tuple[tuple[str, ...], bytes]] = [(self.groups.own_names(context.tool), context.arguments)]
-        if context.alias is not None and context.alias.name:
-            views.append(((context.alias.name,), _under_alias(context.alias, context.arguments)))
+        if context.alias is not None and context.alias.names:
+            views.append((context.alias.names, _under_alias(context.alias, context.arguments)))
         return any(
             rule(name, arguments)
             for names, arguments in views
@@ -87,8 +93,8 @@ class Permissions:
         """True if the tool must not be listed, because a rule denies each of its calls."""
         if self.rules is None:
             return False
-        names = [alias.name for alias in self.groups.aliases(tool) if alias.name]
-        return self.rules.hides((*self.groups.own_names(tool), *(names if len(names) == 1 else ())))
+        names = [alias.names for alias in self.groups.aliases(tool)]
+        return self.rules.hides((*self.groups.own_names(tool), *(names[0] if len(names) == 1 else ())))
 
     def allow_tool(self, tool: str) -> None:
         """Allow this tool for the rest of the session, whatever its arguments."""
@@ -112,7 +118,7 @@ class Permissions:
 def _names(groups: HookGroups, context: EventContext) -> tuple[str, ...]:
     """All names of the tool in this call."""
     names = groups.own_names(context.tool)
-    return (*names, context.alias.name) if context.alias is not None and context.alias.name else names
+    return (*names, *context.alias.names) if context.alias is not None else names
 
 
 def _under_alias(alias: Alias, arguments: bytes) -> bytes:
@@ -127,9 +133,9 @@ def _ruling(rules: Rules, groups: HookGroups, context: EventContext) -> RuleDeci
     """
     alias = context.alias
     by_own_name = rules.judge(groups.own_names(context.tool), context.arguments)
-    if alias is None or not alias.name:
+    if alias is None or not alias.names:
         return by_own_name
-    by_alias = rules.judge([alias.name], _under_alias(alias, context.arguments))
+    by_alias = rules.judge(alias.names, _under_alias(alias, context.arguments))
     if by_alias is not None and alias.automatic and by_alias.permission is Permission.ALLOW:
         by_alias = None
     rulings = [one for one in (by_own_name, by_alias) if one is not None]
@@ -146,6 +152,7 @@ def _refuse_over_limit(reached: LimitReached, proceed: Proceed, where: str) -> R
         feedback=proceed.feedback,
         retry_after=reached.retry_after,
         where=where,
+        place=limit.place,
     )
 
 

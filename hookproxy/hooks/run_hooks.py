@@ -8,6 +8,7 @@ from __future__ import annotations
 import resource
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -20,10 +21,11 @@ from ..dialects.shared.identity_variables import foreign_variables
 from ..jsonrpc import normalize, raw_json, schema
 from ..model import aliases
 from ..model.hooks import NO_VERDICT, Document, Ended, EventContext, HookResult, HookRun, HookSpec, Order, Tool, Verdict
-from ..model.settings import Settings
+from ..model.settings import Results, Settings
 from ..policy import decide
 from ..runners.registry import Runners
 from ..runners.runner import CallTool, no_server
+from ..runners.slow_hooks import SlowHooks
 from .background import BackgroundHooks, ReportHookRun, Rest
 from .select import MatchedHook
 
@@ -51,6 +53,10 @@ class HookExecutor:
         self._trust = trust
         self._add_allowed_rules = add_allowed_rules
         slots = _slot_count()
+        self._keeps_input = bool(settings.audit_file) and (
+            not settings.audit_digest or settings.audit_results is Results.FULL
+        )
+        self._slow = SlowHooks(self._report_message)
         self._background_slots = anyio.Semaphore(max(slots // 4, 1), fast_acquire=True)
         self._slots = anyio.Semaphore(max(slots - slots // 4, 1), fast_acquire=True)
         shared = {_environment_key(group): _environment(group, environ) for group in groups}
@@ -154,6 +160,7 @@ class HookExecutor:
             slots.acquire_nowait()  # succeeds nearly always; `acquire` would cost a tenth of a small hook
         except anyio.WouldBlock:
             await slots.acquire()
+        begun = self._slow.begin(spec)
         try:
             mark = self._trust.check(spec) if self._trust else None  # as late as possible
             if mark is not None and mark.failure:
@@ -165,16 +172,19 @@ class HookExecutor:
             if result.rest is not None and not self._goes_on(group, spec, result.rest):
                 result = await result.rest()  # too many hooks are in the background, so this one is awaited
         except anyio.get_cancelled_exc_class():
-            hook_runs.append(HookRun(spec, HookResult(Ended.CANCELLED), NO_VERDICT))
+            ms = (monotonic() - begun) * 1000
+            hook_runs.append(HookRun(spec, HookResult(Ended.CANCELLED, ms=ms), NO_VERDICT))
             raise
         finally:
+            self._slow.end(begun)
             slots.release()
         verdict = group.dialect.read_output(spec, result)
         if mark is not None and self._trust and (failure := self._trust.failure_after(mark, spec)):
             verdict = _untrusted(failure)
         if verdict is not NO_VERDICT:
             verdict = await self._checked(group, hook, call_context, verdict, listed)
-        return self._finish(group, HookRun(spec, result, verdict), hook_runs)
+        kept = document.stdin if self._keeps_input else b""
+        return self._finish(group, HookRun(spec, result, verdict, tool_name=context.tool_name, input=kept), hook_runs)
 
     async def _checked(
         self, group: Group, hook: MatchedHook, call_context: EventContext, verdict: Verdict, listed: Tool | None

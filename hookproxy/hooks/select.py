@@ -59,6 +59,8 @@ class MatchedHook(Struct, frozen=True):
         if self.sees_alias and context.alias is not None:
             alias = context.alias.for_call(context.arguments)
             arguments = alias.for_hooks(context.arguments)
+            if alias.name and alias.name != self.tool_name:
+                alias = replace(alias, name=self.tool_name)
             return replace(context, tool_name=self.tool_name, alias=alias, arguments=arguments)
         if context.alias is None and context.tool_name == self.tool_name:  # true of most events
             return context
@@ -98,10 +100,13 @@ class SelectedHooks(Struct, frozen=True):
         names = (one.tool_name, *self.names) if one.sees_alias else self.names
         if any(rule(name, seen.arguments) for name in names):
             return one
-        if alias is None or one.sees_alias or not alias.name or not one.spec.matches(alias.name):
+        if alias is None or one.sees_alias:
             return None
-        familiar = replace(one, tool_name=alias.name, sees_alias=True)
-        return familiar if rule(alias.name, familiar.context(context).arguments) else None
+        for name in filter(one.spec.matches, alias.names):
+            familiar = replace(one, tool_name=name, sees_alias=True)
+            if rule(name, familiar.context(context).arguments):
+                return familiar
+        return None
 
 
 class HookGroups:
@@ -126,6 +131,11 @@ class HookGroups:
         self._selected: dict[tuple[object, ...], tuple[SelectedHooks, ...]] = {}  # by event, tool and alias
         self._outcome_observed: dict[str, bool] = {}  # whether any hook needs the outcome of a tool's calls
         self._concerned: dict[str, bool] = {}
+
+    @property
+    def groups(self) -> Sequence[Group]:
+        """All groups, in the order in which they run."""
+        return self._groups
 
     def __bool__(self) -> bool:
         """Some hook is configured."""
@@ -229,7 +239,7 @@ class HookGroups:
     def possible_names(self, tool: str) -> tuple[str, ...]:
         """All names that a call of this tool may have: its own names, and those of its aliases."""
         aliases = self._possible_aliases(tool)
-        return (*self.own_names(tool), *(alias.name for alias in aliases if alias is not None and alias.name))
+        return (*self.own_names(tool), *(name for alias in aliases if alias is not None for name in alias.names))
 
     def aliases(self, tool: str) -> tuple[Alias, ...]:
         """The aliases of a tool, as far as they do not depend on the arguments of its calls."""
@@ -259,7 +269,7 @@ class HookGroups:
 
     def select(self, event: Event, tool: str, alias: Alias | None) -> tuple[SelectedHooks, ...]:
         """The groups with hooks for this event and tool; `alias` is the alias that the tool has in this call."""
-        key = (event, tool) if alias is None else (event, tool, alias.name, alias.automatic)
+        key = (event, tool) if alias is None else (event, tool, alias.names, alias.automatic)
         cached = self._selected.get(key)
         if cached is None:
             cached = tuple(self._matching(event, lambda group: self._tool_names(group, tool), alias))
@@ -277,7 +287,7 @@ class HookGroups:
         """The values on which the matchers of a group's hooks are tried for this event."""
         if context.event in TOOL_EVENTS:
             names = self._tool_names(group, context.tool)
-            return (context.alias.name, *names) if context.alias is not None and context.alias.name else names
+            return (*context.alias.names, *names) if context.alias is not None else names
         if context.event is Event.NOTIFICATION:
             shown = group.dialect.notifications.get(context.trigger)
             return () if shown is None else (shown,)
@@ -307,8 +317,11 @@ class HookGroups:
             names = match_names(group)
             hooks: list[MatchedHook] = []
             for spec in (spec for spec in group.hooks if spec.event is event):
+                matched = _match(spec, names, alias)
+                if matched is None:  # most hooks: to compare them would cost more than to match them
+                    continue
                 identity = (group.managed, group.dialect.name, group.on_failure, names, *spec.identity)
-                if identity not in seen and (matched := _match(spec, names, alias)) is not None:
+                if identity not in seen:
                     seen.add(identity)
                     hooks.append(matched)
             if hooks:
@@ -324,11 +337,12 @@ def _match(spec: HookSpec, names: tuple[str, ...], alias: Alias | None) -> Match
     by_own_name = any(map(spec.matches, names))
     if alias is None:
         return MatchedHook(spec, names[0]) if by_own_name else None
-    by_alias = bool(alias.name) and spec.matches(alias.name)
+    by_alias = next(filter(spec.matches, alias.names), "")
     if not (by_own_name or by_alias):
         return None
-    sees_alias = not alias.automatic or not by_own_name
-    return MatchedHook(spec, (sees_alias and alias.name) or names[0], sees_alias)
+    if alias.automatic and by_own_name:
+        return MatchedHook(spec, names[0])
+    return MatchedHook(spec, by_alias or alias.name or names[0], sees_alias=True)
 
 
 def _configured_name(alias: Alias | None) -> str:

@@ -14,7 +14,7 @@ import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..audit.log import Audit
+from ..audit.log import NOT_WRITTEN, Audit
 from ..jsonrpc import raw_json
 from ..model.hooks import NO_VERDICT, Event, EventContext, HookRun, Session
 from ..protocol import feedback
@@ -217,7 +217,7 @@ class SessionEvents:
     def note_in_audit(self, text: str) -> None:
         """Write a sentence into the audit."""
         if problem := self._context.audit.note(self._context.session, text):
-            self._context.report(f"an audit line cannot be written: {problem}")
+            self.report_once(f"{NOT_WRITTEN}: {problem}")
 
 
 def _feedback_of(hook_runs: list[HookRun]) -> tuple[str, ...]:

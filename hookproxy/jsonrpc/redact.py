@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from . import normalize, raw_json
 
 MARK: Final = "[redacted]"
 """It replaces a secret."""
+
+SHORTEST: Final = 4
+"""Characters of the shortest value of a secret member that is removed wherever it occurs."""
+
+_MOST_VALUES: Final = 300  # secret values, each in up to three spellings
 
 MAX_SEARCHED: Final = 64 * 1024
 """Characters of the longest text that is searched: a pattern may take quadratic time. Longer texts are removed."""
@@ -23,6 +31,48 @@ class Redaction(msgspec.Struct, frozen=True):
     patterns: tuple[re.Pattern[str], ...]
     keys: frozenset[str]
     """Names as `normalized_key` returns them."""
+    values: tuple[str, ...] = ()
+    """Texts that are secret wherever they occur, the longest first."""
+
+    def with_values_of(self, documents: Iterable[bytes | bytearray]) -> Redaction:
+        """The same, and the values of secret members of these JSON documents are secret wherever they occur.
+
+        Values of fewer than SHORTEST characters are not: they would be found by chance in any text.
+        """
+        if not self.keys:
+            return self
+        found: set[str] = set()
+        for document in documents:
+            try:
+                self._collect(normalize.decode(bytes(document)), found, secret=False)
+            except (ValueError, RecursionError):  # it is no JSON, so it has no members
+                continue
+        spellings = {text for value in found for text in (value, _in_json(value), _in_ascii_json(value))}
+        return replace(self, values=tuple(sorted(spellings, key=lambda text: (-len(text), text))))
+
+    def _collect(self, value: object, found: set[str], *, secret: bool) -> None:
+        """Add the texts and numbers in a value; unless it is `secret` itself, only those of its secret members."""
+        if isinstance(value, list):
+            for item in value:
+                self._collect(item, found, secret=secret)
+        elif isinstance(value, dict):
+            for key, item in value.items():
+                self._collect(item, found, secret=secret or normalized_key(key) in self.keys)
+        elif isinstance(value, str) and not secret and value.lstrip()[:1] in ("{", "["):
+            with contextlib.suppress(ValueError, RecursionError):  # it is not JSON
+                self._collect(normalize.decode(value.encode()), found, secret=False)
+        elif secret and isinstance(value, str | msgspec.Raw):
+            text = value if isinstance(value, str) else bytes(value).decode()
+            if len(text) >= SHORTEST:
+                found.add(text)
+
+    def known_values(self, text: str) -> str:
+        """Remove the secret values from a text, and nothing else."""
+        if len(self.values) > _MOST_VALUES:  # each costs a search, and the agent chooses how many there are
+            return MARK
+        for value in self.values:
+            text = text.replace(value, MARK)
+        return text
 
     def json(self, raw: bytes) -> bytes:
         """Remove the secrets from a JSON value. A value that cannot be read is removed: it might hold a secret."""
@@ -39,7 +89,7 @@ class Redaction(msgspec.Struct, frozen=True):
             return f"[redacted: {len(text)} characters, too many to be searched]"
         for pattern in self.patterns:
             text = pattern.sub(MARK, text)
-        return text
+        return self.known_values(text) if self.values else text
 
     def _document(self, text: str) -> str:
         try:
@@ -83,6 +133,14 @@ def pattern(text: str) -> re.Pattern[str]:
     if compiled.search(""):
         raise ValueError("it matches the empty text, and therefore every text")
     return compiled
+
+
+def _in_json(text: str) -> str:
+    return raw_json.encode(text.encode(errors="replace").decode()).decode()[1:-1]
+
+
+def _in_ascii_json(text: str) -> str:
+    return json.dumps(text)[1:-1]
 
 
 def normalized_key(key: str) -> str:

@@ -23,6 +23,8 @@ class Alias(Struct, frozen=True):
     """The name for hooks; empty: the usual one."""
     arguments: Mapping[str, str] = field(default_factory=dict)
     """The server's name of each argument by the hooks' name, without duplicates. Other arguments have only one name."""
+    other_names: tuple[str, ...] = ()
+    """Further names, for hooks that do not know the first one. The arguments are the same."""
     preset: str = ""
     """The preset with this alias; empty: it is configured for this tool."""
     automatic: bool = False
@@ -31,6 +33,11 @@ class Alias(Struct, frozen=True):
     """The server's arguments that a call has if the tool does what this name says; empty: any call does."""
     used_by_agent: frozenset[str] = frozenset()
     """Arguments of this call for which the agent itself uses the hooks' name: they keep that name on both sides."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names for hooks, the most fitting first; none if only arguments have other names."""
+        return (self.name, *self.other_names) if self.name else ()
 
     def for_call(self, arguments: bytes) -> Alias:
         """Return the alias for a call with these arguments, a JSON object as the agent sent it.

@@ -10,14 +10,15 @@ from .hooks import Event, HookRun
 
 
 class RefusalCause(Enum):
-    """Why a call is refused. `feedback` has a sentence for each cause."""
+    """Why a call is refused. `feedback` has a sentence for each cause; the audit records the value as `cause`."""
 
     DENIED = "denied"  # a hook denied it
-    FAILURE = "trouble"  # a hook failed, and the configuration says to deny then
-    FAILED_CLOSED = "failed closed"  # a hook failed, and its own field or its dialect's document says to deny then
+    FAILURE = "hook failed"  # and the configuration says to deny then
+    FAILED_CLOSED = "hook failed closed"  # and its own field or its dialect's document says to deny then
     ASK_DENIED = "ask denied"  # it needs approval, and the configuration says to deny then
-    ASK_UNAVAILABLE = "ask unavailable"  # it needs approval, and the person cannot be asked
-    DECLINED = "declined"  # a person was asked and did not approve
+    ASK_UNAVAILABLE = "cannot ask"  # it needs approval, and the person cannot be asked
+    DECLINED = "declined"  # a person was asked and said no
+    NOT_ANSWERED = "not answered"  # a person was asked and gave no answer: in time, or at all
     RULE = "rule"  # a permission rule denies it
     LIMIT = "limit"  # a rate limit is reached
 
@@ -68,7 +69,9 @@ class Refuse(Struct, frozen=True):
     retry_after: int = 0
     """Cause LIMIT: seconds after which it may be tried again; 0: not in this session."""
     where: str = "hookproxy.toml"
-    """Causes RULE and LIMIT: the file with the rule or limit, for people."""
+    """Causes RULE and LIMIT: the configuration with the rule or limit, for the model."""
+    place: str = ""
+    """Causes RULE and LIMIT: file, line and key of the rule or limit, for people; empty if not known."""
 
 
 Decision = Proceed | Refuse

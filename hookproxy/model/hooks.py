@@ -215,6 +215,10 @@ class HookRun(Struct, frozen=True):
     verdict: Verdict
     consequence: str = ""
     """What follows from its failure, for people."""
+    tool_name: str = ""
+    """The tool's name as the hook got it; empty outside of calls."""
+    input: bytes | bytearray = b""
+    """The document that it got, if the audit records it."""
 
 
 class Session(Struct, frozen=True):

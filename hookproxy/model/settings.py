@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final, Literal
 
@@ -48,6 +49,14 @@ class ToolNames(StrEnum):
     BARE = "bare"  # TOOL
 
 
+class Results(StrEnum):
+    """What the audit records of results. In this order each one records more."""
+
+    NONE = "none"  # calls whose response no hook needs are recorded when they are forwarded
+    OUTCOME = "outcome"  # whether the call succeeded, and how long it took
+    FULL = "full"  # also what hooks after the call got and printed, and results that they changed
+
+
 class Per(StrEnum):
     """The period for which a rate limit counts calls."""
 
@@ -67,6 +76,8 @@ class Limit(Struct, frozen=True):
     per: Per
     by: str
     """Its key in the configuration, for people: `limits[0]`."""
+    place: str = ""
+    """File, line and key of it, for people; empty if not known."""
 
 
 class AgentRule(Struct, frozen=True):
@@ -98,22 +109,33 @@ class Settings(Struct, frozen=True):
     prompter: tuple[str, ...] = ()
     """A command that asks the person if the agent cannot; empty: there is none."""
     feedback: Delivery = Delivery.AUTO
+    strict: bool = False
+    """A finding of `check` stops start-up."""
     max_message_bytes: int = 64 * 1024 * 1024
     """The longest line that is judged, in bytes."""
     max_depth: int = MAX_DEPTH
     """How deep the arguments of a judged call, and the output that hooks judge, may be nested."""
     audit_file: str = ""
     """The file to which audit lines are appended; empty: none. `{user}` in it stands for the name of our account."""
+    audit_default: bool = False
+    """Nobody named this file: it is the one in the state folder."""
+    audit_enabled: bool = True
+    """A run that names no file writes to the one in the state folder."""
     audit_required: bool = False
     audit_digest: bool = False
     """The audit contains the SHA-256 of the arguments instead of the arguments."""
+    audit_results: Results = Results.OUTCOME
     audit_all_calls: bool = False
     audit_chain: bool = False
     """Each line contains the hash of the line before it."""
+    audit_chain_key_file: str = ""
+    """The file with the key of the chain; empty: it has none."""
     audit_shared: bool = False
     """The file belongs to a group of accounts."""
     audit_max_file_bytes: int = 0
     """The size in bytes at which a new file begins; 0: never."""
+    audit_keep_files: int = 0
+    """How many rotated files are kept; 0: all."""
     audit_redact: tuple[str, ...] = ()
     """Regular expressions that match secrets in texts."""
     audit_redact_keys: tuple[str, ...] = ()
@@ -126,6 +148,8 @@ class Settings(Struct, frozen=True):
     """Permission rules as written; `policy.rules` parses them."""
     ask: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
+    rule_places: Mapping[str, str] = {}
+    """File, line and key of each deny and ask rule, for people: by `deny RULE` or `ask RULE`."""
     agent_rules: tuple[AgentRule, ...] = ()
     """The permission rules of agents' settings files. They count like the ones above."""
     hide_denied: bool = True

@@ -117,8 +117,8 @@ def without_person(proceed: Proceed, settings: Settings, can_ask: bool) -> Decis
     return declined(proceed, cause)
 
 
-def declined(proceed: Proceed, cause: RefusalCause = RefusalCause.DECLINED) -> Refuse:
-    """Refuse a call because its approval request was denied or not answered."""
+def declined(proceed: Proceed, cause: RefusalCause) -> Refuse:
+    """Refuse a call because its approval request was denied, was not answered, or could not be asked."""
     by, reason = (
         (proceed.approval_request.by, proceed.approval_request.reason) if proceed.approval_request else ("", "")
     )

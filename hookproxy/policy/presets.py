@@ -32,6 +32,12 @@ class Preset(Struct, frozen=True):
     server_names: tuple[str, ...] = ()
     """What it alone calls itself in `serverInfo.name`."""
 
+    def aliases_of(self, tool: str) -> tuple[Alias, ...] | None:
+        """The tool's aliases; a list of edits is both `MultiEdit` and `Edit`. Empty: it has none; None: not known."""
+        found = [one for one in self.tools if one.tool == tool]
+        found += [replace(one, name="Edit") for one in found if one.name == "MultiEdit"]
+        return tuple(found) if found or tool in self.others else None
+
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(text.split())
@@ -807,12 +813,8 @@ def preset_aliases(preset: str, tool: str, arguments: Container[str] | None = No
     what does not fit them is left out: the server may be another version than the preset.
     """
     known = PRESETS.get(preset)
-    if known is None:
-        return None
-    listed = [one for one in known.tools if one.tool == tool]
-    found = [_automatic(one, preset, arguments) for one in listed if one.name]
-    found += [replace(one, name="Edit") for one in found if one.name == "MultiEdit"]
-    return tuple(found) if found or listed or tool in known.others else None
+    found = known.aliases_of(tool) if known is not None else None
+    return None if found is None else tuple(_automatic(one, preset, arguments) for one in found if one.name)
 
 
 def _automatic(alias: Alias, preset: str, arguments: Container[str] | None) -> Alias:

@@ -46,6 +46,16 @@ _LONG_PATH: Final = re.compile(r"\s*(?:/+[^/*\s]|[.~\\]|file:)", re.IGNORECASE)
 """The beginning of a long text that may spell a path; comments begin differently."""
 
 
+_ARGUMENT_OF_PATH: Final = re.compile(r"(?!domain:|file:)[A-Za-z_]\w+:(?=/(?!/)|~/|\.{1,2}/)")
+"""In `path:/etc/*`: the name of an argument. A server may take the path from any argument, so all are checked."""
+
+_LONGEST_SHOWN: Final = 60  # characters
+_EVERY_CALL: Final = "it is about every call of this tool"
+_MATCHES: Final = "one of the arguments matches it"
+_NO_ARGUMENT: Final = "the call has no argument on which it could be tried, so it may not run"
+_NOT_JUDGED: Final = "the arguments are too large, too many or too unusual to be judged, so it applies"
+
+
 class RuleDecision(Struct, frozen=True):
     """What the rules decide about a call."""
 
@@ -54,6 +64,10 @@ class RuleDecision(Struct, frozen=True):
     """The deciding rule, as written."""
     place: str = ""
     """Where it is written, if that is an agent's settings file; empty: the layer's own configuration."""
+    reason: str = ""
+    """Why it applies to the call, for the model: a clause without a full stop."""
+    at: str = ""
+    """File, line and key of the rule, for people; empty if not known."""
 
     @property
     def by(self) -> str:
@@ -72,16 +86,21 @@ class _DenyOrAskRule(Struct, frozen=True):
     is_path: bool
     """The rule is about a path."""
     place: str = ""
+    at: str = ""
+    """File, line and key of the rule; empty if not known."""
 
-    def covers(self, names: Sequence[str], call: _Call) -> bool:
-        """Whether the rule may apply to a call of a tool with these names."""
+    def reason_for(self, names: Sequence[str], call: _Call) -> str:
+        """Why the rule applies to a call of a tool with these names, or may apply; empty if it does not."""
         named = [name for name in names if self.parts.may_name_tool(name)]
         if not self.parts.specifier:
-            return bool(named)
+            return _EVERY_CALL if named else ""
         try:
-            return any(_any_may_match(call.members(JUDGED_ARGUMENT.get(name, "")), self, call.budget) for name in named)
+            for name in named:
+                if reason := _reason_to_match(call.members(JUDGED_ARGUMENT.get(name, "")), self, call.budget):
+                    return reason
         except (ValueError, RecursionError, BudgetExceeded):
-            return True
+            return _NOT_JUDGED
+        return ""
 
 
 class _PathRule(Struct, frozen=True):
@@ -90,14 +109,16 @@ class _PathRule(Struct, frozen=True):
     parts: matchers.Rule
     pattern: PathPattern
     place: str
+    at: str = ""
 
-    def covers(self, names: Sequence[str], call: _Call) -> bool:
-        """Whether the rule may apply to a call of a tool with these names."""
+    def reason_for(self, names: Sequence[str], call: _Call) -> str:
+        """Why the rule applies to a call of a tool with these names, or may apply; empty if it does not."""
         named = [name for name in names if self.parts.may_name_tool(name)]
         try:
-            return any(self._may_match(call, _PATH_ARGUMENT.get(name, "path")) for name in named)
+            found = any(self._may_match(call, _PATH_ARGUMENT.get(name, "path")) for name in named)
         except (ValueError, RecursionError, BudgetExceeded):
-            return True
+            return _NOT_JUDGED
+        return _MATCHES if found else ""
 
     def _may_match(self, call: _Call, judged: str) -> bool:
         members = call.members(judged)
@@ -142,34 +163,66 @@ def _too_many(raw: bytes) -> bool:
     return most > _MOST_MEMBERS and most - raw.count(b'\\":') + raw.count(b'\\\\":') > _MOST_MEMBERS
 
 
-def _any_may_match(members: dict[str, bytes], rule: _DenyOrAskRule, budget: WorkBudget) -> bool:
-    """Check every argument, because only the server knows which one the tool takes for its command."""
-    lines = {key for key, raw in members.items() if raw != b"null" and _LINES.search(key)}
-    long: set[str] = set()
+def _reason_to_match(members: dict[str, bytes], rule: _DenyOrAskRule, budget: WorkBudget) -> str:
+    """Check every argument, because only the server knows which one the tool takes for its command.
+
+    Returns why the rule may be about them; empty if it is not. Raises ValueError, RecursionError, BudgetExceeded.
+    """
+    lines = [key for key, raw in members.items() if raw != b"null" and _LINES.search(key)]
+    long: list[str] = []
     if rule.is_path:
-        long = {key for key, raw in members.items() if raw[:1] == b'"' and len(raw) > _MOST_BYTES} - lines
-        if any(_long_text_may_match(members[key], rule) for key in long):
-            return True
+        long = [key for key, raw in members.items() if raw[:1] == b'"' and len(raw) > _MOST_BYTES and key not in lines]
+        for key in long:
+            if _long_text_may_match(members[key], rule):
+                return f"its argument {_shown(key)} may be such a path"
     values = _values({key: raw for key, raw in members.items() if key not in long}, budget)
-    if any(isinstance(values.get(key), list | dict) for key in lines):
-        return True
-    lists = [_texts(value) for value in values.values() if isinstance(value, list | dict)]
-    texts = [value for value in values.values() if isinstance(value, str)]
-    known = [*texts, *(text for each, _ in lists for text in each)]
-    if not known and not long:
-        return True
-    known += [key for key in members if _LIKE_A_PLACE.search(key)] + [key for _, each in lists for key in each]
+    for key in lines:
+        if isinstance(values.get(key), list | dict):
+            return f"its argument {_shown(key)} is not a text, so the command in it cannot be read"
+    texts = _Texts.of(values)
+    if not texts.values and not long:
+        return _NO_ARGUMENT
+    return _reason_of_texts(texts, {key: values.get(key) for key in lines}, members, rule, budget)
+
+
+class _Texts(Struct, frozen=True):
+    """All texts in the arguments of a call."""
+
+    whole: list[str]
+    """Arguments that are texts."""
+    joined: list[str]
+    """The texts of each list and each object, with blanks between them."""
+    values: list[str]
+    """All texts, at any depth."""
+    keys: list[str]
+    """The names of all members below the arguments."""
+
+    @staticmethod
+    def of(values: dict[str, object]) -> _Texts:
+        nested = [_texts(value) for value in values.values() if isinstance(value, list | dict)]
+        whole = [value for value in values.values() if isinstance(value, str)]
+        inner = [text for each, _ in nested for text in each]
+        return _Texts(whole, [" ".join(each) for each, _ in nested], whole + inner, [k for _, ks in nested for k in ks])
+
+
+def _reason_of_texts(
+    texts: _Texts, lines: dict[str, object], members: dict[str, bytes], rule: _DenyOrAskRule, budget: WorkBudget
+) -> str:
+    """As `_reason_to_match`; `lines` are the arguments that are command lines."""
+    known = texts.values + [key for key in members if _LIKE_A_PLACE.search(key)] + texts.keys
     if len(known) > _MOST_TEXTS or any(map(_HALF_PAIR.search, known)):
-        return True
-    if any(rule.may_run(value, budget) for key in lines if isinstance(value := values.get(key), str)):
-        return True
+        return _NOT_JUDGED
+    for key, value in lines.items():
+        if isinstance(value, str) and rule.may_run(value, budget):
+            return f"its argument {_shown(key)} may run such a command"
     if rule.is_path:  # no path is composed of several texts
-        return any(_path_may_match(text, rule, budget) for text in known)
-    whole = [*known, *_composed(texts, [" ".join(each) for each, _ in lists], budget)]
+        return _MATCHES if any(_path_may_match(text, rule, budget) for text in known) else ""
+    whole = [*known, *_composed(texts.whole, texts.joined, budget)]
     budget.spend(1000 * len(whole) + 8 * sum(map(len, whole)))
-    return any(map(rule.matches_text, whole)) or (
-        not lines and not matchers.is_path_or_address(rule.parts.specifier) and _matches_in_parts(known, rule, budget)
-    )
+    in_parts = not lines and not matchers.is_path_or_address(rule.parts.specifier)
+    if any(map(rule.matches_text, whole)) or (in_parts and _matches_in_parts(known, rule, budget)):
+        return _MATCHES
+    return ""
 
 
 def _values(members: dict[str, bytes], budget: WorkBudget) -> dict[str, object]:
@@ -290,8 +343,14 @@ class Rules(Struct, frozen=True):
     def of(settings: Settings) -> Rules:
         """Parse the configured rules. Raises ValueError for a text that is not a rule."""
         return Rules(
-            (*map(_deny_or_ask_rule, settings.deny), *_agent_rules(settings, "deny")),
-            (*map(_deny_or_ask_rule, settings.ask), *_agent_rules(settings, "ask")),
+            (
+                *_own_rules(settings, "deny", settings.deny),
+                *_agent_rules(settings, "deny"),
+            ),
+            (
+                *_own_rules(settings, "ask", settings.ask),
+                *_agent_rules(settings, "ask"),
+            ),
             (
                 *((parsed(text).text, "", matchers.allow_rule(text)) for text in settings.allow),
                 *((one.text, one.place, _agent_allows(one)) for one in settings.agent_rules if one.decision == "allow"),
@@ -320,8 +379,8 @@ class Rules(Struct, frozen=True):
         call = _Call(arguments)
         for permission, rules in ((Permission.DENY, self.deny), (Permission.ASK, self.ask)):
             for rule in rules:
-                if rule.covers(names, call):
-                    return RuleDecision(permission, rule.parts.text, rule.place)
+                if reason := rule.reason_for(names, call):
+                    return RuleDecision(permission, rule.parts.text, rule.place, reason, rule.at)
         for text, place, covers in self.allow:
             if any(covers(name, arguments) for name in matchers.allowed_as(names)):
                 return RuleDecision(Permission.ALLOW, text, place)
@@ -339,15 +398,27 @@ def parsed(text: str) -> matchers.Rule:
     return one
 
 
-def _deny_or_ask_rule(text: str, place: str = "") -> _DenyOrAskRule:
+def _deny_or_ask_rule(text: str, place: str = "", at: str = "") -> _DenyOrAskRule:
     one = parsed(text)
+    specifier = _ARGUMENT_OF_PATH.sub("", one.specifier)
     return _DenyOrAskRule(
         one,
-        shell_commands.command_matcher(one.specifier),
-        _text_matcher(one.specifier),
-        matchers.is_path(one.specifier),
+        shell_commands.command_matcher(specifier),
+        _text_matcher(specifier),
+        matchers.is_path(specifier),
         place,
+        at,
     )
+
+
+def _shown(key: str) -> str:
+    """The name of an argument, cut to what a sentence can hold: the agent chooses it."""
+    return repr(key[:_LONGEST_SHOWN])
+
+
+def _own_rules(settings: Settings, kind: str, rules: Sequence[str]) -> Iterator[_DenyOrAskRule]:
+    """The deny or ask rules of hookproxy.toml. Raises ValueError for a text that is not a rule."""
+    return (_deny_or_ask_rule(text, at=settings.rule_places.get(f"{kind} {text}", "")) for text in rules)
 
 
 def _agent_rules(settings: Settings, decision: str) -> Iterator[_DenyOrAskRule | _PathRule]:

@@ -72,6 +72,12 @@ class Approval(Enum):
     ONCE = "allow once"
     SESSION = "allow for this session"
     NO = "deny"
+    NOT_ANSWERED = "not answered"  # the question was closed, the time ran out, or the answer cannot be read
+    NOT_ASKED = "not asked"  # the person could not be asked
+
+
+_CHOICES: Final = (Approval.ONCE, Approval.SESSION, Approval.NO)
+"""What the form offers."""
 
 
 def message(server: str, tool: str, arguments: bytes, request: ApprovalRequest) -> str:
@@ -97,7 +103,7 @@ def prompter_document(server: str, tool: str, arguments: bytes, request: Approva
 
 def elicitation_params(message: str) -> bytes:
     """Return the params of `elicitation/create`, valid in each protocol version that has it."""
-    choices = [approval.value for approval in Approval]
+    choices = [approval.value for approval in _CHOICES]
     decision = {"type": "string", "title": "Decision", "enum": choices}
     schema = {"type": "object", "properties": {"decision": decision}, "required": ["decision"]}
     return raw_json.one_line(
@@ -106,15 +112,19 @@ def elicitation_params(message: str) -> bytes:
 
 
 def read_approval(result: bytes | msgspec.Raw | None) -> Approval:
-    """Read the result of an approval request: everything except an accepted form with an explicit yes is a no."""
+    """Read the result of an approval request: only an accepted form with an explicit yes approves.
+
+    Only a declined form, or an accepted one with an explicit no, is a person's no; all else is no answer.
+    """
     try:
         members = raw_json.fields(result or b"{}")
-        if raw_json.text(bytes(members.get("action", b""))) != "accept":
-            return Approval.NO
+        action = raw_json.text(bytes(members.get("action", b"")))
+        if action != "accept":
+            return Approval.NO if action == "decline" else Approval.NOT_ANSWERED
         decision = raw_json.text(bytes(raw_json.fields(members.get("content", b"{}")).get("decision", b"")))
-        return Approval(decision)
-    except ValueError:  # it cannot be read, or the decision is not one of ours
-        return Approval.NO
+        return next((choice for choice in _CHOICES if choice.value == decision), Approval.NOT_ANSWERED)
+    except ValueError:  # it cannot be read
+        return Approval.NOT_ANSWERED
 
 
 def _shown(arguments: bytes) -> tuple[str, str]:

@@ -27,6 +27,8 @@ TASK_REQUEST_FAILED: Final = (
 )
 """It replaces the message of an error that is not the task's own."""
 
+_RULE_ADVICE: Final = "The same call will be refused again. If it is needed, tell the user."
+
 _MAX_CHARACTERS: Final = 1_000_000
 """Characters of text in our own responses: with six bytes each in JSON, a line stays below `MAX_LINE_BYTES`."""
 
@@ -278,12 +280,17 @@ def _refusal_sentence(refuse: Refuse) -> str:  # noqa: C901  # one case for each
         case RefusalCause.ASK_DENIED:
             rule = 'The configuration says on_ask = "deny", so the call is denied.'
         case RefusalCause.ASK_UNAVAILABLE:
-            rule = "This agent cannot ask the user, so the call is denied."
+            rule = "This agent cannot ask the user, so the call is denied. Tell the user what you want to do, and why."
         case RefusalCause.DECLINED:
             rule = "The user was asked and did not allow it. Do not try it again unless the user says so."
+        case RefusalCause.NOT_ANSWERED:
+            rule = (
+                "The user was asked, but no answer came: the question was closed, or the time ran out. So the call is "
+                "denied. Ask the user whether they want it before you try again."
+            )
         case RefusalCause.RULE:
             rule = f"the permission rule {refuse.by} of {refuse.where}"
-            return f"Blocked by {rule}{_because(reason)} The tool was not run."
+            return f"Blocked by {rule}{_because(reason)} The tool was not run. {_RULE_ADVICE}"
         case RefusalCause.LIMIT:
             time = f"{refuse.retry_after} second{'s' * (refuse.retry_after != 1)}"
             wait = f"Try again in {time}." if refuse.retry_after else "Do not try again in this session."

@@ -23,6 +23,18 @@ def listed_tools(line: bytes) -> list[Tool]:
     return tools
 
 
+def next_cursor(line: bytes) -> str | None:
+    """Return the cursor of the next page in a tools/list response; empty: this is the last page.
+
+    None: the line holds no list of tools.
+    """
+    with contextlib.suppress(ValueError, KeyError):
+        result = raw_json.fields(bytes(raw_json.fields(line)["result"]))
+        raw_json.items(bytes(result["tools"]))
+        return raw_json.text(bytes(result.get("nextCursor", b""))) or ""
+    return None
+
+
 def server_name(line: bytes) -> str:
     """Return the server's name in a response of the stateless era; empty: it has none."""
     with contextlib.suppress(ValueError, KeyError):

@@ -66,12 +66,12 @@ class Approvals:
                 prompter = decide.settings_for(self._settings, request).prompter
                 if failure := self._context.hooks.prompter_failure(request.managed):
                     self._context.report(f"the prompter {prompter[0]} {failure}, so the call is denied")
-                    return Approval.NO
+                    return Approval.NOT_ASKED
                 environ = self._context.hooks.prompter_environment(request.managed)
                 return await prompt(prompter, document, environ, self._context.report)
         if len(self._pending) >= _MAX_PENDING:
             self._context.report(f"a call is denied because {_MAX_PENDING} approval requests wait for the person")
-            return Approval.NO
+            return Approval.NOT_ASKED
         raw_id = calls.new_id()
         key, pending = calls.id_key(raw_id), _PendingApproval()
         self._pending[key] = pending
@@ -103,7 +103,8 @@ async def prompt(
 ) -> Approval:
     """Ask through the operator's prompter: it reads `document` as JSON; exit status 0 means yes, 2 means no.
 
-    Any other end is a failure, which is reported and means no. On cancel it is ended with its whole process group.
+    After LIFETIME seconds nobody has answered; any other end is a failure, which is reported: the person was not asked.
+    Neither approves. On cancel it is ended with its whole process group.
     """
     spec = HookSpec(
         "hookproxy", "on_ask_fallback", Event.PERMISSION_REQUEST, command[0], argv=command, timeout=LIFETIME
@@ -117,4 +118,4 @@ async def prompt(
         return Approval.NO if result.code else Approval.ONCE
     ended = f"status {result.code}" if result.ended is Ended.EXITED else result.detail or result.ended.value
     report(f"the prompter {command[0]} failed ({ended}), so the call is denied")
-    return Approval.NO
+    return Approval.NOT_ANSWERED if result.ended is Ended.TIMED_OUT else Approval.NOT_ASKED

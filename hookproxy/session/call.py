@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ..audit.log import Record
+from ..audit.log import NOT_WRITTEN, Record
 from ..jsonrpc import normalize, raw_json
 from ..model.decision import Decision, Proceed, RefusalCause, Refuse
 from ..model.errors import describe_error
@@ -23,6 +23,13 @@ from ..protocol.calls import Call
 from ..protocol.request_state import CallRound
 from .call_context import CallContext, CallServices, Ending, event_context_of, refusal
 from .post_hooks import handle_missing_response, handle_response
+
+_REFUSALS: Final = {
+    Approval.NO: RefusalCause.DECLINED,
+    Approval.NOT_ANSWERED: RefusalCause.NOT_ANSWERED,
+    Approval.NOT_ASKED: RefusalCause.ASK_UNAVAILABLE,
+}
+"""The approvals that are none, each with why its call is refused."""
 
 _MAX_ROUNDS: Final = 10  # rounds in which hooks answer the server's elicitations: agents give up after as many
 
@@ -45,10 +52,13 @@ async def handle_call(call: Call, services: CallServices) -> None:
     finally:
         if call.stopped_by and record.result == "cancelled":
             record.decision, record.result, record.reason = "deny", "refused", call.stopped_by
+            record.cause = "stopped"
         record.ms = (perf_counter() - started) * 1000
+        if services.audit.path:
+            record.skipped = services.skipped_hooks.of(record, call.alias)
         problem = services.audit.write(record)
         if problem:
-            services.report(f"the audit line of {call.tool} cannot be written: {problem}")
+            services.report_once(f"{NOT_WRITTEN}: {problem}")
         if response is not None:
             if problem and services.audit.required and record.result != "refused":
                 ran = record.decision != "asked"  # "asked": a person must approve the call before it runs
@@ -87,7 +97,7 @@ async def _process(call: Call, services: CallServices, record: Record) -> bytes 
 def _refuse_without_audit(call: Call, services: CallServices, record: Record, problem: str) -> bytes:
     """Refuse the call because the configuration requires an audit record and none can be written."""
     services.report(f"a call of {call.tool} is refused because its audit line cannot be written: {problem}")
-    record.decision, record.result = "deny", "refused"
+    record.decision, record.result, record.cause, record.reason = "deny", "refused", "audit", problem
     return feedback.unaudited(call.id, stateless=call.stateless, task=call.task, ran=False)
 
 
@@ -127,8 +137,8 @@ async def _request_approval(context: CallContext, proceed: Proceed) -> Decision 
 
 def _apply_approval(context: CallContext, proceed: Proceed, approval: Approval) -> Decision:
     """The decision after the person's answer."""
-    if approval is Approval.NO:
-        return decide.declined(proceed)
+    if approval in _REFUSALS:
+        return decide.declined(proceed, _REFUSALS[approval])
     if approval is Approval.SESSION:
         context.services.hooks.allow_tool(context.call.tool, proceed.approval_request)
     return replace(proceed, approval_request=None, asked=True)
@@ -158,9 +168,11 @@ async def _carry_out(context: CallContext, decision: Decision) -> bytes | None:
     asked = "asked-" if decision.asked else ""
     if isinstance(decision, Proceed):
         record.decision, record.final = f"{asked}allow", decision.arguments or b""
+        if problem := services.audit.write_begun(record):
+            return _refuse_without_audit(call, services, record, problem)
         return await _forward(context, decision)
     record.decision, record.result, record.reason = f"{asked}deny", "refused", decision.reason
-    record.by = decision.by
+    record.by, record.cause, record.place = decision.by, decision.cause.value, decision.place
     services.start_hooks(replace(context.event_context, event=Event.PERMISSION_DENIED, message=decision.reason))
     if decision.stop:
         services.refuse_other_calls(call, decision)
@@ -198,6 +210,7 @@ async def _forward(context: CallContext, decision: Proceed) -> bytes | None:
     call, services = context.call, context.services
     line = request_edits.line_for_server(call, decision.arguments, context.earlier_round, decision.meta)
     must_read = _must_read_response(context, decision)
+    context.record.result = "cancelled" if must_read else "sent"
     if not (must_read or call.task) and services.forward_without_waiting(call, line):
         return None  # the relay passes the response to the agent
     rounds = 0
@@ -205,7 +218,7 @@ async def _forward(context: CallContext, decision: Proceed) -> bytes | None:
         sent = perf_counter()
         response = await services.forward(call, line)
         if isinstance(response, bytes) and not must_read:
-            return response
+            return response  # nobody reads it
         timed = Outcome(duration_ms=round((perf_counter() - sent) * 1000))
         context.event_context = replace(context.event_context, outcome=timed)
         if isinstance(response, Ending):
@@ -228,7 +241,7 @@ def _must_read_response(context: CallContext, decision: Proceed) -> bool:
     services, call = context.services, context.call
     return bool(
         decision.feedback
-        or services.audit.enabled
+        or services.audit.needs_results
         or call.stateless
         or services.hooks.groups.observes_outcome(call.tool)
     )

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from ..audit.log import Audit, Record
 from ..hooks.evaluate import Hooks
+from ..hooks.skipped import SkippedHooks
 from ..jsonrpc import raw_json
 from ..model.decision import Refuse
 from ..model.hooks import Event, EventContext, Session, Tool
@@ -42,6 +43,7 @@ class CallServices(Protocol):
     audit: Audit
     state_sealer: StateSealer
     approvals: Approvals
+    skipped_hooks: SkippedHooks
 
     def agent(self) -> str:
         """The agent's name and version as it gave them; empty if it gave none."""

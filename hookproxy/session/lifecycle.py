@@ -10,6 +10,7 @@ from typing import Final
 
 import anyio
 
+from ..audit.log import NOT_WRITTEN
 from ..model.hooks import Event
 from ..processes import process
 from ..processes.process import Server
@@ -201,4 +202,5 @@ class Lifecycle:
             process.reap_killed(self._server.pid)
         self._proxy.relay.server.close()
         self._proxy.relay.agent.close()
-        self._proxy.audit.close()
+        if problem := self._proxy.audit.close():
+            self._proxy.report_once(f"{NOT_WRITTEN}: {problem}")

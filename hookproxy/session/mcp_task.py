@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ..audit.log import Record
+from ..audit.log import NOT_WRITTEN, Record
 from ..jsonrpc import raw_json
 from ..model.errors import describe_error
 from ..model.hooks import EventContext, Outcome
@@ -61,7 +61,7 @@ class McpTasks:
         self, call: Call, record: Record, event_context: EventContext, texts: tuple[str, ...], line: bytes
     ) -> bytes:
         """Follow the tasks that a response to a call starts; return the response as the agent may get it."""
-        if not (texts or self._services.audit.enabled or self._services.hooks.groups.observes_outcome(call.tool)):
+        if not (texts or self._services.audit.needs_results or self._services.hooks.groups.observes_outcome(call.tool)):
             self.close(call)  # neither hooks nor the audit need its outcome
             return line
         started_tasks = self._tasks.take_new(call)
@@ -173,7 +173,8 @@ class McpTasks:
     async def _run_hooks(self, task: Task, end: TaskStatus, parsed: ParsedResponse, line: bytes) -> None:
         """Run the task's post hooks. Whatever happens meanwhile, they do not run again."""
         call_record, started = self._records.pop(task)
-        record = replace(call_record, hook_runs=[], result="cancelled", reason="", result_changed=False, repeats=0)
+        record = replace(call_record, hook_runs=[], result="cancelled", reason="", repeats=0)
+        record.result_before = record.result_after = b""
         event_context = task.event_context
         assert event_context is not None, "an open task has an event context"
         ms = (event_context.outcome or NO_OUTCOME).duration_ms + (perf_counter() - started) * 1000
@@ -185,7 +186,8 @@ class McpTasks:
                 task.call, self._services, event_context, outcome, record.hook_runs
             )
             record.result = _ENDS[end.status][0] if end.response is None else "error" if parsed.failed else "ok"
-            record.result_changed = end.response is not None and self._add_feedback(task, end, line) is not line
+            if end.response is not None and (edited := self._add_feedback(task, end, line)) is not line:
+                record.result_before, record.result_after = line, edited
             task.withheld_because = ""
         except Exception as defect:
             record.result, record.reason = "error", describe_error(defect)
@@ -200,7 +202,7 @@ class McpTasks:
         """Write the audit record of the call's end; withhold the output if a required one cannot be written."""
         problem = self._services.audit.write(record)
         if problem:
-            self._services.report(f"the audit line of {task.call.tool} cannot be written: {problem}")
+            self._services.report_once(f"{NOT_WRITTEN}: {problem}")
             if self._services.audit.required:
                 task.withheld_because = "the configuration requires an audit of each call, and it cannot be written"
 

@@ -47,7 +47,8 @@ async def handle_response(context: CallContext, line: bytes, decision: Proceed, 
     runs_before = len(record.hook_runs)
     comments = await run_post_hooks(call, services, context.event_context, outcome, record.hook_runs)
     edited = _apply_comments(context, outcome, line, comments, decision.feedback)
-    record.result_changed = edited is not line
+    if edited is not line:
+        record.result_before, record.result_after = line, edited
     return HandledResponse(edited, _max_repeats(record.hook_runs[runs_before:]))
 
 

@@ -11,9 +11,10 @@ import anyio
 import anyio.abc
 from msgspec.structs import replace
 
-from ..audit.log import Audit
+from ..audit.log import DEFERRED_SECONDS, NOT_WRITTEN, Audit
 from ..hooks.evaluate import Hooks
 from ..hooks.session_events import SessionContext, SessionEvents
+from ..hooks.skipped import SkippedHooks
 from ..jsonrpc import raw_json
 from ..model.decision import Refuse
 from ..model.errors import RESOURCE_HINT, describe_error, resource_shortage
@@ -74,8 +75,11 @@ class Proxy:
         self._final_responses: dict[Call, bytes] = {}  # responses to calls whose tasks we end
         self._backpressure = Backpressure(settings.max_message_bytes, partial(self.relay.pause_agent, _BACKPRESSURE))
         self.state_sealer = StateSealer()
+        self.skipped_hooks = SkippedHooks(groups)
         self.server_lost = ""
         """How the server exited; empty while it runs."""
+        self.on_tools_listed: Callable[[bytes, str], None] = lambda _line, _server_name: None
+        """Called with each tools/list response and the server's own name, after the agent has got the response."""
         self.changes = ChangeEvent()
         self.run_changes = ChangeEvent()  # of the whole run: separate, because calls end often
         self.passed = ChangeEvent()  # lines from the server: separate, because they are many
@@ -106,6 +110,13 @@ class Proxy:
         self._pool = CoroutinePool(tasks, self._run_call, self._running)
         self.hooks.open(tasks, self.session_events.report_hook_run, self.changes.notify, self.hook_tool_calls.call)
         self.relay.on_passed = self.passed.notify
+        self.audit.schedule = partial(self._spawn, self._flush_audit)
+
+    async def _flush_audit(self) -> None:
+        """Write the records that wait for an idle moment."""
+        await anyio.sleep(DEFERRED_SECONDS)
+        if problem := self.audit.flush():
+            self.report_once(f"{NOT_WRITTEN}: {problem}")
 
     def _concerns(self, tool: str) -> bool:
         """True if calls of this tool are handled here; feedback of SessionStart hooks may wait for any call at all."""
@@ -139,7 +150,9 @@ class Proxy:
             case actions.InitializeAnswered():
                 self.session_events.deliver_initialize_response(line, self.router.handshake)
             case actions.ToolsListed():
-                self.relay.to_agent(self._edit_tool_list(line))
+                server_name = self.router.handshake.server_name or tool_list.server_name(line)
+                self.relay.to_agent(self._edit_tool_list(line, server_name))
+                self.on_tools_listed(line, server_name)
             case actions.NotJson():
                 shown = line[:_MAX_NOISE_SHOWN].decode(errors="replace").rstrip()
                 self.report(f"the server printed a line that is not JSON: {shown}")
@@ -148,7 +161,7 @@ class Proxy:
                 if raw_id:
                     self.relay.to_agent(feedback.unclear_response(raw_id))
                 if problem := self.audit.note(self.session, f"dropped {why}"):
-                    self.report(f"an audit line cannot be written: {problem}")
+                    self.report_once(f"{NOT_WRITTEN}: {problem}")
             case _:
                 raise AssertionError(f"{action} is for the relay")
 
@@ -194,9 +207,13 @@ class Proxy:
         for source in self.hooks.groups.sources_run_by(self.agent()):
             self.report(f"{self.agent()} runs the hooks of {source} itself, so they now run twice for each call")
         self.session_events.begin_session()
+        self._spawn(self._prepare_names)
 
-    def _edit_tool_list(self, line: bytes) -> bytes:
-        server_name = self.router.handshake.server_name or tool_list.server_name(line)
+    async def _prepare_names(self) -> None:
+        """Import what recognises tools while the server answers: at the first call it would take longer, or fail."""
+        self.hooks.prepare_names()
+
+    def _edit_tool_list(self, line: bytes, server_name: str) -> bytes:
         self.hooks.note_tools(self.router.tools.values(), server_name)
         self.router.forget_judged_tools()
         if self.settings.feedback is Delivery.STRIP_OUTPUT_SCHEMA:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from ..audit.log import Audit, Record
 from ..hooks.evaluate import Hooks
 from ..hooks.session_events import SessionContext
+from ..hooks.skipped import SkippedHooks
 from ..jsonrpc import raw_json
 from ..model.decision import Refuse
 from ..model.hooks import Event, EventContext, Session, Tool
@@ -62,6 +63,7 @@ class TrialServices:
         self.record_audit = LastRecordAudit(settings)
         self.audit: Audit = self.record_audit
         self.state_sealer = StateSealer()
+        self.skipped_hooks = SkippedHooks(hooks.groups)
         session_context = SessionContext(
             hooks, session, self.record_audit, self.report, lambda _line: None, lambda *_task: None, lambda: None
         )  # for approvals, which are never requested

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..audit import log
-from ..audit.records import BadLine, CallRecord, Entry
+from ..audit.records import BadLine, CallRecord, Entry, joined
 from ..config.load import Loaded
 from ..dialects.dialect import Group
 from ..jsonrpc import normalize
@@ -89,7 +89,7 @@ class Replay:
 
     async def over(self, entries: Iterable[Entry]) -> AsyncIterator[Difference | UnreadableLine]:
         """Yield the differences, and the lines that cannot be replayed, as they are found. Raises UserError."""
-        for entry in entries:
+        for entry in joined(entries):
             found = await self._replay_call(entry) if isinstance(entry, CallRecord) else _unread(entry)
             if isinstance(found, UnreadableLine):
                 self.tally.unread += 1

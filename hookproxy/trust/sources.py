@@ -92,14 +92,22 @@ class FileContext(Struct, frozen=True):
         return snapshot.data
 
 
-def store_path(environ: Mapping[str, str], home: str) -> str:
-    """The path of the trust store, which records what is trusted. Raises UserError if there is no home folder."""
+def state_folder(environ: Mapping[str, str], home: str) -> str:
+    """The folder of what hookproxy keeps between runs; empty if there is no home folder."""
     folder = environ.get("XDG_STATE_HOME", "")
     if not os.path.isabs(folder):  # the XDG specification says that a relative path is ignored
         if not home:
-            raise UserError("there is no folder for the trust store", "set HOME or XDG_STATE_HOME")
+            return ""
         folder = os.path.join(home, ".local", "state")
-    return os.path.join(folder, "hookproxy", "trust.json")
+    return os.path.join(folder, "hookproxy")
+
+
+def store_path(environ: Mapping[str, str], home: str) -> str:
+    """The path of the trust store, which records what is trusted. Raises UserError if there is no home folder."""
+    folder = state_folder(environ, home)
+    if not folder:
+        raise UserError("there is no folder for the trust store", "set HOME or XDG_STATE_HOME")
+    return os.path.join(folder, "trust.json")
 
 
 class Layer(Struct, frozen=True):

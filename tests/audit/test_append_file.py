@@ -38,8 +38,10 @@ def lines_of(path: Path) -> list[bytes]:
 
 
 @contextmanager
-def append_file(path: Path, *, chain: bool = False, shared: bool = False, limit: int = 0) -> Iterator[AppendFile]:
-    one = AppendFile(str(path), FileOptions(chain=chain, shared=shared, limit=limit))
+def append_file(
+    path: Path, *, chain: bool = False, shared: bool = False, limit: int = 0, keep: int = 0
+) -> Iterator[AppendFile]:
+    one = AppendFile(str(path), FileOptions(chain=chain, shared=shared, limit=limit, keep=keep))
     try:
         yield one
     finally:
@@ -311,6 +313,26 @@ def test_a_chain_continues_after_the_rotation_of_a_link(tmp_path: Path) -> None:
             one.append(LINE)
     assert len(lines_of(link)) == 20
     assert all(found.chained and not found.broken for found in verify(str(link)))
+
+
+def test_only_as_many_rotated_files_as_configured_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    with append_file(path, limit=100, keep=3) as one:
+        for _ in range(100):
+            one.append(LINE)
+        assert not one.rotation_error
+    assert [each.name for each in files_of(path)] == [f"audit.jsonl.{n}" for n in (12, 13, 14)] + ["audit.jsonl"]
+    assert all(each.stat().st_size <= 100 for each in files_of(path))
+
+
+def test_without_a_chain_only_rotation_takes_the_lock(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    with append_file(path, limit=100) as one:
+        one.append(LINE)
+        assert not Path(f"{path}.lock").exists()
+        for _ in range(10):
+            one.append(LINE)
+        assert Path(f"{path}.lock").exists()
 
 
 def test_a_shared_file_with_a_second_name_is_not_written(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def test_arguments_keep_their_spelling(file: Path) -> None:
 def test_a_record_names_what_was_changed(file: Path) -> None:
     audit = Audit(Settings(audit_file=str(file)))
     one = record()
-    one.final, one.result_changed = b'{ "a" : 2 }', True
+    one.final, one.result_before, one.result_after = b'{ "a" : 2 }', b"{}\n", b"[]\n"
     audit.write(one)
     audit.close()
     (line,) = written(file)
@@ -151,8 +151,8 @@ def test_the_file_is_private_and_not_inherited_by_children(file: Path) -> None:
     assert audit.failure() == ""
     assert file.stat().st_mode & 0o777 == 0o600
     assert file.parent.stat().st_mode & 0o777 == 0o700
-    assert not os.get_inheritable(audit._file._fd)
-    assert fcntl.fcntl(audit._file._fd, fcntl.F_GETFL) & os.O_APPEND
+    assert not os.get_inheritable(audit._open().file._fd)
+    assert fcntl.fcntl(audit._open().file._fd, fcntl.F_GETFL) & os.O_APPEND
     audit.close()
 
 
@@ -292,6 +292,38 @@ def test_secrets_are_not_written_wherever_they_stand(file: Path) -> None:
     assert b'"rewritten":{"api-key":"[redacted]","n":1e400}' in file.read_bytes()
     assert call["hooks"][0]["command"] == "curl [redacted]"
     assert (call["session"], call["tool"], note["note"]) == ("session", "write", "a [redacted]")
+
+
+@pytest.mark.parametrize("digest", [False, True])
+def test_a_secret_value_is_not_written_where_hooks_or_names_repeat_it(file: Path, digest: bool) -> None:
+    audit = Audit(Settings(audit_file=str(file), audit_digest=digest, audit_redact_keys=("password",)))
+    one = replace(record(b'{"password":"hunter2","n":1}'), tool="x-hunter2", id=b'"hunter2"', agent="hunter2")
+    run = hook_run(Verdict(Permission.DENY, "hunter2 is weak", feedback=("hunter2",), messages=("hunter2",)))
+    result = replace(run.result, stdout=b'{"new":{"password":"swordfish"}}', stderr=b"hunter2 swordfish")
+    one.hook_runs = [replace(run, result=result, input=b'{"a":"hunter2"}', tool_name="mcp__x-hunter2")]
+    one.reason, one.by, one.place, one.decision = "hunter2 is weak", "hunter2", "hunter2", "deny"
+    audit.write(one)
+    audit.close()
+    assert b"hunter2" not in file.read_bytes()
+    assert b"swordfish" not in file.read_bytes()
+    (line,) = written(file)
+    assert (line["tool"], line["id"], line["decision"]) == ("x-[redacted]", "[redacted]", "deny")
+    assert line["tool_sha256"] == hashlib.sha256(b"x-hunter2").hexdigest()
+
+
+def test_an_agent_cannot_hide_a_decision_behind_a_secret_value(file: Path) -> None:
+    audit = Audit(Settings(audit_file=str(file), audit_redact_keys=("password",)))
+    one = record(b'{"password":["deny","refused","session","files"]}')
+    one.decision, one.result = "deny", "refused"
+    audit.write(one)
+    audit.close()
+    (line,) = written(file)
+    assert [line[name] for name in ("decision", "result", "session", "server")] == [
+        "deny",
+        "refused",
+        "session",
+        "files",
+    ]
 
 
 def test_digests_are_of_the_unredacted_arguments(file: Path) -> None:

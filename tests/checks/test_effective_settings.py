@@ -12,6 +12,7 @@ from hookproxy.checks.effective_settings import (
     alias_remarks,
     failure_effect,
     is_awaited,
+    matching_only_aliases,
     never_matching,
     never_matching_if,
     suspicious_timeout,
@@ -35,8 +36,9 @@ OURS: Final = Group(OWN, "x", (SPEC,), ToolNames.BARE, match_all_names=True)
 ALLOW, DENY, DIALECT = OnFailure.ALLOW, OnFailure.DENY, OnFailure.DIALECT
 
 
-def hook(spec: HookSpec = SPEC, group: Group = CLAUDE, rule: OnFailure = DIALECT) -> ConfiguredHook:
-    return ConfiguredHook(spec, group, Settings(on_failure=rule), {})
+def hook(spec: HookSpec = SPEC, group: Group = CLAUDE, rule: OnFailure = DIALECT, auto: bool = False) -> ConfiguredHook:
+    """A hook with the settings; `auto`: tools get familiar names."""
+    return ConfiguredHook(spec, group, Settings(on_failure=rule, auto_aliases=auto), {})
 
 
 def matched(matcher: str, group: Group = CLAUDE, event: Event = Event.PRE_TOOL_USE) -> list[str]:
@@ -159,6 +161,41 @@ def test_a_matcher_that_may_match_has_no_finding(matcher: str) -> None:
     assert matched(matcher) == matched(matcher, BARE) == matched(matcher, OURS) == []
 
 
+@pytest.mark.parametrize("matcher", ["Bash", "Edit|Write", "^Read$|WebFetch", "Grep, Glob", "LS", "MultiEdit"])
+def test_a_familiar_name_may_match_where_tools_get_such_names_and_is_remarked(matcher: str) -> None:
+    spec = replace(SPEC, matcher=matcher, matches=matchers.claude_matcher(matcher))
+    assert list(never_matching(hook(spec, auto=True))) == []
+    remarks = list(matching_only_aliases(hook(spec, auto=True)))
+    assert len(remarks) == (0 if matcher.startswith("^") else 1)  # what a regular expression matches is not known
+    assert all(text.startswith("it runs only for tools that are known as ") for text in remarks)
+    assert list(matching_only_aliases(hook(spec, OURS, auto=True))) == []
+
+
+def test_a_remark_on_familiar_names_lists_those_that_the_matcher_matches() -> None:
+    spec = replace(SPEC, matcher="Edit|Write|Task", matches=matchers.claude_matcher("Edit|Write|Task"))
+    (text,) = matching_only_aliases(hook(spec, auto=True))
+    assert text.startswith("it runs only for tools that are known as Write or Edit: ")
+
+
+@pytest.mark.parametrize("matcher", ["Task", "TodoWrite|NotebookEdit", "ExitPlanMode"])
+def test_other_tools_of_claude_code_never_match_even_where_tools_get_familiar_names(matcher: str) -> None:
+    spec = replace(SPEC, matcher=matcher, matches=matchers.claude_matcher(matcher))
+    assert len(list(never_matching(hook(spec, auto=True)))) == 1
+    assert list(matching_only_aliases(hook(spec, auto=True))) == []
+
+
+def test_managed_hooks_have_the_managed_setting_of_familiar_names() -> None:
+    spec = replace(SPEC, matcher="Bash", matches=matchers.claude_matcher("Bash"))
+    settings = Settings(auto_aliases=False, managed=Settings(auto_aliases=True))
+    assert list(never_matching(ConfiguredHook(spec, replace(CLAUDE, managed=True), settings, {}))) == []
+    assert len(list(never_matching(ConfiguredHook(spec, CLAUDE, settings, {})))) == 1
+
+
+def test_an_if_with_a_familiar_name_may_match_where_tools_get_such_names() -> None:
+    assert list(never_matching_if(hook(replace(SPEC, only_if="Bash(rm *)"), auto=True))) == []
+    assert len(list(never_matching_if(hook(replace(SPEC, only_if="Task(rm *)"), auto=True)))) == 1
+
+
 def test_a_search_within_the_name_has_no_finding() -> None:
     assert matched_as(lambda name: "Bash" in name, "Bash", CLAUDE) == []
     assert matched_as(lambda name: True, "mcp__git__commit", BARE) == []
@@ -215,7 +252,7 @@ def test_a_long_timeout_of_a_background_hook_or_a_default_has_no_finding() -> No
 
 
 def test_a_matcher_and_an_if_that_name_an_alias_have_no_finding() -> None:
-    aliased = Settings(aliases=(Alias("run", "Bash"), Alias("quiet", "", {"path": "p"})))
+    aliased = Settings(aliases=(Alias("run", "Bash"), Alias("quiet", "", {"path": "p"})), auto_aliases=False)
     for matcher, rule, group in (
         ("Bash|Edit", "Bash(rm *)", CLAUDE),
         ("^Bash$", "Bash", CLAUDE),

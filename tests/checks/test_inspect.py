@@ -69,6 +69,7 @@ def test_an_entry_describes_a_hook_as_in_its_file(project: Path) -> None:
             on_failure=FailureEffect.BLOCK,
             fires=True,
             awaited=True,
+            label="good.sh",
         ),
     )
     assert (report.findings, report.remarks) == ((), ())
@@ -89,7 +90,7 @@ def test_an_own_hook_has_the_line_of_its_table(project: Path) -> None:
 
 
 def test_one_hook_can_have_every_kind_of_finding(project: Path) -> None:
-    claude(project / "settings.json", group("bash -lc x", matcher="Bash", timeout=0.01, **{"if": "Bash(x)"}))
+    claude(project / "settings.json", group("bash -lc x", matcher="Task", timeout=0.01, **{"if": "Task(x)"}))
     report = checked(project, "claude=settings.json")
     assert [text.split()[0] for text in texts(report.findings)] == ["matcher", "`if`", "a", "it"]
 

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
-from hookproxy.audit.log import Audit, Record
+from hookproxy.audit.log import Audit, Record, Skipped
 from hookproxy.model.hooks import Ended, Event, HookResult, HookRun, HookSpec, Permission, Session, Verdict
-from hookproxy.model.settings import Settings
+from hookproxy.model.settings import Results, Settings
 from tests.support import terminal
 
 pytestmark = pytest.mark.slow
@@ -54,7 +55,7 @@ def record(number: int, tool: str = "write", decision: str = "allow") -> Record:
 
 @pytest.fixture
 def audit(tmp_path: Path) -> Iterator[Audit]:
-    """Three calls and a note, chained."""
+    """Three calls and a note, chained; the calls have no ids, as in older files."""
     one = Audit(Settings(audit_file=str(tmp_path / "audit.jsonl"), audit_chain=True))
     for number, (tool, decision) in enumerate((("write", "allow"), ("read", "deny"), (f"x{EVIL}", "allow"))):
         assert one.write(record(number, tool, decision)) == ""
@@ -75,7 +76,7 @@ def test_calls_are_rows_with_the_hooks_verdicts_below(folder: Path) -> None:
     done = run(folder, "audit.jsonl")
     assert (done.returncode, done.stderr) == (0, "")
     head, first, _, second, _, verdict, *rest = done.stdout.splitlines()
-    assert head.split() == ["TIME", "DECISION", "RESULT", "MS", "TOOL"]
+    assert head.split() == ["TIME", "DECISION", "RESULT", "MS", "CALL", "TOOL"]
     assert first.split()[2:] == ["allow", "ok", "0", "files/write"]
     assert second.split()[2:] == ["deny", "refused", "0", "files/read"]
     assert verdict == "    deny: guard.sh: not this"
@@ -133,7 +134,9 @@ def test_the_configured_file_is_read_if_none_is_named(folder: Path) -> None:
     own.write_text("")
     done = run(folder)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: no audit file is named\nhint: hookproxy audit FILE")
+    assert "hookproxy/audit.jsonl: there is no such file" in done.stderr
+    own.write_text("[audit]\nenabled = false\n")
+    assert run(folder).stderr.startswith("error: no audit log is kept\nhint: hookproxy audit FILE")
     other = folder / "other.toml"
     other.write_text('[audit]\nfile = "{user}/"\n')
     (folder / "audit.jsonl").rename(folder / "audit.jsonl.1")
@@ -291,3 +294,110 @@ def test_a_file_without_a_chain_is_reported(tmp_path: Path) -> None:
     )
     (tmp_path / "audit.jsonl").write_text("")
     assert "not chained: it has no lines\n" in run(tmp_path, "verify", "audit.jsonl").stdout
+
+
+# --- one call ---
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> str:
+    """A refused and a rewritten call, recorded in full; the rewritten one has the id `a-1`."""
+    settings = Settings(audit_file=str(tmp_path / "audit.jsonl"), audit_results=Results.FULL)
+    one, refused = Audit(settings), record(1, "read", "deny")
+    refused.call, refused.cause, refused.by, refused.place = "b-1", "rule", "read", "/h.toml:3: permissions.deny[0]"
+    refused.reason, refused.hook_runs = "it is about every call of this tool", []
+    one.write(refused)
+    call = record(2)
+    (hook_run,) = call.hook_runs
+    result = HookResult(Ended.EXITED, stdout=b'{"updated":1}', stderr=b"slow\x1b[2J", ms=3)
+    call.hook_runs = [replace(hook_run, result=result, input=b'{"tool_name":"write"}', tool_name="mcp__files__write")]
+    call.call, call.final = "a-1", b'{"n":2,"safe":true}'
+    call.result_before, call.result_after = b'{"result":1e3}\n', b'{"result":0}\n'
+    call.skipped = [Skipped(hook_run.spec, "its matcher 'x' does not match the tool")]
+    one.write(call)
+    one.write(replace(record(3), call="a-10"))
+    one.close()
+    return "audit.jsonl"
+
+
+def test_show_prints_one_call_whole(tmp_path: Path, whole: str) -> None:
+    done = run(tmp_path, "show", "a-1", whole)
+    assert (done.returncode, done.stderr) == (0, "")
+    for line in (
+        "files/write",
+        "decision   allow",
+        '  -  "n": 2',
+        '  +  "n": 2,',
+        '  +  "safe": true',
+        "PreToolUse hook guard.sh",
+        "  saw        mcp__files__write",
+        "  ended      exited with status 0 after 3 ms",
+        '      "tool_name": "write"',
+        '      "updated": 1',
+        "    slow\\x1b[2J",
+        "  PreToolUse guard.sh (hooks.json: 0): its matcher 'x' does not match the tool",
+        '  -  "result": 1e3',
+        '  +  "result": 0',
+    ):
+        assert line in done.stdout.splitlines()
+
+
+def test_show_says_where_the_rule_is_that_refused_a_call(tmp_path: Path, whole: str) -> None:
+    refused = "refused    read (/h.toml:3: permissions.deny[0]): it is about every call of this tool"
+    assert refused in run(tmp_path, "show", "b", whole).stdout.splitlines()
+    assert refused.split(maxsplit=1)[1] in run(tmp_path, whole).stdout
+
+
+def test_show_prints_the_record_as_json(tmp_path: Path, whole: str) -> None:
+    (line,) = run(tmp_path, "show", "a-1", whole, "--json").stdout.splitlines()
+    assert json.loads(line) == json.loads((tmp_path / whole).read_bytes().splitlines()[1])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("c", "there is no call 'c'"),
+        ("a", "'a' may be several calls\nhint: name one: a-1, a-10"),
+        ("d", "several sessions have a call 'd'\nhint: add --session: session, other"),
+    ],
+)
+def test_an_unknown_or_ambiguous_id_is_an_error(tmp_path: Path, whole: str, call: str, message: str) -> None:
+    one = Audit(Settings(audit_file=str(tmp_path / whole)))
+    one.write(replace(record(4), call="d"))
+    one.write(replace(record(5), call="d", session="other"))
+    one.close()
+    done = run(tmp_path, "show", call, whole)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+    assert run(tmp_path, "show", "d", whole, "--session", "o").returncode == 0
+
+
+def test_a_call_that_has_begun_and_ended_is_shown_once_and_one_without_an_end_too(tmp_path: Path) -> None:
+    one = Audit(Settings(audit_file=str(tmp_path / "a.jsonl"), audit_required=True))
+    ended, stopped = replace(record(1), call="x-1"), replace(record(2), call="x-2")
+    for each in (ended, stopped):
+        assert one.write_begun(each) == ""
+    one.write(ended)
+    one.close()
+    assert [line.split()[3] for line in run(tmp_path, "a.jsonl").stdout.splitlines() if "x-" in line] == ["ok", "begun"]
+    assert json.loads(run(tmp_path, "stats", "a.jsonl", "--json").stdout)["all"]["calls"] == 2
+    assert "result     ok" in run(tmp_path, "show", "x-1", "a.jsonl").stdout
+    assert "its end is not recorded" in run(tmp_path, "show", "x-2", "a.jsonl").stdout
+
+
+def test_verify_with_the_key_says_how_many_lines_were_written_with_it(tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.write_bytes(b"k" * 32)
+    key.chmod(0o600)
+    one = Audit(Settings(audit_file=str(tmp_path / "a.jsonl"), audit_chain=True, audit_chain_key_file=str(key)))
+    for number in range(3):
+        assert one.write(record(number)) == ""
+    one.close()
+    done = run(tmp_path, "verify", "a.jsonl", "--key", "key")
+    assert "3 of them were written with the key, up to number 3" in done.stdout
+    assert done.returncode == 0
+    key.write_bytes(b"x" * 32)
+    done = run(tmp_path, "verify", "a.jsonl", "--key", "key")
+    assert (done.returncode, "a.jsonl:1: its mac does not fit the key" in done.stdout) == (1, True)
+    key.chmod(0o644)
+    assert "--key key: may be read by other accounts" in run(tmp_path, "verify", "a.jsonl", "--key", "key").stderr

@@ -250,7 +250,7 @@ def test_a_configuration_that_stops_run_is_the_same_error_with_status_2(
     assert ended.stderr.startswith(f"error: {message}".replace("FOLDER", str(tmp_path)))
 
 
-@pytest.mark.parametrize("arguments", [["stray"], ["--nope"], ["--hooks"], ["--json=x"]])
+@pytest.mark.parametrize("arguments", [["stray"], ["--zzz"], ["--hooks"], ["--json=x"]])
 def test_an_unknown_argument_is_an_error_with_the_usage(arguments: list[str]) -> None:
     with pytest.raises(UserError, match=arguments[0].partition("=")[0]) as error:
         main(arguments)
@@ -262,7 +262,8 @@ def test_help_names_every_option_and_status(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
     assert USAGE in ended.stdout
     assert all(
-        word in " ".join(ended.stdout.split()) for word in ("--config", "--hooks", "--json", "0 clean, 1 findings, 2")
+        word in " ".join(ended.stdout.split())
+        for word in ("--config", "--hooks", "--json", "--strict", "0 clean (notes do not count), 1 warnings, 2")
     )
 
 
@@ -276,7 +277,7 @@ def document(folder: Path, *arguments: str) -> dict[str, Any]:
 
 def test_programs_get_one_document_whose_keys_stay(project: Path) -> None:
     read = document(project, "--config", "hookproxy.toml")
-    assert list(read) == ["v", "settings", "managed", "trust", "hooks", "findings", "remarks"]
+    assert list(read) == ["v", "settings", "managed", "trust", "hooks", "findings", "remarks", "server", "starts"]
     assert (read["managed"], read["settings"]["managed"], read["trust"]) == (None, None, None)
     assert read["v"] == 1
     assert {"on_failure", "on_ask", "feedback", "max_message_bytes", "audit_file"} <= set(read["settings"])
@@ -297,6 +298,7 @@ def test_programs_get_one_document_whose_keys_stay(project: Path) -> None:
         "awaited": True,
         "fires": True,
         "managed": False,
+        "tools": None,
         "findings": [f"there is no file {project}/gone.sh"],
         "remarks": [],
     }
@@ -356,9 +358,10 @@ def test_checking_runs_nothing_and_leaves_nothing_behind(clean: Path) -> None:
 
 def test_a_deleted_working_directory_is_not_an_error(clean: Path) -> None:
     (clean / "gone").mkdir()
-    script = f"cd gone; rmdir ../gone; exec {' '.join(CHECK)} --hooks {clean}/settings.json"
+    script = f"cd gone; rmdir ../gone; exec {' '.join(CHECK)} --hooks {clean}/settings.json --project {clean}"
     ended = subprocess.run(["sh", "-c", script], cwd=clean, env=environment(), capture_output=True, timeout=30)
-    assert (ended.returncode, ended.stderr) == (0, b"")
+    assert (ended.returncode, ended.stderr) == (1, b"")
+    assert b"warning: the folder that it starts in does not exist: " in ended.stdout
 
 
 def test_an_entry_that_never_runs_is_explained_as_far_as_its_dialect_is_known(clean: Path) -> None:
@@ -388,7 +391,9 @@ def test_aliases_and_limits_are_shown_with_both_names(tmp_path: Path) -> None:
         {"tool": "run", "as": "Bash", "arguments": {"command": "cmd", "timeout": "\x1b[1m"}, "preset": None},
         {"tool": "log", "as": None, "arguments": {"path": "repo"}, "preset": None},
     ]
-    assert settings["limits"] == [{"tool": "B*", "calls": 1, "per": "day", "by": "limits[0]"}]
+    (limit,) = settings["limits"]
+    assert limit.pop("place").endswith("hookproxy.toml:6: limits[0]")
+    assert limit == {"tool": "B*", "calls": 1, "per": "day", "by": "limits[0]"}
 
 
 def test_tools_that_a_preset_does_not_rename_are_a_remark_and_not_a_finding(tmp_path: Path) -> None:
@@ -413,3 +418,180 @@ def test_a_function_that_cannot_be_found_stops_check_as_it_stops_run(tmp_path: P
     found = check(tmp_path, "--config", "hookproxy.toml", "--json")
     assert (found.returncode, found.stderr) == (0, "loud\n")
     assert json.loads(found.stdout)["hooks"][0]["key"] == "hooks.PreToolUse[0]"
+
+
+# --- with a server ---
+
+SERVER: Final = """
+import json, sys
+names = {"git": ["git_log", "git_commit"], "long": ["\\x1b[31m" + "x" * 10_000], "many": [f"t{n}" for n in range(999)]}
+for line in sys.stdin:
+    request = json.loads(line)
+    if "id" in request:
+        tools = [{"name": name, "inputSchema": {"properties": {}}} for name in names[sys.argv[1]]]
+        result = {"capabilities": {"tools": {}}, "tools": tools, "serverInfo": {"name": "Git\\x1b[31m"}}
+        print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}), flush=True)
+"""
+
+
+@pytest.fixture
+def beside_server(tmp_path: Path) -> Path:
+    """A folder with a server and hooks, one of which sees no tool of it."""
+    (tmp_path / "server.py").write_text(SERVER)
+    (tmp_path / "good.sh").touch(0o755)
+    guard = {"type": "command", "command": "./good.sh"}
+    write(
+        tmp_path,
+        PreToolUse=[
+            {"matcher": "mcp__git__git_log", "hooks": [guard]},
+            {"matcher": "mcp__github__.*", "hooks": [guard]},
+        ],
+        PostToolUse=[{"matcher": "git_log|Task", "hooks": [guard]}],
+    )
+    (tmp_path / "hookproxy.toml").write_text(
+        "[[use]]\nfile = 'settings.json'\n[tools.git_commit]\nas = 'Task'\n[permissions]\ndeny = ['git_log(x)']\n"
+    )
+    return tmp_path
+
+
+WITH_SERVER: Final = ("--config", "hookproxy.toml", "--name", "git")
+
+
+def server(*tools: str) -> tuple[str, ...]:
+    return ("--", sys.executable, "server.py", *tools)
+
+
+TABLE: Final = """\
+tools of git (Git\\x1b[31m): hooks see 2 of 2 tools
+  tool        seen as            by
+  git_log     mcp__git__git_log  good.sh (PreToolUse)
+  git_commit  Task               good.sh (PostToolUse)
+  rules    git_log
+
+"""
+
+
+def test_with_a_server_it_shows_which_hook_sees_which_tool_and_why_another_sees_none(beside_server: Path) -> None:
+    ended = check(beside_server, *WITH_SERVER, *server("git"))
+    assert (ended.returncode, ended.stderr) == (1, "")
+    assert TABLE in ended.stdout
+    assert (
+        "  warning: never runs for this server: its matcher 'mcp__github__.*' matches none of the server's 2 tools; "
+        "the server is 'git' here, not 'github': --name github names it\n"
+    ) in ended.stdout
+    assert ended.stdout.endswith("\n3 hooks, 1 permission rule, 1 warning\n")
+
+
+def test_programs_get_the_tools_with_the_hooks_that_see_them(beside_server: Path) -> None:
+    read = json.loads(check(beside_server, *WITH_SERVER, "--json", *server("git")).stdout)
+    found = read["server"]
+    assert (found["name"], found["command"], found["failure"], found["noise"]) == (
+        "git",
+        list(server("git")[1:]),
+        None,
+        0,
+    )
+    assert found["info"] == "Git\x1b[31m"
+    path = str(beside_server / "settings.json")
+    assert found["tools"] == [
+        {
+            "tool": "git_log",
+            "names": [
+                {
+                    "name": "mcp__git__git_log",
+                    "why": "",
+                    "arguments": {},
+                    "hooks": [{"file": path, "line": 7, "key": "hooks.PreToolUse[0].hooks[0]"}],
+                }
+            ],
+            "rules": True,
+        },
+        {
+            "tool": "git_commit",
+            "names": [
+                {
+                    "name": "Task",
+                    "why": "[tools.X]",
+                    "arguments": {},
+                    "hooks": [{"file": path, "line": 27, "key": "hooks.PostToolUse[0].hooks[0]"}],
+                }
+            ],
+            "rules": False,
+        },
+    ]
+    assert [hook["tools"] for hook in read["hooks"]] == [
+        [{"tool": "git_log", "name": "mcp__git__git_log"}],
+        [],
+        [{"tool": "git_commit", "name": "Task"}],
+    ]
+
+
+@pytest.mark.parametrize("tools", ["long", "many"])
+def test_the_table_fits_80_columns_and_is_harmless_whatever_tools_are_called(beside_server: Path, tools: str) -> None:
+    write(beside_server, PreToolUse=[{"hooks": [{"type": "command", "command": "./good.sh"}]}])
+    ended = check(beside_server, *WITH_SERVER, *server(tools))
+    table = ended.stdout.partition("\n  tool ")[2].splitlines()
+    assert len(table) > 5
+    assert max(map(len, table[1:])) <= 80
+    assert "\x1b" not in ended.stdout
+    assert len(ended.stdout) < 100_000
+
+
+def test_a_server_that_cannot_list_its_tools_is_status_2_and_the_hooks_are_shown(beside_server: Path) -> None:
+    ended = check(beside_server, *WITH_SERVER, "--", "sh", "-c", "echo no such thing >&2; exit 3")
+    assert ended.returncode == 2
+    assert "tools of git\n  failure  the server exited with status 3 before it had listed its tools\n" in ended.stdout
+    assert ended.stderr.startswith(
+        "error: the server exited with status 3 before it had listed its tools\n"
+        "hint: its standard error ends with: no such thing; the server's command line is: sh -c"
+    )
+    ended = check(beside_server, *WITH_SERVER, "--json", "--", "no-such-program")
+    assert ended.returncode == 2
+    read = json.loads(ended.stdout)["server"]
+    assert (read["tools"], read["failure"]) == (None, "cannot start the server: command not found: no-such-program")
+
+
+def test_a_name_without_a_server_is_an_error(clean: Path) -> None:
+    ended = check(clean, "--hooks", "settings.json", "--name", "git")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.startswith("error: --name names no server, because there is no COMMAND\nhint: usage: ")
+
+
+# --- strict ---
+
+
+@pytest.mark.parametrize("by_file", [False, True])
+def test_under_strict_a_finding_that_stops_run_is_status_2_and_all_are_shown(clean: Path, by_file: bool) -> None:
+    write(clean, PreToolUse=[{"hooks": [{"type": "command", "command": "./gone.sh"}]}])
+    (clean / "hookproxy.toml").write_text(f"strict = {str(by_file).lower()}\n[[use]]\nfile = 'settings.json'\n")
+    options = ("--config", "hookproxy.toml", *(() if by_file else ("--strict",)))
+    ended = check(clean, *options)
+    assert (ended.returncode, ended.stderr) == (2, "")
+    assert "  warning: there is no file " in ended.stdout
+    assert ended.stdout.endswith("\n1 hook, 1 warning, and strict is set: run does not start\n")
+    assert json.loads(check(clean, *options, "--json").stdout)["starts"] is False
+    write(clean, PreToolUse=[{"hooks": [{"type": "command", "command": "./good.sh"}]}])
+    assert check(clean, *options).returncode == 0
+
+
+def test_under_strict_what_only_the_tools_show_is_status_1(beside_server: Path) -> None:
+    ended = check(beside_server, *WITH_SERVER, "--strict", *server("git"))
+    assert ended.returncode == 1
+    assert "strict is set" not in ended.stdout
+
+
+def test_an_event_that_cannot_occur_is_a_note_also_under_strict(clean: Path) -> None:
+    write(clean, Stop=[{"hooks": [{"type": "command", "command": "true"}]}])
+    for options in ((), ("--strict",)):
+        ended = check(clean, "--hooks", "claude=settings.json", *options)
+        assert ended.returncode == 0
+        assert "  note: cannot fire behind MCP" in ended.stdout
+
+
+def test_a_hookproxy_toml_that_is_not_read_is_told(clean: Path) -> None:
+    (clean / "hookproxy.toml").write_text("")
+    note = "hookproxy: ./hookproxy.toml is not read, because nothing names it: --config hookproxy.toml does\n"
+    assert check(clean, "--hooks", "settings.json").stderr == note
+    assert check(clean, "--config", "hookproxy.toml").stderr == ""
+    (clean / "other.toml").write_text("")
+    assert check(clean, "--config", "other.toml").stderr == ""  # who names another file has chosen

@@ -137,7 +137,10 @@ def test_changed_hooks_show_each_call_that_would_be_decided_otherwise(recorded: 
         *("plain of files", "danger of files", "rewritten of files"),
         "3 calls replayed, 3 would be decided differently\n",
     ]
-    assert blocks[0].split("\n")[1:] == ["  was      allow", "  now      deny, by the permission rule plain"]
+    assert blocks[0].split("\n")[1:] == [
+        "  was      allow",
+        "  now      deny, by the permission rule plain: it is about every call of this tool",
+    ]
     assert blocks[1].split("\n")[1:] == [
         f"  was      deny, by the PreToolUse hook {old}[0]: not here",
         "  now      allow",

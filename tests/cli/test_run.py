@@ -259,7 +259,7 @@ def test_it_ends_with_the_servers_status(tmp_path: Path, script: str, status: in
 def test_everything_after_the_first_two_dashes_belongs_to_the_server(tmp_path: Path) -> None:
     script = 'printf "%s\\n" "$PWD" "$TOKEN" "$@" >&2'
     ended = run(tmp_path, "--name", "x", "--", "sh", "-c", script, "sh", "--name", "--", "y", TOKEN="secret")
-    assert ended.stderr == f"{tmp_path}\nsecret\n--name\n--\ny\n"
+    assert ended.stderr.startswith(f"{tmp_path}\nsecret\n--name\n--\ny\n")
 
 
 def test_name_is_what_hooks_call_the_server(tmp_path: Path) -> None:
@@ -292,8 +292,12 @@ def test_no_file_is_read_just_because_it_is_in_the_working_directory(tmp_path: P
     (tmp_path / "hookproxy.toml").write_text("nonsense")
     (tmp_path / ".claude").mkdir()
     (tmp_path / ".claude" / "settings.json").write_text("nonsense")
-    ended = run(tmp_path, "--", *SERVER, agent=CALL)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, ANSWER + "\n", "")
+    ended = run(tmp_path, "--name", "x", "--", *SERVER, agent=CALL)
+    assert (ended.returncode, ended.stdout) == (0, ANSWER + "\n")
+    assert ended.stderr == (
+        "hookproxy: ./hookproxy.toml is not read, because nothing names it: --config hookproxy.toml does\n"
+        "hookproxy: x: no hook and no permission rule is configured, so no call is guarded\n"
+    )
 
 
 def test_audit_appends_a_line_for_each_judged_call(tmp_path: Path) -> None:
@@ -311,6 +315,81 @@ def test_hooks_that_cannot_fire_are_reported_and_the_server_runs(tmp_path: Path)
     assert (ended.returncode, ended.stdout) == (0, ANSWER + "\n")
     assert "hookproxy: " in ended.stderr
     assert "hooks.Stop cannot fire behind MCP" in ended.stderr
+
+
+LIST: Final = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n'
+LISTED: Final = '{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"look"},{"name":"write"}]}}'
+LISTING: Final = ("sh", "-c", f"while read -r line; do echo '{LISTED}'; done")
+
+
+def test_it_says_in_one_line_what_hooks_see_when_the_tools_are_known(tmp_path: Path) -> None:
+    hook_file(tmp_path / "settings.json")
+    options = ("--name", "files", "--hooks", "claude=settings.json")
+    ended = run(tmp_path, *options, "--", *LISTING, agent=LIST)
+    assert (ended.returncode, ended.stdout) == (0, LISTED + "\n")
+    assert ended.stderr == "hookproxy: files: 1 hook on 2 of 2 tools\n"
+    (tmp_path / "settings.json").write_text(HOOK % ("Bash", ""))
+    ended = run(tmp_path, *options, "--", *LISTING, agent=LIST)
+    assert ended.stderr == (
+        "hookproxy: files: no hooks on 2 tools; 1 hook never matches, and no tool is known as Bash "
+        "([tools.X] in hookproxy.toml names one): see hookproxy check -- COMMAND\n"
+    )
+
+
+def test_a_run_without_hooks_says_that_it_guards_nothing(tmp_path: Path) -> None:
+    ended = run(tmp_path, "--name", "files", "--", *LISTING, agent=LIST)
+    assert ended.stderr == "hookproxy: files: no hook and no permission rule is configured, so no call is guarded\n"
+    (tmp_path / "own.toml").write_text("[permissions]\ndeny = ['write']\nhide_denied = false\n")
+    ended = run(tmp_path, "--config", "own.toml", "--name", "files", "--", *LISTING, agent=LIST)
+    assert ended.stderr == "hookproxy: files: no hooks on 2 tools, permission rules on 1\n"
+
+
+def test_verbose_tells_each_decision_in_one_line(tmp_path: Path) -> None:
+    hook_file(tmp_path / "settings.json", command="echo no looking >&2; exit 2")
+    options = ("--verbose", "--hooks", "claude=settings.json")
+    ended = run(tmp_path, *options, "--", *SERVER, agent=CALL)
+    assert ended.stderr.startswith("hookproxy: deny look: ")
+    assert ended.stderr.endswith(": no looking\n")
+    hook_file(tmp_path / "settings.json", command="exit 0")
+    assert run(tmp_path, *options, "--", *SERVER, agent=CALL).stderr == "hookproxy: allow look\n"
+    assert run(tmp_path, *options[1:], "--", *SERVER, agent=CALL).stderr == ""
+
+
+@pytest.mark.parametrize("by_file", [False, True])
+def test_strict_stops_the_start_with_the_first_finding_and_ends_the_server(tmp_path: Path, by_file: bool) -> None:
+    hook_file(tmp_path / "settings.json", command="./gone.sh")
+    hook_file(tmp_path / "other.json", command="./gone.sh", timeout=0.01)
+    own = f"strict = {str(by_file).lower()}\n[[use]]\nfile = 'settings.json'\n[[use]]\nfile = 'other.json'\n"
+    (tmp_path / "own.toml").write_text(own)
+    os.mkfifo(tmp_path / "pid")
+    options = ["--config", "own.toml", *([] if by_file else ["--strict"])]
+    server = ["sh", "-c", "echo $$ >pid; exec cat >received"]
+    with subprocess.Popen(
+        [*RUN, *options, "--", *server], cwd=tmp_path, stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        pid = int((tmp_path / "pid").read_text())
+        assert process.stderr is not None
+        error = process.stderr.read().decode()
+        assert process.wait(30) == 2
+    assert error == (
+        f"error: strict: {tmp_path}/settings.json:1: hooks.PreToolUse[0].hooks[0]: there is no file "
+        f"{tmp_path}/gone.sh (and 2 more)\nhint: hookproxy check shows all, with the same options\n"
+    )
+    assert not Path("/proc", str(pid)).exists()
+
+
+def test_strict_stops_a_hook_that_is_a_tool_of_another_server(tmp_path: Path) -> None:
+    tool = {"type": "mcp_tool", "server": "files", "tool": "look"}
+    (tmp_path / "settings.json").write_text(json.dumps({"hooks": {"PreToolUse": [{"hooks": [tool]}]}}))
+    options = ("--strict", "--hooks", "claude=settings.json", "--name")
+    assert run(tmp_path, *options, "git", "--", *LISTING, agent=LIST).returncode == 2
+    assert run(tmp_path, *options, "files", "--", *LISTING, agent=LIST).returncode == 0
+
+
+def test_strict_starts_where_there_are_only_notes(tmp_path: Path) -> None:
+    hook_file(tmp_path / "settings.json", "Stop")
+    ended = run(tmp_path, "--strict", "--hooks", "claude=settings.json", "--", *SERVER, agent=CALL)
+    assert (ended.returncode, ended.stdout) == (0, ANSWER + "\n")
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ settings.json:1  hooks.PreToolUse[0].hooks[0]
 
 settings.json:1  hooks.PreToolUse[1].hooks[0]
   event    PreToolUse, claude
-  command  ./gone.sh
+  command  ./other.sh
   not run  its matcher 'mcp__git__.*' does not match 'mcp__server__write'
 
 arguments
@@ -131,9 +131,10 @@ def rewriting(tmp_path: Path) -> Path:
     command = SHOWN.split("command  ")[1].split("\n")[0]
     hooks = [
         {"hooks": [{"type": "command", "command": command}]},
-        {"matcher": "mcp__git__.*", "hooks": [{"type": "command", "command": "./gone.sh"}]},
+        {"matcher": "mcp__git__.*", "hooks": [{"type": "command", "command": "./other.sh"}]},
     ]
     (tmp_path / "settings.json").write_text(json.dumps({"hooks": {"PreToolUse": hooks}}))
+    (tmp_path / "other.sh").touch(0o755)
     return tmp_path
 
 
@@ -243,7 +244,8 @@ def test_a_deny_rule_precedes_an_ask_rule(tmp_path: Path) -> None:
 
 def test_a_call_passes_if_nothing_is_configured(tmp_path: Path) -> None:
     ended = attempt(tmp_path, "sh")
-    assert (ended.returncode, ended.stderr) == (0, "")
+    nothing = "hookproxy: no hook is configured: name hook files with --hooks or --config\n"
+    assert (ended.returncode, ended.stderr) == (0, nothing)
     assert "no hook or rule applies to this call: it passes unchanged" in ended.stdout
 
 
@@ -285,7 +287,7 @@ def test_a_permission_request_that_is_tried_alone_names_no_hook_or_rule(tmp_path
 def test_a_tool_name_as_hooks_see_it_is_accepted_with_a_note(tmp_path: Path) -> None:
     ended = attempt(tmp_path, "mcp__git__git_commit")
     assert ended.returncode == 0
-    assert ended.stderr.startswith("hookproxy: TOOL is the server's own name of the tool")
+    assert "\nhookproxy: TOOL is the server's own name of the tool" in ended.stderr
 
 
 @pytest.mark.parametrize(
@@ -378,7 +380,30 @@ def test_both_names_of_an_aliased_tool_are_shown(tmp_path: Path) -> None:
     assert "execute_command of server: refused\n  alias    as Bash (cmd as command)\n" in shown
     read = document(tmp_path, *call, status=1)
     assert (read["tool"], read["alias"]) == ("execute_command", {"as": "Bash", "arguments": {"command": "cmd"}})
-    assert document(tmp_path, "other", *call[2:])["alias"] is None
+    ended = attempt(tmp_path, "other", *call[2:], "--json")
+    assert json.loads(ended.stdout)["alias"] is None
+    assert ended.stderr == "hookproxy: no hook, rule or alias is about a tool 'other'\n"
+
+
+def test_findings_and_an_unread_configuration_are_told(tmp_path: Path) -> None:
+    hooks = hooks_file(tmp_path, "claude", "./gone.sh")
+    (tmp_path / "hookproxy.toml").write_text("nonsense")
+    stderr = attempt(tmp_path, "sh", hooks).stderr
+    assert f"there is no file {tmp_path}/gone.sh\n" in stderr
+    assert "hookproxy: ./hookproxy.toml is not read, because nothing names it: --config hookproxy.toml does\n" in stderr
+    ended = attempt(tmp_path, "sh", hooks, "--strict")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.startswith("error: strict: ")
+
+
+def test_a_tool_that_a_preset_knows_is_told_with_the_preset(tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text('aliases = "off"\n[permissions]\ndeny = ["Bash"]\n')
+    ended = attempt(tmp_path, "start_process", "--config", "own.toml")
+    assert ended.returncode == 0
+    assert ended.stderr == (
+        "hookproxy: no hook, rule or alias is about a tool 'start_process'; "
+        "preset = 'desktop-commander' in hookproxy.toml gives it the name that hooks know\n"
+    )
 
 
 # --- parts of the output ---

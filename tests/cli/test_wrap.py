@@ -259,3 +259,17 @@ def test_a_configuration_that_cannot_be_read_is_reported_and_the_others_are_list
     assert "mcpServers.git" in done.stdout
     assert ".claude.json:1: the key 'mcpServers' appears twice" in done.stderr
     assert "opencode.json: is not a regular file" in done.stderr
+
+
+def test_findings_of_check_are_told_and_strict_stops(folder: Path) -> None:
+    hooks = "".join(f'[[hooks.PreToolUse]]\ncommand = "./gone{number}"\n' for number in range(7))
+    (folder / "hooks.toml").write_text(hooks)
+    done = run(folder, "wrap", "x.json", "--config", "hooks.toml", "--dry-run")
+    assert done.returncode == 0
+    lines = done.stderr.splitlines()
+    assert lines[0] == f"{folder}/hooks.toml:1: hooks.PreToolUse[0]: there is no file {folder}/gone0"
+    assert lines[5] == "and 2 more: hookproxy check shows all"
+    (folder / "hooks.toml").write_text("strict = true\n" + hooks)
+    done = run(folder, "wrap", "x.json", "--config", "hooks.toml")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: strict: ")

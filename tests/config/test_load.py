@@ -10,12 +10,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from hookproxy.config.load import Loaded, load
+from hookproxy.config.load import DEFAULT_AUDIT, Loaded, load
 from hookproxy.dialects.dialect import Group
 from hookproxy.model.errors import ConfigError, UserError
 from hookproxy.model.hooks import Event
-from hookproxy.model.settings import Delivery, OnAsk, OnFailure, Settings, ToolNames
+from hookproxy.model.settings import Delivery, OnAsk, OnFailure, Results, Settings, ToolNames
+
+DEFAULTS = Settings(
+    audit_file="/state/hookproxy/audit.jsonl",
+    audit_default=True,
+    **DEFAULT_AUDIT,  # type: ignore[arg-type]  # settings by name
+)
 
 
 @pytest.fixture
@@ -45,7 +52,7 @@ def loaded(
     audit: str | None = None,
     **environ: str,
 ) -> Loaded:
-    return load(config, hooks, audit, {**os.environ, **environ}, str(cwd))
+    return load(config, hooks, audit, {**os.environ, "XDG_STATE_HOME": "/state", **environ}, str(cwd))
 
 
 def commands(groups: Sequence[Group]) -> list[str]:
@@ -71,7 +78,7 @@ def refusal(cwd: Path, text: str | bytes) -> ConfigError:
 def test_without_anything_named_nothing_is_loaded(cwd: Path) -> None:
     write(cwd / "hookproxy.toml", "nonsense")
     write(cwd / ".claude" / "settings.json", settings_json("guard"))
-    assert loaded(cwd) == Loaded(Settings(), (), ())
+    assert loaded(cwd) == Loaded(DEFAULTS, (), ())
 
 
 def test_the_users_own_file_is_loaded_if_no_file_is_named(cwd: Path, home: Path) -> None:
@@ -79,13 +86,13 @@ def test_the_users_own_file_is_loaded_if_no_file_is_named(cwd: Path, home: Path)
     assert loaded(cwd).settings.on_ask is OnAsk.DENY
     assert loaded(cwd, XDG_CONFIG_HOME="").settings.on_ask is OnAsk.DENY
     assert loaded(cwd, XDG_CONFIG_HOME="relative").settings.on_ask is OnAsk.DENY
-    assert loaded(cwd, XDG_CONFIG_HOME=str(cwd)).settings == Settings()
+    assert loaded(cwd, XDG_CONFIG_HOME=str(cwd)).settings == DEFAULTS
 
 
 def test_a_named_file_replaces_the_users_own_file(cwd: Path, home: Path) -> None:
     write(home / ".config/hookproxy/hookproxy.toml", "nonsense")
     write(cwd / "other.toml", "")
-    assert loaded(cwd, config="other.toml").settings == Settings()
+    assert loaded(cwd, config="other.toml").settings == DEFAULTS
 
 
 def test_a_users_own_file_that_cannot_be_read_stops_start_up(cwd: Path, home: Path) -> None:
@@ -103,6 +110,7 @@ def test_every_setting_is_read(cwd: Path) -> None:
         feedback = "text"
         max_message_bytes = 4096
         max_depth = 32
+        strict = true
         [audit]
         file = "log/audit.jsonl"
         required = true
@@ -121,6 +129,7 @@ def test_every_setting_is_read(cwd: Path) -> None:
         feedback=Delivery.TEXT,
         max_message_bytes=4096,
         max_depth=32,
+        strict=True,
         audit_file=str(cwd / "sub" / "log" / "audit.jsonl"),
         audit_required=True,
         audit_digest=True,
@@ -128,6 +137,14 @@ def test_every_setting_is_read(cwd: Path) -> None:
         allow=("read_*",),
         ask=("write_*", "Bash(git push:*)"),
         deny=("delete_*",),
+        rule_places={
+            f"{kind} {rule}": f"{cwd}/sub/hookproxy.toml:{line}: permissions.{key}"
+            for line, kind, key, rule in (
+                (14, "deny", "deny[0]", "delete_*"),
+                (13, "ask", "ask[0]", "write_*"),
+                (13, "ask", "ask[1]", "Bash(git push:*)"),
+            )
+        },
         hide_denied=False,
     )
 
@@ -359,10 +376,55 @@ def test_the_audit_of_each_account_may_be_in_a_folder_that_does_not_exist_yet(cw
     assert loaded(cwd, audit="{user}/a.jsonl").settings.audit_file == str(cwd / "{user}" / "a.jsonl")
 
 
-def test_a_required_audit_needs_a_file(cwd: Path) -> None:
-    error = refusal(cwd, "[audit]\nrequired = true\n")
-    assert "audit.required is true, but no file is named" in error.message
-    assert loaded(cwd, config="hookproxy.toml", audit="b.jsonl").settings.audit_required
+def test_a_required_audit_must_not_be_switched_off(cwd: Path) -> None:
+    error = refusal(cwd, "[audit]\nrequired = true\nenabled = false\n")
+    assert "audit.required is true, but audit.enabled is false" in error.message
+    settings = loaded(cwd, config="hookproxy.toml", audit="b.jsonl").settings
+    assert settings.audit_required
+    assert settings.audit_file == str(cwd / "b.jsonl")
+
+
+def test_without_a_file_the_audit_is_kept_in_the_state_folder(cwd: Path, home: Path) -> None:
+    write(cwd / "hookproxy.toml", "[audit]\nchain = true\n")
+    settings = loaded(cwd, config="hookproxy.toml").settings
+    assert settings == replace(DEFAULTS, audit_chain=True)
+    for folder in ("", "relative"):
+        settings = loaded(cwd, XDG_STATE_HOME=folder).settings
+        assert settings.audit_file == f"{home}/.local/state/hookproxy/audit.jsonl"
+
+
+def test_keys_of_the_audit_override_how_the_file_in_the_state_folder_is_kept(cwd: Path) -> None:
+    write(cwd / "hookproxy.toml", '[audit]\narguments = "full"\nresults = "full"\nkeep_files = 9\n')
+    settings = loaded(cwd, config="hookproxy.toml").settings
+    assert settings == replace(DEFAULTS, audit_digest=False, audit_results=Results.FULL, audit_keep_files=9)
+
+
+def test_a_keyed_chain_needs_a_key_that_nobody_else_can_read(cwd: Path) -> None:
+    assert "no key is named" in refusal(cwd, '[audit]\nchain = "keyed"\n').message
+    assert "the chain has no key" in refusal(cwd, '[audit]\nchain = true\nchain_key_file = "key"\n').message
+    text = '[audit]\nchain = "keyed"\nchain_key_file = "key"\n'
+    assert "No such file" in refusal(cwd, text).message
+    key = write(cwd / "key", b"k" * 32)
+    key.chmod(0o644)
+    assert "may be read by other accounts" in refusal(cwd, text).message
+    key.chmod(0o600)
+    settings = loaded(cwd, config="hookproxy.toml").settings
+    assert (settings.audit_chain, settings.audit_chain_key_file) == (True, str(key))
+
+
+def test_an_audit_that_is_switched_off_has_no_file(cwd: Path) -> None:
+    write(cwd / "hookproxy.toml", '[audit]\nenabled = false\nfile = "a"\n')
+    assert not loaded(cwd, config="hookproxy.toml").settings.audit_file
+    assert loaded(cwd, config="hookproxy.toml", audit="b").settings.audit_file == str(cwd / "b")
+
+
+def test_without_a_home_folder_a_remark_says_that_no_audit_is_kept(cwd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    found = load(None, (), None, {}, str(cwd))
+    assert not found.settings.audit_file
+    assert found.remarks == (
+        "no audit log is kept, because there is no home folder: set HOME or XDG_STATE_HOME, or audit.file",
+    )
 
 
 # --- hookproxy.toml that cannot be used ---

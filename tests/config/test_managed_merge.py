@@ -29,7 +29,7 @@ def merge_settings(wanted: Mapping[str, object], managed: Mapping[str, object]) 
 
 
 def test_every_setting_has_a_key_that_can_be_managed() -> None:
-    assert set(KEYS_OF_SETTINGS) == set(Settings.__struct_fields__) - {"managed"}
+    assert set(KEYS_OF_SETTINGS) == set(Settings.__struct_fields__) - {"managed", "audit_default", "rule_places"}
 
 
 @pytest.mark.parametrize(
@@ -52,6 +52,7 @@ def test_every_setting_has_a_key_that_can_be_managed() -> None:
         ("audit_digest", True, False),
         ("audit_all_calls", True, False),
         ("hide_denied", True, False),
+        ("strict", True, False),
     ],
 )
 def test_a_managed_setting_cannot_be_weakened_and_the_attempt_is_noted(
@@ -73,6 +74,7 @@ def test_a_managed_setting_cannot_be_weakened_and_the_attempt_is_noted(
         ("on_ask_fallback", OnFailure.ALLOW, OnFailure.DENY),
         ("audit_required", False, True),
         ("hide_denied", False, True),
+        ("strict", False, True),
         ("feedback", Delivery.TEXT, Delivery.TEXT),
     ],
 )

@@ -64,9 +64,10 @@ def test_arguments_may_be_renamed_without_renaming_the_tool() -> None:
     }
 
 
-def test_an_empty_table_removes_the_alias_of_a_preset() -> None:
-    assert "read_file" in named('preset = "filesystem"')
-    assert "read_file" not in named('preset = "filesystem"\n[tools.read_file]')
+def test_an_empty_table_says_that_a_tool_has_no_other_name() -> None:
+    assert named('preset = "filesystem"')["read_file"].name == "Read"
+    assert named('preset = "filesystem"\n[tools.read_file]')["read_file"] == Alias("read_file")
+    assert named("[tools.execute_command]") == {"execute_command": Alias("execute_command")}
 
 
 def test_a_tool_table_beats_a_preset_and_a_later_preset_beats_an_earlier_one() -> None:
@@ -103,15 +104,15 @@ def test_an_invalid_alias_or_preset_is_an_error_with_its_key(text: str, message:
 
 def test_limits_keep_the_order_of_the_file() -> None:
     text = '[[limits]]\ntool = "a*"\ncalls = 1\nper = "second"\n[[limits]]\ntool = "*"\ncalls = 9\nper = "session"'
-    assert limits(parse(PATH, text), PATH) == (
-        Limit("a*", 1, Per.SECOND, "limits[0]"),
-        Limit("*", 9, Per.SESSION, "limits[1]"),
+    assert limits(parse(PATH, text), PATH, text) == (
+        Limit("a*", 1, Per.SECOND, "limits[0]", f"{PATH}:1: limits[0]"),
+        Limit("*", 9, Per.SESSION, "limits[1]", f"{PATH}:5: limits[1]"),
     )
 
 
 @pytest.mark.parametrize("tool", ["Bash(rm *)", "read|write", "a b"])
 def test_a_limit_with_an_invalid_tool_pattern_is_an_error_with_its_key(tool: str) -> None:
     with pytest.raises(ConfigError) as raised:
-        limits(parse(PATH, f'[[limits]]\ntool = "{tool}"\ncalls = 1\nper = "day"'), PATH)
+        limits(parse(PATH, f'[[limits]]\ntool = "{tool}"\ncalls = 1\nper = "day"'), PATH, "")
     assert raised.value.message.startswith(f"{PATH}: limits[0].tool: '{tool}'")
     assert raised.value.hint

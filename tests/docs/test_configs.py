@@ -21,6 +21,7 @@ CLAUDE: Final = ("--hooks", "claude=.claude/settings.json")
 LIME: Final = ("--hooks", "lime=.lime/settings.json")
 CLAW: Final = ("--hooks", "claw=.claw/settings.json")
 CODE_ASSIST: Final = ("--hooks", "code-assist=.claude/settings.json")
+UNREAD: Final = "hookproxy: ./hookproxy.toml is not read, because nothing names it: --config hookproxy.toml does\n"
 OWN: Final = ("--config", "hookproxy.toml")
 
 
@@ -49,7 +50,8 @@ def project(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
 def run_call(project: Path, options: tuple[str, ...], tool: str, **arguments: object) -> Answer:
     """The answer to one call that prints nothing on standard error."""
     answer, stderr = call_with_stderr(project, options, tool, **arguments)
-    assert stderr == ""
+    has_other = "--config" not in options and (project / "hookproxy.toml").exists()
+    assert stderr == (UNREAD if has_other else "")
     return answer
 
 
@@ -174,7 +176,9 @@ def test_audit_records_every_call_and_no_argument(project: Path, home: Path) -> 
     lines = (home / ".local/state/hookproxy/audit.jsonl").read_text("utf-8").splitlines()
     records = [json.loads(line) for line in lines]
     assert [(one["tool"], one["decision"], one["result"]) for one in records] == [
+        ("any", "allow", "begun"),
         ("any", "allow", "ok"),
+        ("other", "allow", "begun"),
         ("other", "allow", "ok"),
     ]
     assert all("arguments" not in one and len(one["arguments_sha256"]) == 64 for one in records)

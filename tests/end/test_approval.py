@@ -41,6 +41,7 @@ ONCE, SESSION, NO = "allow once", "allow for this session", "deny"
 SURE: Final = specific("PreToolUse", permissionDecision="ask", permissionDecisionReason="sure?")
 RULE: Final = '[permissions]\nask = ["write"]\n'
 DECLINED: Final = "The user was asked and did not allow it."
+NOT_ANSWERED: Final = "The user was asked, but no answer came"
 CANNOT: Final = "This agent cannot ask the user, so the call is denied."
 
 
@@ -154,23 +155,20 @@ async def test_an_approval_for_the_session_covers_the_next_calls(scene: Scene, e
 @BOTH
 async def test_anything_but_a_yes_is_a_refusal_and_reaches_no_server(scene: Scene, era: str) -> None:
     answers = [
-        form_answer(NO),
-        form_answer("", "decline"),
-        form_answer("", "cancel"),
-        form_answer("Allow once"),
-        types.ElicitResult(action="accept", content={}),
-        types.ElicitResult(action="accept", content={"decision": [ONCE]}),
-        types.ElicitResult(action="decline", content={"decision": ONCE}),
+        (form_answer(NO), DECLINED),
+        (form_answer("", "decline"), DECLINED),
+        (form_answer("", "cancel"), NOT_ANSWERED),
+        (form_answer("Allow once"), NOT_ANSWERED),
+        (types.ElicitResult(action="accept", content={}), NOT_ANSWERED),
+        (types.ElicitResult(action="accept", content={"decision": [ONCE]}), NOT_ANSWERED),
+        (types.ElicitResult(action="decline", content={"decision": ONCE}), DECLINED),
     ]
-    person = Person(*answers)
+    person = Person(*(answer for answer, _ in answers))
     async with connected(scene, era, person, hooks_that_ask(scene)) as client:
-        for _ in answers:
+        for _, says in answers:
             result = await client.call_tool("write", {"path": "a"})
             assert result.is_error
-            assert result_text(result) == (
-                "Blocked: the PreToolUse hook cat requires the user's approval: sure? "
-                "The user was asked and did not allow it. Do not try it again unless the user says so."
-            )
+            assert "requires the user's approval: sure? " + says in result_text(result)
         assert result_text(await client.call_tool("look", {"path": "c"})) == "saw c"
     assert ran(scene) == [("look", {"path": "c"})]
     assert len(person.questions) == len(answers)
@@ -183,7 +181,7 @@ async def test_a_failed_form_is_not_an_approval(scene: Scene, era: str) -> None:
         if era == "legacy":
             result = await client.call_tool("write", {"path": "a"})
             assert result.is_error
-            assert DECLINED in result_text(result)
+            assert NOT_ANSWERED in result_text(result)
         else:  # this client does not come back
             with pytest.raises(ExceptionGroup) as caught:
                 await client.call_tool("write", {"path": "a"})
@@ -602,6 +600,13 @@ async def test_a_request_state_of_another_run_is_rejected(scene: Scene) -> None:
     assert scene.calls_received() == []
 
 
+def set_clock(later: Path, seconds: str) -> None:
+    """Replace the file at once: hookproxy may read it at any time."""
+    new = later.with_name("new")
+    new.write_text(seconds)
+    new.replace(later)
+
+
 async def test_a_request_state_expires_after_an_hour(scene: Scene) -> None:
     later = scene.folder / "later"
     later.write_text("0")
@@ -611,9 +616,9 @@ async def test_a_request_state_expires_after_an_hour(scene: Scene) -> None:
     clock = scene.file("sitecustomize.py", shifted)
     agent = scene.run(scene.config(RULE), env={"PYTHONPATH": str(Path(clock).parent)})
     state_sealer = [await request_state_of(agent, number) for number in ("first", "second")]
-    later.write_text("3590")
+    set_clock(later, "3590")
     assert text_of(await agent.ask(stateless(1, requestState=state_sealer[0], inputResponses=ACCEPTED))) == "ran write"
-    later.write_text("3700")
+    set_clock(later, "3700")
     await assert_asked_again(agent, stateless(2, requestState=state_sealer[1], inputResponses=ACCEPTED))
     assert len(scene.calls_received()) == 1
 
@@ -789,7 +794,7 @@ async def test_no_approval_request_is_left_when_the_run_ends(scene: Scene, end: 
     if end == "of input":
         agent.end_input()
         rest = await agent.rest()
-        result_text = "did not allow it" if by == "the agent" else "ended before its hooks had judged this call"
+        result_text = "no answer came" if by == "the agent" else "ended before its hooks had judged this call"
         assert result_text.encode() in rest
     elif end == "of the agent":
         agent.go()
@@ -846,7 +851,7 @@ async def test_the_audit_record_names_who_was_asked_and_the_outcome(scene: Scene
     async with connected(scene, era, Person(form_answer(ONCE), form_answer(NO)), config) as client:
         await client.call_tool("write", {"path": "a"})
         await client.call_tool("write", {"path": "b"})
-    found = [(one["decision"], one["result"]) for one in records(audit) if one["result"] != "pending"]
+    found = [(one["decision"], one["result"]) for one in records(audit) if one["result"] not in ("pending", "begun")]
     assert found == [("asked-allow", "ok"), ("asked-deny", "refused")]
     pending = [one for one in records(audit) if one["result"] == "pending"]
     assert [one["decision"] for one in pending] == (["asked", "asked"] if era == "auto" else [])
@@ -859,7 +864,8 @@ async def test_an_answer_from_the_configuration_is_recorded_like_that_of_a_perso
     agent = await lean(scene, config)
     await agent.ask(call(1, "write"))
     await agent.ask(request("sync", "ping"))
-    assert [one["decision"] for one in records(audit)] == [f"asked-{on_ask}"]
+    ended = [one for one in records(audit) if one["result"] != "begun"]
+    assert [one["decision"] for one in ended] == [f"asked-{on_ask}"]
 
 
 async def test_an_approval_request_whose_required_record_cannot_be_written_is_a_refusal(scene: Scene) -> None:

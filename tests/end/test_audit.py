@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -55,10 +56,13 @@ def test_sixteen_proxies_that_are_killed_keep_one_chain(tmp_path: Path) -> None:
     files = [each for each in tmp_path.glob("audit.jsonl*") if each.suffix != ".lock"]
     lines = [line for each in files for line in each.read_bytes().split(b"\n") if line]
     found = [json.loads(line) for line in lines if is_whole(line)]
-    recorded = [(one["arguments"]["proxy"], one["id"]) for one in found if "tool" in one]
+    recorded = [(one["arguments"]["proxy"], one["id"]) for one in found if one.get("result", "begun") != "begun"]
+    started = [(one["arguments"]["proxy"], one["id"]) for one in found if one.get("result") == "begun"]
     assert len(recorded) == len(set(recorded)), "each once"
+    assert len(started) == len(set(started)), "each once"
+    assert set(recorded) <= set(started)
     assert set().union(*answered) <= set(recorded), "no answer without its line"
-    assert {one["arguments"]["password"] for one in found} == {"[redacted]"}
+    assert {one["arguments"]["password"] for one in found if "tool" in one} == {"[redacted]"}
     checked = subprocess.run(
         [*hookproxy, "audit", "verify", str(tmp_path / "audit.jsonl")], capture_output=True, encoding="utf-8"
     )
@@ -71,3 +75,65 @@ def call(proxy: int, number: int) -> bytes:
     arguments = {"proxy": proxy, "text": "x" * 300, "password": "hunter2"}
     params = {"name": "echo", "arguments": arguments}
     return json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}).encode() + b"\n"
+
+
+REQUIRED: Final = """
+[audit]
+file = "audit.jsonl"
+calls = "all"
+required = true
+"""
+
+
+def required_run(folder: Path, limit: int = resource.RLIM_INFINITY) -> subprocess.Popen[bytes]:
+    """A proxy with a required audit in front of a server that writes what it gets to the file `got`."""
+    (folder / "hookproxy.toml").write_text(REQUIRED)
+    command = [sys.executable, "-m", "hookproxy", "run", "--config", "hookproxy.toml", "--", "tee", "got"]
+    return subprocess.Popen(
+        command,
+        cwd=folder,
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=PIPE,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+    )
+
+
+def forwarded(folder: Path) -> list[int]:
+    return [json.loads(line)["id"] for line in (folder / "got").read_bytes().splitlines()]
+
+
+def begun(folder: Path) -> list[int]:
+    """The calls with a line that they have begun; pieces of lines are left out."""
+    lines = (folder / "audit.jsonl").read_bytes().split(b"\n")
+    records = [json.loads(line) for line in lines if is_whole(line)]
+    return [one["id"] for one in records if one["result"] == "begun"]
+
+
+def test_no_call_runs_whose_line_a_limit_on_files_keeps_from_the_disk(tmp_path: Path) -> None:
+    whole_calls = b"".join(call(0, number) for number in range(300))
+    one = required_run(tmp_path, limit=1024 * 1024 + 20_000)
+    output, errors = one.communicate(whole_calls, timeout=60)
+    ran, refused = forwarded(tmp_path), output.count(b"requires an audit log and it cannot be written")
+    assert 0 < len(ran) < 300
+    assert len(ran) + refused == 300
+    assert set(ran) <= set(begun(tmp_path))
+    assert b"the limit of ulimit -f" in errors
+
+
+def test_after_a_kill_no_call_that_ran_is_missing(tmp_path: Path) -> None:
+    one = required_run(tmp_path)
+    assert one.stdin is not None
+    assert one.stdout is not None
+    one.stdin.write(b"".join(call(0, number) for number in range(200)))
+    one.stdin.flush()
+    for _ in range(20):
+        one.stdout.readline()
+    one.kill()
+    one.communicate()
+    assert len(forwarded(tmp_path)) >= 20
+    assert set(forwarded(tmp_path)) <= set(begun(tmp_path))
+    shown = subprocess.run(
+        [sys.executable, "-m", "hookproxy", "audit", "audit.jsonl"], cwd=tmp_path, capture_output=True, encoding="utf-8"
+    )
+    assert shown.stdout.count("  begun  ") >= 20

@@ -83,8 +83,13 @@ def hooks(scene: Scene, dialect: str = "docker-agent", **events: list[Json]) -> 
     return f"--hooks={dialect}={file(scene, 'hooks.yaml', json.dumps({'hooks': groups}))}"
 
 
+def in_project(scene: Scene) -> list[str]:
+    """The option for the folder in which Docker Agent would have been started, if the test has one."""
+    return ["--project=project"] if (scene.folder / "project").is_dir() else []
+
+
 async def begun(scene: Scene, *options: str) -> Agent:
-    agent = scene.run("--name=lean", *options)
+    agent = scene.run("--name=lean", *in_project(scene), *options)
     await agent.initialize()
     return agent
 

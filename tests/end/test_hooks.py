@@ -676,8 +676,7 @@ async def test_exec_form_passes_arguments_as_they_are_and_fills_the_project_in(s
     hooks = scene.hooks(PreToolUse=[group(script, args=args)])
     agent = await begun(scene, hooks)
     await agent.ask(call(1, "echo"))
-    project = str(Path(hooks.partition("claude=")[2]).parent)
-    assert recorded.read_text() == f"$HOME\na b\n*\n{project}/x\n\n"
+    assert recorded.read_text() == f"$HOME\na b\n*\n{scene.folder}/x\n\n"
 
 
 async def test_a_relative_command_starts_from_the_project_of_its_file(scene: Scene) -> None:

@@ -82,7 +82,12 @@ async def test_a_pipeline_through_the_proxy_answers_what_the_server_alone_would_
     alone = scene.complete(["sh", "-c", f"printf '%s\\n' {lines} | {server}"])
     behind = scene.complete(["sh", "-c", f"printf '%s\\n' {lines} | {proxy} {server}"])
     assert behind.returncode == alone.returncode == 7
-    assert behind.stderr == b""
+    told = behind.stderr.decode().splitlines()
+    assert [line.partition(": ")[2].partition(";")[0] for line in told] == {
+        "no hooks": ["tool_server: no hook and no permission rule is configured, so no call is guarded"],
+        "no matching hook": ["tool_server: no hooks on 5 tools"],
+        "a silent hook": ["tool_server: 3 hooks on 5 of 5 tools"],
+    }[hooks]
     if hooks == "a silent hook":  # judged calls may be overtaken
         assert sorted(behind.stdout.splitlines()) == sorted(alone.stdout.splitlines())
     else:
@@ -134,7 +139,7 @@ async def test_environment_folder_arguments_and_standard_error_are_the_servers_o
     script = f"echo to standard error >&2; exec {shlex.join(SERVER)}"
     speaking = scene.run(server=["sh", "-c", script])
     await speaking.initialize()
-    assert speaking.standard_error() == "to standard error\n"
+    assert "to standard error\n" in speaking.standard_error()
 
 
 async def test_standard_input_of_the_server_is_not_ours_and_no_stray_descriptor_reaches_it(scene: Scene) -> None:
@@ -143,7 +148,8 @@ async def test_standard_input_of_the_server_is_not_ours_and_no_stray_descriptor_
     behind = scene.run(server=[sys.executable, "-S", "-E", "-c", f"import sys; sys.stdout = sys.stderr; {script}"])
     expected = (await alone.line()).decode()
     assert await behind.ended() == 0
-    assert behind.standard_error().strip() == expected
+    unguarded = "hookproxy: python: no hook and no permission rule is configured, so no call is guarded"
+    assert behind.standard_error().splitlines() in ([unguarded, expected.strip()], [expected.strip(), unguarded])
 
 
 # --- how the server ends ---

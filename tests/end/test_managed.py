@@ -48,8 +48,9 @@ class Box:
 
     @property
     def _quiet(self) -> dict[str, str]:
-        """The user `nobody` may not write coverage data, and would report that."""
-        return {"COVERAGE_PROCESS_CONFIG": ""} if self.user else {}
+        """The audit is kept in a folder of the test. `nobody` may not write coverage data, and would report that."""
+        state = {"XDG_STATE_HOME": str(self.scene.folder / f"state-{self.user}")}
+        return {"COVERAGE_PROCESS_CONFIG": "", **state} if self.user else state
 
     def run(self, *options: str, **environ: str) -> Agent:
         words = [HOOKPROXY, "run", *options, "--", *self.server]
@@ -125,7 +126,7 @@ async def test_no_environment_and_no_option_switches_it_off(box: Box, environ: d
     words = in_private_etc(
         box.etc, *prefix, HOOKPROXY, "run", "--config=/dev/null", "--name=other", "--", *box.server, user=box.user
     )
-    agent = box.scene.start(words, {"HOME": "/", **environ})
+    agent = box.scene.start(words, {"HOME": "/", "XDG_STATE_HOME": str(box.scene.folder / "state"), **environ})
     await agent.initialize()
     assert "managed: no secrets" in text_of(await agent.ask(call(1, "echo", text="secret")))
     assert "error" not in await agent.ask(call(2, "echo", text="harmless"))
@@ -135,7 +136,8 @@ async def test_the_refusal_names_the_owner_of_the_rule(box: Box) -> None:
     agent = box.run()
     await agent.initialize()
     text = text_of(await agent.ask(call(1, "die")))
-    assert text == "Blocked by the permission rule die of the managed configuration. The tool was not run."
+    rule = "the permission rule die of the managed configuration: it is about every call of this tool"
+    assert text.startswith(f"Blocked by {rule}. The tool was not run. ")
 
 
 async def test_check_shows_what_is_managed(box: Box) -> None:

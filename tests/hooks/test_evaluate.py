@@ -24,6 +24,8 @@ pytestmark = pytest.mark.anyio
 
 PRE, POST = Event.PRE_TOOL_USE, Event.POST_TOOL_USE
 
+EVERY_CALL = "it is about every call of this tool"
+
 
 def hooks(*groups: Group, settings: Settings | None = None, environ: dict[str, str] | None = None) -> Hooks:
     return Hooks(groups, settings or Settings(), "my files", environ or dict(os.environ))
@@ -394,9 +396,9 @@ def with_rules(*groups: Group, **rules: object) -> Hooks:
 async def test_a_deny_rule_refuses_a_call_that_hooks_allow() -> None:
     allows = stub_group(stub(PRE, permission="allow", allows=["write"], feedback=["note"]))
     decision = await decision_of(with_rules(allows, deny=("write(*)",)), context())
-    assert decision == Refuse("write(*)", "", cause=RefusalCause.RULE, feedback=("note",))
+    assert decision == Refuse("write(*)", EVERY_CALL, cause=RefusalCause.RULE, feedback=("note",))
     assert await decision_of(with_rules(deny=("mcp__my_files__*",)), context()) == Refuse(
-        "mcp__my_files__*", "", cause=RefusalCause.RULE
+        "mcp__my_files__*", EVERY_CALL, cause=RefusalCause.RULE
     )
 
 

@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from hookproxy.dialects.dialect import Group
+from hookproxy.model.aliases import Alias
 from hookproxy.model.hooks import Event, Order
 from hookproxy.model.settings import Limit, OnFailure, Per, Settings, ToolNames
 from tests.support.proxy_rig import DIRECT_LOOP, Peer, Rig, group, hook, rig, stub, stub_group
@@ -191,3 +192,21 @@ async def test_a_tool_that_was_unjudged_is_judged_once_its_arguments_are_known(t
     async with rig(guard) as proxied:
         await list_tools(proxied, {"name": "execute_command", "inputSchema": SCHEMA})
         assert await judged(proxied, call(1, "execute_command", cmd="ls")) == {"cmd": "ls"}
+
+
+async def test_a_tool_with_an_empty_table_has_no_familiar_name(tmp_path: Path) -> None:
+    guard = mcp_group(hook(f"{seen_by(tmp_path)}; exit 2", matcher="Bash"))
+    async with rig(guard, settings=Settings(aliases=(Alias("execute_command"),))) as proxied:
+        assert await judged(proxied, call(1, "execute_command", cmd="ls")) == {"cmd": "ls"}
+    assert documents(tmp_path) == []
+
+
+async def test_a_list_of_edits_is_seen_as_multiedit_or_by_a_hook_that_does_not_know_it_as_edit(tmp_path: Path) -> None:
+    edits = [{"oldText": "a", "newText": "b"}]
+    hooks = mcp_group(
+        hook(seen_by(tmp_path), matcher="Edit"), hook(f"{seen_by(tmp_path)}; :", matcher="Edit|MultiEdit")
+    )
+    async with rig(replace(hooks, dialect=replace(hooks.dialect, order=Order.SERIAL))) as proxied:
+        await judged(proxied, call(1, "edit_file", path="/a", edits=edits))
+    given = {"file_path": "/a", "edits": edits}
+    assert documents(tmp_path) == [("Edit", given), ("MultiEdit", given)]

@@ -14,6 +14,8 @@ from hookproxy.model.hooks import Event, EventContext, Permission, Verdict
 from hookproxy.model.settings import AgentRule, Limit, Per, Settings
 from tests.support.proxy_rig import SESSION
 
+EVERY_CALL = "it is about every call of this tool"
+
 
 def permissions(**rules: Any) -> Permissions:  # noqa: ANN401  # tuples of texts, or a flag
     return Permissions(HookGroups((), "my files"), Settings(**rules))
@@ -25,7 +27,7 @@ def call(arguments: bytes = b'{"path":"a"}', tool: str = "write") -> EventContex
 
 @pytest.mark.parametrize("name", ["write", "mcp__my_files__write", "mcp__my_files", "wr*"])
 def test_a_rule_names_a_tool_by_any_of_its_names(name: str) -> None:
-    assert permissions(deny=(name,)).apply_rules(Proceed(), call()) == Refuse(name, "", cause=RefusalCause.RULE)
+    assert permissions(deny=(name,)).apply_rules(Proceed(), call()) == Refuse(name, EVERY_CALL, cause=RefusalCause.RULE)
     assert permissions(deny=(name,)).concerns("write")
     assert permissions(deny=(name,)).hides("write")
     assert not permissions(deny=(name,), hide_denied=False).hides("write")
@@ -91,7 +93,10 @@ def test_a_call_is_denied_by_either_name_of_its_tool(rule: str) -> None:
     one = of_bash(deny=(rule,))
     assert one.concerns("run")
     assert one.hides("run") is ("(" not in rule)
-    assert one.apply_rules(Proceed(), aliased(b'{"cmd":"rm -rf x"}')) == Refuse(rule, "", cause=RefusalCause.RULE)
+    refused = one.apply_rules(Proceed(), aliased(b'{"cmd":"rm -rf x"}'))
+    assert isinstance(refused, Refuse)
+    assert refused == Refuse(rule, refused.reason, cause=RefusalCause.RULE)
+    assert (refused.reason == EVERY_CALL) is ("(" not in rule)
     if "(" in rule:
         assert one.apply_rules(Proceed(), aliased(b'{"cmd":"ls"}')) == Proceed()
 
@@ -161,7 +166,8 @@ def test_a_rule_of_an_agents_settings_file_applies_to_a_tool_with_a_familiar_nam
     assert one.concerns("get_file")
     assert not one.hides("get_file")
     denied = EventContext(Event.PRE_TOOL_USE, SESSION, "get_file", arguments=b'{"file_path":"/repo/.env"}', alias=alias)
-    refuse = Refuse("Read(./.env)", "", cause=RefusalCause.RULE, where="/repo/s.json:3")
+    place, why = "/repo/s.json:3", "one of the arguments matches it"
+    refuse = Refuse("Read(./.env)", why, cause=RefusalCause.RULE, where=place, place=place)
     assert one.apply_rules(Proceed(), denied) == refuse
     other = EventContext(Event.PRE_TOOL_USE, SESSION, "get_file", arguments=b'{"file_path":"/repo/a"}', alias=alias)
     assert one.apply_rules(Proceed(), other) == Proceed()

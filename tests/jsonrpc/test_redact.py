@@ -97,3 +97,42 @@ def test_any_redacted_value_is_json_without_the_secret(value: object) -> None:
     got = secrets("s3cret", keys=("token",)).json(raw)
     assert b"s3cret" not in got
     assert json.loads(got)["token"] == MARK
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        b'{"password":"hunter2"}',
+        b'{"a":[{"Pass-Word":{"x":["hunter2"]}}]}',
+        b'{"text":"{\\"password\\":\\"hunter2\\"}"}',
+    ],
+)
+def test_a_value_of_a_secret_member_is_removed_wherever_it_occurs(document: bytes) -> None:
+    redaction = redact.of([], ["password"])
+    assert redaction
+    one = redaction.with_values_of([b"no JSON", document])
+    assert one.text("not hunter2, please") == "not [redacted], please"
+    assert one.json(b'{"note":"hunter2","hunter2":1}') == b'{"note":"[redacted]","[redacted]":1}'
+    assert redaction.text("hunter2") == "hunter2", "only in the record of its own call"
+
+
+def test_a_value_is_found_in_the_spellings_of_json() -> None:
+    redaction = redact.of([], ["password"])
+    assert redaction
+    one = redaction.with_values_of([json.dumps({"password": 'q"é\n'}).encode()])
+    for text in ('q"é\n', 'q\\"é\\n', 'q\\"\\u00e9\\n'):
+        assert one.text(f"it printed {text}!") == "it printed [redacted]!"
+
+
+def test_a_number_is_a_value_and_a_short_value_is_not_searched_for() -> None:
+    redaction = redact.of([], ["pin"])
+    assert redaction
+    assert redaction.with_values_of([b'{"pin":1234}']).text("1234 or 12") == "[redacted] or 12"
+    assert redaction.with_values_of([b'{"pin":"abc"}']).text("abc") == "abc"
+
+
+def test_too_many_values_to_search_for_remove_every_text() -> None:
+    redaction = redact.of([], ["pin"])
+    assert redaction
+    many = json.dumps({"pin": [f"value{number}" for number in range(400)]}).encode()
+    assert redaction.with_values_of([many]).text("anything") == "[redacted]"

@@ -80,7 +80,7 @@ def test_an_approval_request_that_no_hook_answers_is_decided_as_configured(
 
 
 def test_a_declined_approval_is_a_refusal_with_the_hooks_feedback() -> None:
-    refuse = declined(Proceed(b"{}", ("note",), QUESTION))
+    refuse = declined(Proceed(b"{}", ("note",), QUESTION), RefusalCause.DECLINED)
     assert refuse == Refuse(QUESTION.by, "sure?", asked=True, cause=RefusalCause.DECLINED, feedback=("note",))
 
 

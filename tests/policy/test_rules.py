@@ -31,7 +31,12 @@ def names(tool: str) -> tuple[str, str]:
 
 
 def denies(rule: str, tool: str, **arguments: object) -> bool:
-    return configured(deny=rule).judge(names(tool), json.dumps(arguments).encode()) == RuleDecision(DENY, rule)
+    return is_ruling(configured(deny=rule).judge(names(tool), json.dumps(arguments).encode()), DENY, rule)
+
+
+def is_ruling(decision: RuleDecision | None, permission: Permission, rule: str) -> bool:
+    """This rule decides, and says why it applies."""
+    return decision is not None and (decision.permission, decision.rule) == (permission, rule) and bool(decision.reason)
 
 
 # --- which tools ---
@@ -63,7 +68,7 @@ def test_a_rule_is_tried_on_every_name() -> None:
     run = ("execute", "mcp__x__execute", "Bash")
     one = configured(deny="Bash(rm *)")
     assert one.concerns(run)
-    assert one.judge(run, b'{"command":"rm -rf /"}') == RuleDecision(DENY, "Bash(rm *)")
+    assert is_ruling(one.judge(run, b'{"command":"rm -rf /"}'), DENY, "Bash(rm *)")
     assert one.judge(run[:2], b'{"command":"rm -rf /"}') is None
 
 
@@ -89,8 +94,8 @@ def test_deny_beats_ask_beats_allow(deny: str, ask: str, allow: str, permission:
 
 def test_the_first_rule_of_its_kind_is_reported_as_written() -> None:
     several = Rules.of(Settings(deny=("b", " a(x) ", "a*"), ask=("a",)))
-    assert several.judge(["a"], b'{"n":"x"}') == RuleDecision(DENY, "a(x)")
-    assert several.judge(["a"], b'{"n":"y"}') == RuleDecision(DENY, "a*")
+    assert several.judge(["a"], b'{"n":"x"}') == RuleDecision(DENY, "a(x)", reason="one of the arguments matches it")
+    assert is_ruling(several.judge(["a"], b'{"n":"y"}'), DENY, "a*")
     assert RuleDecision(ASK, "a(x)").by == "the permission rule a(x) of hookproxy.toml"
 
 
@@ -283,8 +288,8 @@ def test_no_tool_is_allowed_because_its_name_imitates_another_server() -> None:
     ],
 )
 def test_deny_and_ask_rules_match_what_cannot_be_judged_and_allow_rules_never_do(arguments: bytes) -> None:
-    assert configured(deny="run(rm *)").judge(["run"], arguments) == RuleDecision(DENY, "run(rm *)")
-    assert configured(ask="run(rm *)").judge(["run"], arguments) == RuleDecision(ASK, "run(rm *)")
+    assert is_ruling(configured(deny="run(rm *)").judge(["run"], arguments), DENY, "run(rm *)")
+    assert is_ruling(configured(ask="run(rm *)").judge(["run"], arguments), ASK, "run(rm *)")
     assert configured(allow="run(rm *)").judge(["run"], arguments) is None
     assert configured(deny="run(rm *)").judge(["other"], arguments) is None
 
@@ -326,7 +331,7 @@ def test_a_call_takes_little_time_and_memory_and_else_counts_as_a_match(
     took = process_time() - start
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert ruling == RuleDecision(DENY, rule)
+    assert is_ruling(ruling, DENY, rule)
     assert took < 1  # 0.05 where nobody counts the memory
     assert peak < 5 * len(raw)
 
@@ -399,4 +404,40 @@ def test_words_before_or_after_a_command_do_not_hide_it(tool: str, command: str,
 def test_no_arguments_raise_an_error_and_no_allow_rule_overrides_a_denial(raw: bytes, tool: str, wanted: str) -> None:
     rule = f"{tool}({wanted})"
     denied = configured(deny=rule).judge([tool], raw)
-    assert configured(deny=rule, ask="*", allow="*").judge([tool], raw) == (denied or RuleDecision(ASK, "*"))
+    ruling = configured(deny=rule, ask="*", allow="*").judge([tool], raw)
+    assert ruling == denied if denied else is_ruling(ruling, ASK, "*")
+
+
+@pytest.mark.parametrize(
+    ("rule", "arguments", "reason"),
+    [
+        ("tool", {}, "it is about every call of this tool"),
+        ("tool(rm *)", {"command": "ls; rm x"}, "its argument 'command' may run such a command"),
+        ("tool(rm *)", {"cmd": ["rm"]}, "its argument 'cmd' is not a text, so the command in it cannot be read"),
+        ("tool(/etc/*)", {"path": "/etc/x"}, "one of the arguments matches it"),
+        ("tool(/etc/*)", {"path": "/" + 70_000 * "x"}, "its argument 'path' may be such a path"),
+        ("tool(path:/etc/*)", {"note": None}, "the call has no argument on which it could be tried, so it may not run"),
+        ("tool(x)", {str(n): "y" for n in range(2000)}, "the arguments are too large, too many or too unusual to be"),
+    ],
+)
+def test_a_ruling_says_why_the_rule_applies(rule: str, arguments: dict[str, object], reason: str) -> None:
+    ruling = configured(deny=rule).judge(["tool"], json.dumps(arguments).encode())
+    assert ruling is not None
+    assert ruling.reason.startswith(reason)
+
+
+def test_a_ruling_has_the_place_of_its_rule() -> None:
+    settings = Settings(
+        deny=("a",), ask=("b",), rule_places={"deny a": "x.toml:2: deny[0]", "ask b": "x.toml:3: ask[0]"}
+    )
+    rulings = [Rules.of(settings).judge([tool], b"{}") for tool in "ab"]
+    assert [one.at for one in rulings if one] == ["x.toml:2: deny[0]", "x.toml:3: ask[0]"]
+
+
+@pytest.mark.parametrize(
+    "rule", ["write(path:/etc/*)", "write(file_path:/etc/*)", "write(path:~/x/*)", "write(path:./x/*)"]
+)
+def test_the_name_of_an_argument_before_a_path_does_not_disable_the_rule(rule: str) -> None:
+    path = rule.partition(":")[2][:-2] + "passwd"
+    assert denies(rule, "write", path=path)
+    assert not denies(rule, "write", path="/tmp/passwd")

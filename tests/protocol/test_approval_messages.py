@@ -198,15 +198,15 @@ def test_a_name_that_could_pass_for_more_is_shown_as_json() -> None:
         (b'{"action":"accept","content":{"decision":"allow once"}}', Approval.ONCE),
         (b'{"action":"accept","content":{"decision":"allow for this session"}}', Approval.SESSION),
         (b'{"action":"accept","content":{"decision":"deny"}}', Approval.NO),
-        (b'{"action":"accept","content":{}}', Approval.NO),
-        (b'{"action":"accept"}', Approval.NO),
-        (b'{"action":"accept","content":{"decision":true}}', Approval.NO),
-        (b'{"action":"accept","content":{"decision":"Allow once"}}', Approval.NO),
+        (b'{"action":"accept","content":{}}', Approval.NOT_ANSWERED),
+        (b'{"action":"accept"}', Approval.NOT_ANSWERED),
+        (b'{"action":"accept","content":{"decision":true}}', Approval.NOT_ANSWERED),
+        (b'{"action":"accept","content":{"decision":"Allow once"}}', Approval.NOT_ANSWERED),
         (b'{"action":"decline","content":{"decision":"allow once"}}', Approval.NO),
-        (b'{"action":"cancel"}', Approval.NO),
-        (b'{"action":"accept","content":{"decision":"deny","decision":"allow once"}}', Approval.NO),
-        (b"", Approval.NO),
-        (b"[]", Approval.NO),
+        (b'{"action":"cancel"}', Approval.NOT_ANSWERED),
+        (b'{"action":"accept","content":{"decision":"deny","decision":"allow once"}}', Approval.NOT_ANSWERED),
+        (b"", Approval.NOT_ANSWERED),
+        (b"[]", Approval.NOT_ANSWERED),
     ],
 )
 def test_only_an_explicit_yes_is_an_approval(result: bytes, approval: Approval) -> None:
@@ -214,8 +214,8 @@ def test_only_an_explicit_yes_is_an_approval(result: bytes, approval: Approval) 
 
 
 @given(st.binary(max_size=60))
-def test_every_other_response_of_an_agent_is_a_no(result: bytes) -> None:
-    assert read_approval(result) is Approval.NO
+def test_every_other_response_of_an_agent_is_no_answer(result: bytes) -> None:
+    assert read_approval(result) is Approval.NOT_ANSWERED
 
 
 @given(st.text(max_size=50), st.text(max_size=50))

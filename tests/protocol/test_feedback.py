@@ -69,7 +69,13 @@ REFUSALS = [
     (
         Refuse("the PreToolUse hook guard.sh", "", asked=True, cause=RefusalCause.ASK_UNAVAILABLE),
         "Blocked: the PreToolUse hook guard.sh requires the user's approval. "
-        "This agent cannot ask the user, so the call is denied.",
+        "This agent cannot ask the user, so the call is denied. Tell the user what you want to do, and why.",
+    ),
+    (
+        Refuse("the permission rule write_*", "", asked=True, cause=RefusalCause.NOT_ANSWERED),
+        "Blocked: the permission rule write_* requires the user's approval. "
+        "The user was asked, but no answer came: the question was closed, or the time ran out. So the call is denied. "
+        "Ask the user whether they want it before you try again.",
     ),
     (
         Refuse("the permission rule write_*", "", asked=True, cause=RefusalCause.DECLINED),
@@ -97,11 +103,13 @@ REFUSALS = [
     ),
     (
         Refuse("Bash(git push:*)", "", cause=RefusalCause.RULE),
-        "Blocked by the permission rule Bash(git push:*) of hookproxy.toml. The tool was not run.",
+        "Blocked by the permission rule Bash(git push:*) of hookproxy.toml. The tool was not run. "
+        "The same call will be refused again. If it is needed, tell the user.",
     ),
     (
         Refuse("delete_*", "nothing is deleted", cause=RefusalCause.RULE, feedback=("Noted.",)),
-        "Blocked by the permission rule delete_* of hookproxy.toml: nothing is deleted. The tool was not run."
+        "Blocked by the permission rule delete_* of hookproxy.toml: nothing is deleted. The tool was not run. "
+        "The same call will be refused again. If it is needed, tell the user."
         "\n\nNoted.",
     ),
     (

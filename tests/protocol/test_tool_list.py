@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hookproxy.model.hooks import Tool
-from hookproxy.protocol.tool_list import listed_tools
+from hookproxy.protocol.tool_list import listed_tools, next_cursor
 
 
 def test_a_list_contains_its_tools() -> None:
@@ -32,3 +32,20 @@ def test_a_tool_that_cannot_be_read_stays_unknown_and_the_other_tools_are_known(
 )
 def test_a_line_that_is_not_a_list_has_no_tools(line: bytes) -> None:
     assert listed_tools(line) == []
+
+
+@pytest.mark.parametrize(
+    ("result", "cursor"),
+    [
+        (b'{"tools":[],"nextCursor":"x"}', "x"),
+        (b'{"tools":[]}', ""),
+        (b'{"tools":[],"nextCursor":null}', ""),
+        (b'{"tools":[],"nextCursor":""}', ""),
+        (b'{"nextCursor":"x"}', None),
+        (b'{"tools":{}}', None),
+        (b"[]", None),
+    ],
+)
+def test_a_page_says_whether_another_one_follows(result: bytes, cursor: str | None) -> None:
+    assert next_cursor(b'{"id":1,"result":%b}' % result) == cursor
+    assert next_cursor(b'{"id":1,"error":{}}') is None

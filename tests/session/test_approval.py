@@ -81,16 +81,17 @@ async def test_a_yes_lets_the_call_pass_as_it_came() -> None:
 
 
 @pytest.mark.parametrize(
-    "reply",
+    ("reply", "says"),
     [
-        {"result": {"action": "accept", "content": {"decision": "deny"}}},
-        {"result": {"action": "decline"}},
-        {"result": {"action": "cancel"}},
-        {"error": {"code": -32603, "message": "no forms today"}},
-        {"result": "nonsense"},
+        ({"result": {"action": "accept", "content": {"decision": "deny"}}}, "did not allow it"),
+        ({"result": {"action": "decline"}}, "did not allow it"),
+        ({"result": {"action": "accept", "content": {"decision": "not asked"}}}, "no answer came"),
+        ({"result": {"action": "cancel"}}, "no answer came"),
+        ({"error": {"code": -32603, "message": "no forms today"}}, "no answer came"),
+        ({"result": "nonsense"}, "no answer came"),
     ],
 )
-async def test_any_answer_but_a_yes_is_a_refusal_and_reaches_no_server(reply: dict[str, object]) -> None:
+async def test_any_answer_but_a_yes_is_a_refusal_and_reaches_no_server(reply: dict[str, object], says: str) -> None:
     async with rig(stub_group(ASKS)) as one:
         await handshake(one)
         await one.agent.send(call(1))
@@ -98,7 +99,7 @@ async def test_any_answer_but_a_yes_is_a_refusal_and_reaches_no_server(reply: di
         await one.agent.send(json.dumps({"jsonrpc": "2.0", "id": question["id"], **reply}).encode() + b"\n")
         response = await one.agent.message()
         assert response["result"]["isError"] is True
-        assert "The user was asked and did not allow it" in response["result"]["content"][0]["text"]
+        assert says in response["result"]["content"][0]["text"]
         assert await one.finish() == (b"", b"")
 
 
@@ -487,7 +488,7 @@ async def test_an_answer_with_an_error_beside_a_yes_is_not_a_yes() -> None:
         question = await one.agent.message()
         both = json.loads(answer_to(question, ALLOW)) | {"error": {"code": -1, "message": "closed"}}
         await one.agent.send(json.dumps(both).encode() + b"\n")
-        assert "did not allow it" in (await one.agent.message())["result"]["content"][0]["text"]
+        assert "no answer came" in (await one.agent.message())["result"]["content"][0]["text"]
 
 
 async def test_a_prompter_that_cannot_start_for_lack_of_descriptors_is_a_no() -> None:
@@ -525,3 +526,23 @@ async def test_inputs_that_can_be_read_in_two_ways_are_refused() -> None:
             await one.agent.send(line.replace(b'"inputResponses": {}', b'"inputResponses": ' + inputs))
             assert (await one.agent.message())["error"]["code"] == -32600
     assert not any("Traceback" in text for text in one.reports)
+
+
+@pytest.mark.parametrize(
+    ("response", "cause"),
+    [({"action": "decline"}, "declined"), ({"action": "cancel"}, "not answered"), (None, "cannot ask")],
+)
+async def test_a_no_no_answer_and_an_agent_that_cannot_ask_are_different_records(
+    tmp_path: Path, response: dict[str, object] | None, cause: str
+) -> None:
+    audit = tmp_path / "audit"
+    async with rig(stub_group(ASKS), settings=Settings(audit_file=str(audit))) as one:
+        await handshake(one, None if response is None else "{}")
+        await one.agent.send(call(1))
+        if response is not None:
+            question = await one.agent.message()
+            reply = {"jsonrpc": "2.0", "id": question["id"], "result": response}
+            await one.agent.send(json.dumps(reply).encode() + b"\n")
+        assert (await one.agent.message())["result"]["isError"]
+    line = json.loads(audit.read_bytes())
+    assert (line["decision"], line["cause"]) == ("asked-deny", cause)

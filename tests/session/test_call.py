@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import anyio
+import anyio.lowlevel
 import pytest
 from msgspec.structs import replace
 
 from hookproxy.dialects.dialect import Group
 from hookproxy.model.hooks import Event
-from hookproxy.model.settings import Delivery, Limit, OnAsk, OnFailure, Per, Settings
-from tests.support.proxy_rig import DIRECT_LOOP, Rig, group, hook, rig, stub, stub_group
+from hookproxy.model.settings import Delivery, Limit, OnAsk, OnFailure, Per, Results, Settings
+from tests.support.proxy_rig import DIRECT_LOOP, SESSION, Rig, group, hook, rig, stub, stub_group
 
 pytestmark = pytest.mark.anyio
 
@@ -611,6 +612,141 @@ async def test_a_response_to_a_repeated_call_that_can_be_read_in_two_ways_is_wit
     assert json.loads(line)["id"] == 7
     assert b"SECRET" not in line
     assert not any("Traceback" in text for text in one.reports)
+
+
+# --- what the audit says ---
+
+
+def lines_of(audit: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in audit.read_bytes().splitlines()]
+
+
+async def test_a_call_whose_response_nobody_needs_is_recorded_as_sent_before_it_comes(tmp_path: Path) -> None:
+    audit = tmp_path / "audit"
+    settings = Settings(audit_file=str(audit), audit_results=Results.NONE)
+    async with rig(group(hook("exit 0")), settings=settings) as proxied:
+        await proxied.agent.send(CALL)
+        assert await proxied.server.line() == CALL
+        await idle(proxied)
+        (line,) = lines_of(audit)
+        assert (line["decision"], line["result"]) == ("allow", "sent")
+        await proxied.server.send(ANSWER)
+        assert await proxied.agent.line() == ANSWER
+    assert len(lines_of(audit)) == 1
+
+
+async def test_the_audit_that_nobody_asked_for_is_written_while_nothing_waits_for_it(tmp_path: Path) -> None:
+    audit = tmp_path / "audit"
+    settings = Settings(audit_file=str(audit), audit_default=True)
+    async with rig(group(hook("exit 0")), settings=settings) as proxied:
+        await call_and_response(proxied)
+        proxied.proxy.audit.note(SESSION, "a later line")
+        assert ["note" in line for line in lines_of(audit)] == [False, True]
+        await call_and_response(proxied)
+        with anyio.fail_after(10):
+            while len(lines_of(audit)) < 3:
+                await anyio.lowlevel.checkpoint()
+        await call_and_response(proxied)
+    assert [line.get("call", "")[-2:] for line in lines_of(audit)] == ["-1", "", "-2", "-3"]
+
+
+async def test_a_call_whose_response_a_hook_needs_is_recorded_with_its_result(tmp_path: Path) -> None:
+    audit = tmp_path / "audit"
+    settings = Settings(audit_file=str(audit), audit_results=Results.NONE)
+    async with rig(group(hook("exit 0", POST)), settings=settings) as proxied:
+        await call_and_response(proxied)
+    assert [line["result"] for line in lines_of(audit)] == ["ok"]
+
+
+@pytest.mark.parametrize("results", list(Results))
+async def test_a_required_audit_has_a_line_before_the_server_gets_the_call(tmp_path: Path, results: Results) -> None:
+    audit = tmp_path / "audit"
+    settings = Settings(audit_file=str(audit), audit_required=True, audit_results=results)
+    async with rig(group(hook("exit 0")), settings=settings) as proxied:
+        await proxied.agent.send(CALL)
+        assert await proxied.server.line() == CALL
+        begun = lines_of(audit)[0]
+        assert (begun["decision"], begun["result"], begun["arguments"]) == ("allow", "begun", {"a": 1.0})
+        await proxied.server.send(ANSWER)
+        assert await proxied.agent.line() == ANSWER
+        await idle(proxied)
+    first, last = lines_of(audit)
+    assert (first["call"], last["result"]) == (last["call"], "sent" if results is Results.NONE else "ok")
+
+
+async def test_a_refused_call_of_a_required_audit_has_one_line(tmp_path: Path) -> None:
+    audit = tmp_path / "audit"
+    settings = Settings(audit_file=str(audit), audit_required=True, deny=("write",), rule_places={"deny write": "f:1"})
+    async with rig(settings=settings) as proxied:
+        await proxied.agent.send(CALL)
+        await proxied.agent.line()
+    (line,) = lines_of(audit)
+    assert [line[name] for name in ("result", "cause", "by", "place")] == ["refused", "rule", "write", "f:1"]
+    assert line["reason"] == "it is about every call of this tool"
+
+
+async def test_a_record_says_why_hooks_did_not_run(tmp_path: Path) -> None:
+    audit = tmp_path / "audit"
+    hooks = [hook("exit 0"), hook("exit 0", matcher="Bash"), hook("exit 1", FAILURE), hook("true", POST)]
+    async with rig(group(*hooks), settings=Settings(audit_file=str(audit))) as proxied:
+        await call_and_response(proxied)
+    (line,) = lines_of(audit)
+    assert [(one["event"], one["why"]) for one in line["skipped"]] == [
+        ("PostToolUseFailure", "the call succeeded"),
+        ("PreToolUse", "its matcher 'Bash' does not match the tool"),
+    ]
+
+
+async def test_a_hook_that_is_ended_with_its_call_is_recorded_with_its_time(tmp_path: Path) -> None:
+    audit, started = tmp_path / "audit", tmp_path / "started"
+    os.mkfifo(started)
+    hangs = hook(f"echo > {started}; sleep 60")
+    async with rig(group(hangs), settings=Settings(audit_file=str(audit))) as proxied:
+        await proxied.agent.send(CALL)
+        await anyio.Path(started).read_text()
+        cancel = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}\n'
+        await proxied.agent.deliver(cancel)
+        await idle(proxied)
+    ((run,),) = [line["hooks"] for line in lines_of(audit)]
+    assert run["ended"] == "cancelled"
+    assert run["ms"] > 0
+
+
+async def test_what_hooks_got_and_printed_is_recorded_as_far_as_configured(tmp_path: Path) -> None:
+    hooks = [hook("cat >&2; echo '{}'"), hook(f"{prints({'systemMessage': 'hi'})}", POST)]
+    found = {}
+    for name, settings in {
+        "digests": Settings(audit_digest=True),
+        "arguments": Settings(),
+        "full": Settings(audit_results=Results.FULL),
+    }.items():
+        audit = tmp_path / name
+        async with rig(group(*hooks), settings=replace(settings, audit_file=str(audit))) as proxied:
+            await call_and_response(proxied)
+        (line,) = lines_of(audit)
+        before, after = line["hooks"]
+        assert json.loads(before["stderr"])["tool_input"] == {"a": 1.0}
+        found[name] = [{"input", "stdout", "stdout_sha256", "input_sha256"} & set(run) for run in (before, after)]
+        if name == "full":
+            assert json.loads(before["input"])["tool_input"] == {"a": 1.0}
+            assert json.loads(after["stdout"]) == {"systemMessage": "hi"}
+    assert found == {
+        "digests": [{"stdout_sha256"}, {"stdout_sha256"}],
+        "arguments": [{"input", "stdout"}, {"stdout_sha256", "input_sha256"}],
+        "full": [{"input", "stdout"}, {"input", "stdout"}],
+    }
+
+
+async def test_an_audit_that_cannot_be_written_is_reported_once(tmp_path: Path) -> None:
+    audit = tmp_path / "audit"
+    audit.mkdir()
+    async with rig(group(hook("exit 0")), settings=Settings(audit_file=str(audit))) as proxied:
+        for _ in range(3):
+            await call_and_response(proxied)
+        await idle(proxied)
+        assert [text for text in proxied.reports if "audit" in text] == [
+            f"the audit log cannot be written: {audit}: Is a directory"
+        ]
 
 
 # --- PreMcpToolCall hooks ---

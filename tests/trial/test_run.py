@@ -139,7 +139,10 @@ async def test_permission_rules_decide_as_in_a_session() -> None:
         (Settings(deny=("mcp__files__write",)), "deny"),
     ):
         assert (await tried(settings=rules)).decision == decision, rules
-    assert (await tried(settings=Settings(deny=("wri*",)))).decided_by == ("the permission rule wri*", "")
+    assert (await tried(settings=Settings(deny=("wri*",)))).decided_by == (
+        "the permission rule wri*",
+        "it is about every call of this tool",
+    )
 
 
 async def test_a_permission_request_hook_answers_instead_of_the_person() -> None:

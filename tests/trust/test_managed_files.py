@@ -272,9 +272,10 @@ def test_the_audit_option_does_not_replace_a_managed_audit_file(etc: Path) -> No
     )
 
 
-def test_a_required_managed_audit_without_a_file_stops_start_up(etc: Path) -> None:
+def test_a_required_managed_audit_that_is_switched_off_stops_start_up(etc: Path) -> None:
+    write(etc / "managed.toml", "[audit]\nrequired = true\nenabled = false\n")
+    assert refused().message == f"{etc}/managed.toml: audit.required is true, but audit.enabled is false"
     write(etc / "managed.toml", "[audit]\nrequired = true\n")
-    assert refused().message == f"{etc}/managed.toml: audit.required is true, but no file is named"
     assert load(None, (), "/a", os.environ, "/").settings.audit_required
 
 

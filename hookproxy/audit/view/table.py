@@ -66,8 +66,10 @@ _TIME: Final = 19  # columns: 2026-11-21 16:50:01
 _DECISION: Final = 11  # asked-allow
 _RESULT: Final = 9  # cancelled
 _MS: Final = 7
+_ID: Final = 9  # a3f09c-17; a longer one is not cut, because it is to be copied
+_WIDE: Final = 100  # columns: a narrower screen has no room for MS
 _MOST_MS: Final = 9_999_999  # milliseconds that fit the column: nearly three hours
-_BEFORE_TOOL: Final = _TIME + _DECISION + _RESULT + _MS + 4 * 2
+_BEFORE_TOOL: Final = _TIME + _DECISION + _RESULT + _ID + 4 * 2
 _INDENT: Final = "    "
 _LONGEST: Final = 2000  # characters of a line below a row, if the screen has no width; `--json` shows all
 
@@ -77,7 +79,8 @@ _RESULTS: Final = {"error": "yellow", "lost": "yellow", "cancelled": "yellow"}
 
 def header(screen: Screen) -> str:
     """The table's header."""
-    names = f"{'TIME':{_TIME}}  {'DECISION':{_DECISION}}  {'RESULT':{_RESULT}}  {'MS':>{_MS}}  TOOL"
+    ms = f"{'MS':>{_MS}}  " if _has_ms(screen) else ""
+    names = f"{'TIME':{_TIME}}  {'DECISION':{_DECISION}}  {'RESULT':{_RESULT}}  {ms}{'CALL':{_ID}}  TOOL"
     return screen.paint(names, "bold")
 
 
@@ -88,7 +91,7 @@ def rows(entry: Entry, screen: Screen, own_writer: tuple[str, str]) -> Iterator[
         for text, style in _below(entry, own_writer):
             yield screen.paint(_INDENT + _cut(text, screen), style)
     elif isinstance(entry, NoteRecord):
-        time = screen.fitted(_time(entry), _TIME)
+        time = screen.fitted(time_of(entry), _TIME)
         note = f"{entry.server}: {entry.note}" if entry.server else entry.note
         yield screen.paint(f"{time}  {_cut(note, screen, _TIME + 2)}", "dim")
     else:
@@ -98,9 +101,15 @@ def rows(entry: Entry, screen: Screen, own_writer: tuple[str, str]) -> Iterator[
 def _call(entry: CallRecord, screen: Screen) -> str:
     decision = screen.paint(screen.fitted(entry.decision or "none", _DECISION), _STYLES.get(entry.decision, ""))
     result = screen.paint(screen.fitted(entry.result, _RESULT), _RESULTS.get(entry.result, ""))
-    ms = f"{min(entry.ms, _MOST_MS):>{_MS}.0f}"
-    tool = _cut(f"{entry.server}/{entry.tool}", screen, _BEFORE_TOOL)
-    return f"{screen.fitted(_time(entry), _TIME)}  {decision}  {result}  {ms}  {screen.paint(tool, 'bold')}"
+    ms = f"{min(entry.ms, _MOST_MS):>{_MS}.0f}  " if _has_ms(screen) else ""
+    call = screen.visible(entry.call).ljust(_ID)
+    tool = _cut(f"{entry.server}/{entry.tool}", screen, _BEFORE_TOOL + len(ms) + len(call) - _ID)
+    time = screen.fitted(time_of(entry), _TIME)
+    return f"{time}  {decision}  {result}  {ms}{screen.paint(call, 'dim')}  {screen.paint(tool, 'bold')}"
+
+
+def _has_ms(screen: Screen) -> bool:
+    return not screen.width or screen.width >= _WIDE
 
 
 def _below(entry: CallRecord, own_writer: tuple[str, str]) -> Iterator[tuple[str, str]]:
@@ -113,11 +122,33 @@ def _below(entry: CallRecord, own_writer: tuple[str, str]) -> Iterator[tuple[str
         if run.verdict not in ("", "none"):
             reason_shown = reason_shown or run.reason == entry.reason
             yield _hook_line(run), "red" if run.verdict in ("deny", "trouble") else ""
-    if entry.reason and not reason_shown:
+    if entry.result == "refused" and (text := refusal_text(entry, with_reason=not reason_shown)):
+        yield text, ""
+    elif entry.reason and not reason_shown:
         yield (f"{entry.by}: {entry.reason}" if entry.by else entry.reason), ""
     writer = (entry.user or own_writer[0], entry.host or own_writer[1])
     if writer != own_writer:
         yield f"{writer[0]} on {writer[1]}" + (f", {entry.agent}" if entry.agent else ""), "dim"
+
+
+_CAUSES: Final = {
+    "ask denied": "it needs a person's approval, and on_ask is deny",
+    "cannot ask": "the agent cannot ask the person",
+    "declined": "the person said no",
+    "not answered": "nobody answered, or not in time",
+    "audit": "the audit log could not be written",
+    "stopped": "a hook stopped all calls",
+}
+"""Causes of refusals in words; those of other causes are in the reason."""
+
+
+def refusal_text(entry: CallRecord, *, with_reason: bool = True) -> str:
+    """Who refused the call, where that is configured, and why; empty if the record does not say more than a hook."""
+    parts = [_CAUSES.get(entry.cause, "")]
+    if with_reason or entry.place:
+        parts.insert(0, f"{entry.by} ({entry.place})" if entry.place else entry.by)
+        parts.append(entry.reason)
+    return ": ".join(part for part in parts if part)
 
 
 def _hook_line(run: HookRun) -> str:
@@ -136,7 +167,7 @@ def _cut(text: str, screen: Screen, column: int = len(_INDENT)) -> str:
     return screen.cut(text[:_LONGEST], max(screen.width - column, 10))
 
 
-def _time(entry: CallRecord | NoteRecord) -> str:
+def time_of(entry: CallRecord | NoteRecord) -> str:
     """The record's time in this machine's time zone."""
     try:
         return entry.at.astimezone().strftime("%Y-%m-%d %H:%M:%S") if entry.at else entry.time

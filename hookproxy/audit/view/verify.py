@@ -13,9 +13,21 @@ from typing import BinaryIO, Final
 
 import msgspec
 
-from ..hash_chain import is_whole, line_hash, predecessor, torn_hash
+from ...model.errors import UserError, file_hint
+from ..hash_chain import (
+    CHECKPOINT,
+    CHECKPOINT_LINES,
+    count_of,
+    is_whole,
+    line_hash,
+    mac_fits,
+    predecessor,
+    rotations,
+    torn_hash,
+)
 from ..records import Line, lines, open_file, open_older, user_errors
 
+_LONGEST_CHECKPOINT: Final = 1024  # bytes: it has two hashes and a number
 _ROTATED: Final = re.compile(r"\.[0-9]{1,9}\Z")
 
 
@@ -46,6 +58,10 @@ class FileCheck(msgspec.Struct):
     """The hash of the last whole line."""
     found: bool = False
     """The expected head is the hash of one of the lines."""
+    keyed: int = 0
+    """Whole lines whose number and mac fit the key; 0 if no key was given."""
+    count: int = 0
+    """The number of the last of them."""
     broken: Break | None = None
 
     @property
@@ -65,22 +81,63 @@ class _Link(msgspec.Struct, frozen=True):
 _LINK: Final = msgspec.json.Decoder(_Link)
 
 
-def verify(path: str, expected_head: str = "") -> list[FileCheck]:
+def verify(path: str, expected_head: str = "", key: bytes = b"") -> list[FileCheck]:
     """Check a file and its rotated files, as far as they exist. Returns them in order, the oldest first.
 
-    Raises UserError for a file that cannot be read.
+    With the key of a keyed chain, macs, numbers and the checkpoint are checked as well. A file that is missing in the
+    middle or at the end counts as changed. Raises UserError for a file that cannot be read.
     """
-    files = [check(path, expected_head)]
+    with user_errors(path):
+        last = predecessor(path) if not os.path.lexists(path) and os.path.isdir(os.path.dirname(path) or ".") else ""
+    if last:
+        missing = FileCheck(path, continues=os.path.basename(last), broken=Break(0, f"is missing, but {last} is there"))
+    files = [missing if last else check(path, expected_head, key=key)]
     if not files[0].lines and not files[0].broken:  # its writer was stopped right after a rotation
         with user_errors(path):
             files[0].continues = os.path.basename(predecessor(path))
     while before := _before(files[0]):
-        older = check(before, expected_head, open_older)
+        older = check(before, expected_head, open_older, key)
         continues_chain = older.head == files[0].first or not files[0].lines
         if older.broken is None and files[0].broken is None and not continues_chain:
             files[0].broken = Break(1, f"the line that it names as the one before is not the last line of {before}")
         files.insert(0, older)
+    _check_middle(files[0])
+    if key:
+        _check_checkpoint(files, f"{path}{CHECKPOINT}", key)
     return files
+
+
+def _check_middle(first: FileCheck) -> None:
+    """A file that the first one continues and that is missing was removed as too old, unless older ones are there."""
+    named = _ROTATED.search(first.continues)
+    if first.broken or named is None or not _may_continue(os.path.basename(first.path), first.continues):
+        return
+    base = os.path.join(os.path.dirname(first.path), first.continues[: named.start()])
+    with user_errors(base):
+        older = sorted(number for number in rotations(base) if number < int(named[0][1:]))
+    if older:
+        first.broken = Break(1, f"{first.continues}, which it continues, is missing, but {base}.{older[-1]} is there")
+
+
+def _check_checkpoint(files: list[FileCheck], path: str, key: bytes) -> None:
+    """Find lines that were removed from the end: the checkpoint beside the file names more."""
+    last = files[-1]
+    if any(one.broken for one in files):
+        return
+    count = max(one.count for one in files)
+    try:
+        with open(path, "rb") as file:
+            checkpoint = file.read(_LONGEST_CHECKPOINT).rstrip(b"\n")
+    except FileNotFoundError:
+        if count >= CHECKPOINT_LINES:
+            last.broken = Break(last.lines, f"after it, {path} should name {count} lines, but it is missing")
+        return
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}", file_hint(path, error)) from None
+    if not mac_fits(checkpoint, key):
+        last.broken = Break(last.lines, f"{path} was changed, or has another key")
+    elif (named := count_of(checkpoint)) > count:
+        last.broken = Break(last.lines, f"after it, lines are missing: {path} names {named}, and {count} are there")
 
 
 def _before(file: FileCheck) -> str:
@@ -102,9 +159,11 @@ def _may_continue(name: str, before: str) -> bool:
     return base == name
 
 
-def check(path: str, expected_head: str = "", open_with: Callable[[str], BinaryIO] = open_file) -> FileCheck:
+def check(
+    path: str, expected_head: str = "", open_with: Callable[[str], BinaryIO] = open_file, key: bytes = b""
+) -> FileCheck:
     """Check one file, opened with `open_with`. Raises UserError if it cannot be read."""
-    checking = _Checker(path, expected_head)
+    checking = _Checker(path, expected_head, key)
     with open_with(path) as file, user_errors(path):
         for line in lines(file):
             if line.raw:
@@ -117,9 +176,10 @@ def check(path: str, expected_head: str = "", open_with: Callable[[str], BinaryI
 class _Checker:
     """The check of one file, line by line."""
 
-    def __init__(self, path: str, expected_head: str) -> None:
+    def __init__(self, path: str, expected_head: str, key: bytes) -> None:
         self.found = FileCheck(path)
         self._expected_head = expected_head
+        self._key = key
         self._pieces: list[bytes] = []  # torn lines since the last whole line
         self._first_piece = 0
         self._finished = True
@@ -146,6 +206,9 @@ class _Checker:
         elif error := self._chain_error(link):
             self._break(line.number if link.torn or not self._pieces else self._first_piece, error)
             return
+        elif self._key and (error := self._mac_error(line.raw)):
+            self._break(line.number, error)
+            return
         if not found.lines:
             found.first, found.continues = link.previous or "", link.continues
         found.lines += 1
@@ -171,6 +234,19 @@ class _Checker:
             "the line before it is not the one that it names: that one was changed, "
             "or lines between them were removed, inserted or moved"
         )
+
+    def _mac_error(self, raw: bytes) -> str:
+        """Why the line was not written by somebody with the key; empty if it was."""
+        found, fits = self.found, mac_fits(raw, self._key)
+        if fits is None:
+            return "it has no mac: it was inserted, or its writer had no key" if found.keyed else ""
+        if not fits:
+            return "its mac does not fit the key: it was changed, inserted, or written with another key"
+        number = count_of(raw)
+        if found.keyed and number != found.count + 1:
+            return f"its number is {number} instead of {found.count + 1}"
+        found.keyed, found.count = found.keyed + 1, number
+        return ""
 
     def _break(self, line: int, what: str) -> None:
         self.found.broken = Break(line, what)

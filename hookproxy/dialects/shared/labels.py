@@ -41,6 +41,9 @@ _HELPERS: Final = frozenset(
      "wc", "tee", "read", "mkdir", "touch", "rm", "date", "basename", "dirname", "sleep", "find", "which", "type")
 )  # fmt: skip
 """Programs that prepare and print texts. A script has its name from another program in it, if there is one."""
+_PRINTERS: Final = ("echo", "printf")
+_INPUT_AND_OUTPUT: Final = (*_PRINTERS, "jq", "cat", "read")
+"""Helpers that most scripts use for their input and their answer."""
 _WITH_SUBCOMMAND: Final = frozenset(("git", "npm", "yarn", "pnpm", "cargo", "go", "docker", "make", "gh"))
 """Programs that say little without their first argument."""
 
@@ -50,9 +53,9 @@ def command_label(command: str) -> str:
     labels = [(part[0], label) for part in _simple_commands(command) if (label := _label(part))]
     scripts = [label for _, label in labels if _SCRIPT_FILE.fullmatch(label)]
     telling = [label for word, label in labels if _last_part(word) not in _HELPERS]
-    messages = [label for word, label in labels if word in ("echo", "printf") and label != word]
+    tests = [label for word, label in labels if " " in label and word not in _INPUT_AND_OUTPUT]
     others = [label for _, label in labels if " " in label]
-    best = next(iter([*scripts, *telling, *messages, *others, *(label for _, label in labels)]), "")
+    best = next(iter([*scripts, *telling, *tests, *others, *(label for _, label in labels)]), "")
     return best or _shortened(_COMMENT_LINE.sub("", command)) or command.strip()
 
 
@@ -107,6 +110,8 @@ def _label(words: list[str]) -> str:
         return _label_of_run_program(program, words[1:])
     if _INTERPRETER.fullmatch(program):
         return _label_of_run_program(program, words[1:]) or _cut(words)
+    if program in _PRINTERS:  # their text is what the hook says, and may be long
+        return program
     if program in _HELPERS:
         return _cut(words)
     if program in _WITH_SUBCOMMAND and len(words) > 1 and not words[1].startswith(("-", "$")):

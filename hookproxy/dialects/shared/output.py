@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from collections import Counter
 from collections.abc import Mapping
@@ -31,6 +32,12 @@ ANY_TEXT: Final[tuple[str | bool, ...]] = ()
 DecidingMembers = Mapping[str, tuple[str | bool, ...]]
 """The output members that decide, each with the values that the document defines, and their reasons (ANY_TEXT). `a.b`
 is member `b` of member `a`. `keep_deciding_members` reduces an output to these."""
+
+_TRACEBACK: Final = "Traceback (most recent call last):"  # of Python
+_NODE_ERROR: Final = re.compile(
+    r"^((?:Uncaught )?[\w$.]*(?:Error|Exception)\b[^\n]*)\n(?:[^\n]*\n){0,3}? {4}at ", re.MULTILINE
+)
+"""The line with the error of a crash in Node: its message may take a few lines before the stack begins."""
 
 T = TypeVar("T")
 
@@ -86,9 +93,17 @@ def truncate(text: str, longest: int = MAX_TEXT) -> str:
 
 
 def explanation(text: str) -> str:
-    """A colon and the first line of the text, to append to a sentence. Empty if that line is empty."""
-    first_line = text.partition("\n")[0].rstrip()
-    return f": {truncate(first_line, MAX_EXPLANATION)}" if first_line else ""
+    """A colon and the telling line of the text, to append to a sentence. Empty if that line is empty.
+
+    That is the first line; of a crash, the line with the error: Python prints it last, Node above its stack.
+    """
+    if _TRACEBACK in text:
+        line = next((line for line in reversed(text.splitlines()) if line.strip()), "")
+    else:
+        crash = _NODE_ERROR.search(text)
+        line = crash[1] if crash else text.partition("\n")[0]
+    line = line.strip()
+    return f": {truncate(line, MAX_EXPLANATION)}" if line else ""
 
 
 def parse_json_object(output: bytes, decoder: msgspec.json.Decoder[T]) -> T | None:

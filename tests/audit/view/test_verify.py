@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from hookproxy.audit.append_file import AppendFile, FileOptions
-from hookproxy.audit.hash_chain import line_hash
+from hookproxy.audit.hash_chain import line_hash, read_key
 from hookproxy.audit.view.verify import Break, verify
 from hookproxy.model.errors import UserError
 
@@ -204,3 +205,98 @@ def test_files_cannot_continue_each_other_in_a_circle(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no such file"):
         verify(str(tmp_path / "missing"))
+
+
+# --- with a key ---
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> Path:
+    path = tmp_path / "key"
+    path.write_bytes(b"k" * 32 + b"\n")
+    path.chmod(0o600)
+    return path
+
+
+def keyed(path: Path, key: Path, count: int = 250, limit: int = 0) -> bytes:
+    """A file with so many lines of a keyed chain; returns the key."""
+    one = AppendFile(str(path), FileOptions(chain=True, key_file=str(key), limit=limit))
+    for number in range(count):
+        one.append(b'{"v":1,"tool":"write","x":%d}\n' % number)
+    one.close()
+    return read_key(str(key))
+
+
+def breaks(path: Path, secret: bytes) -> str:
+    return next((one.broken.what for one in verify(str(path), key=secret) if one.broken), "")
+
+
+def test_lines_of_a_keyed_chain_are_numbered_through_all_files(tmp_path: Path, key: Path) -> None:
+    secret = keyed(path := tmp_path / "audit.jsonl", key, limit=20_000)
+    files = verify(str(path), key=secret)
+    assert len(files) > 2
+    assert not any(one.broken for one in files)
+    assert (sum(one.keyed for one in files), files[-1].count) == (250, 250)
+
+
+@pytest.mark.parametrize("line", [0, 100, -1])
+def test_without_the_key_no_line_can_be_changed_even_if_the_chain_is_made_anew(
+    tmp_path: Path, key: Path, line: int
+) -> None:
+    secret = keyed(path := tmp_path / "audit.jsonl", key)
+    lines = path.read_bytes().splitlines()
+    lines[line] = lines[line].replace(b"write", b"wrote")
+    previous = b""
+    for number, each in enumerate(lines):  # what an attacker without the key can do
+        lines[number] = re.sub(rb'^\{"previous":"[0-9a-f]*"', b'{"previous":"%b"' % previous, each)
+        previous = line_hash(lines[number]).encode()
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    assert not any(one.broken for one in verify(str(path))), "as far as can be seen without the key"
+    assert "its mac does not fit" in breaks(path, secret)
+
+
+def test_a_line_without_a_mac_or_with_another_key_is_found(tmp_path: Path, key: Path) -> None:
+    secret = keyed(path := tmp_path / "audit.jsonl", key, count=3)
+    assert "its mac does not fit" in breaks(path, b"x" * 32)
+    append_plain = AppendFile(str(path), FileOptions(chain=True))
+    append_plain.append(b'{"v":1,"tool":"forged"}\n')
+    append_plain.close()
+    assert "it has no mac" in breaks(path, secret)
+
+
+def test_lines_removed_from_the_end_are_found_by_the_checkpoint(tmp_path: Path, key: Path) -> None:
+    secret = keyed(path := tmp_path / "audit.jsonl", key)
+    whole = path.read_bytes().splitlines(keepends=True)
+    assert breaks(path, secret) == ""
+    path.write_bytes(b"".join(whole[:-1]))
+    assert "lines are missing: " in breaks(path, secret)
+    checkpoint = tmp_path / "audit.jsonl.checkpoint"
+    checkpoint.write_bytes(checkpoint.read_bytes().replace(b'"n":250', b'"n":249'))
+    assert "was changed, or has another key" in breaks(path, secret)
+    checkpoint.unlink()
+    assert "should name 249 lines, but it is missing" in breaks(path, secret)
+
+
+def test_a_missing_file_in_the_middle_or_at_the_end_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    append(path, 20, limit=400)
+    middle = tmp_path / "audit.jsonl.3"
+    content = middle.read_bytes()
+    middle.unlink()
+    assert "audit.jsonl.3, which it continues, is missing, but " in breaks(path, b"")
+    middle.write_bytes(content)
+    assert breaks(path, b"") == ""
+    path.unlink()
+    assert "is missing, but " in breaks(path, b"")
+
+
+@pytest.mark.parametrize(
+    ("mode", "content", "message"),
+    [(0o640, b"k" * 32, "may be read by other accounts"), (0o600, b"k" * 31, "has fewer than 32 bytes")],
+)
+def test_a_key_that_others_know_or_guess_is_no_key(tmp_path: Path, mode: int, content: bytes, message: str) -> None:
+    path = tmp_path / "key"
+    path.write_bytes(content)
+    path.chmod(mode)
+    with pytest.raises(OSError, match=message):
+        read_key(str(path))

@@ -60,9 +60,9 @@ STDIN = "FILE=$(echo $STDIN_JSON | jq -r '.tool_input.file_path // \"\"'); "
         # a script of one line that only tests and prints
         ("jq -r .tool_input.command >> /tmp/log.txt", "jq -r .tool_input.command"),
         ("bash -c 'cat ./notes.txt'", "cat ./notes.txt"),
-        ("echo session started", "echo session started"),
+        ("echo session started", "echo"),
         (FILE + "if echo \"$FILE\" | grep -q prod; then echo 'Never edit production' >&2; exit 2; fi",
-         "echo Never edit production"),
+         "grep -q prod"),
         ('INPUT=$(cat); echo "$INPUT" | grep -q "rm -rf" && exit 2', "grep -q rm -rf"),
         ('cat "${CLAUDE_PLUGIN_ROOT}/hooks/hint.md"', "cat hint.md"),
         ("node -e \"process.exit(2)\"", "node -e process.exit(2)"),

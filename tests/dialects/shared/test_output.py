@@ -64,6 +64,23 @@ def test_long_texts_are_cut_with_a_note_and_empty_ones_are_left_out() -> None:
     assert shared_output.explanation("one\ntwo") == ": one"
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('Traceback (most recent call last):\n  File "x", line 1\n    y()\nNameError: no y\n\n', "NameError: no y"),
+        ("warning\nTraceback (most recent call last):\n  z\nexc\n\nDuring …\n\nKeyError: 1", "KeyError: 1"),
+        (
+            "/x.js:1\nboom();\n^\n\nReferenceError: no boom\n    at Object.<anonymous> (/x.js:1:1)\n",
+            "ReferenceError: no boom",
+        ),
+        ("/x.js:1\nTypeError: a\nb {\n  code: 1\n    at f (/x.js:1:1)\n", "TypeError: a"),
+        ("Error: this is no stack\nbut a text", "Error: this is no stack"),
+    ],
+)
+def test_the_explanation_of_a_crash_is_its_error_and_not_its_first_line(text: str, line: str) -> None:
+    assert shared_output.explanation(text) == f": {line}"
+
+
 def test_json_over_many_lines_fits_into_one() -> None:
     assert shared_output.one_line(msgspec.Raw(b'{\r\n "a": 1\n}')) == b'{   "a": 1 }'
 

@@ -1,0 +1,39 @@
+"""Tells people each decision in one line on standard error, beside the audit file: `hookproxy run --verbose`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..model.errors import printable
+from ..model.settings import Settings
+from .log import Audit, Record
+
+
+class VerboseAudit(Audit):
+    """An audit that also reports each record."""
+
+    def __init__(self, settings: Settings, report: Callable[[str], None]) -> None:
+        super().__init__(settings)
+        self._report = report
+        self.enabled = True  # a response is read: the line says how the call ended
+
+    def write(self, record: Record) -> str:
+        """As in Audit."""
+        self._report(decision_line(record))
+        return super().write(record)
+
+
+def decision_line(record: Record) -> str:
+    """A decision on one line: `deny delete_file: guard.sh: no deletes`, or `allow write_file (rewritten by fmt)`."""
+    decision = record.decision or record.result
+    if record.result == "refused":
+        return printable(": ".join(part for part in (f"{decision} {record.tool}", record.by, record.reason) if part))
+    rewriters = dict.fromkeys(run.spec.label for run in record.hook_runs if run.verdict.arguments is not None)
+    details = [
+        f"rewritten by {', '.join(rewriters)}" if record.final else "",
+        f"result {record.result}" if record.result not in ("ok", decision) else "",
+        "result changed" if record.result_changed else "",
+        f"repeated {record.repeats} times" if record.repeats else "",
+    ]
+    shown = ", ".join(detail for detail in details if detail)
+    return printable(f"{decision} {record.tool}" + (f" ({shown})" if shown else ""))

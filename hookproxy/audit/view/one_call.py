@@ -1,0 +1,167 @@
+"""One call of an audit file as text for people: its decision, its hooks, and what they changed."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from ...model.errors import UserError
+from ..records import CallRecord, HookRun, joined
+from .table import Screen, refusal_text, time_of
+
+_LONGEST: Final = 100_000  # characters of one text: as much as a terminal keeps
+_LISTED: Final = 5  # ids in an error message
+_LABEL: Final = 11  # columns of the names on the left
+_DIFF_HEADER: Final = 2  # lines of a unified diff that name files
+
+
+def find(records: Iterable[CallRecord], call: str, path: str) -> list[CallRecord]:
+    """The records of the call with this id, or whose id begins so. Raises UserError if there is none, or several."""
+    found: dict[tuple[str, str, int], list[CallRecord]] = {}
+    for record in records:
+        if record.call.startswith(call):
+            found.setdefault(record.key, []).append(record)
+    exact = {key: lines for key, lines in found.items() if key[0] == call} or found
+    if not exact:
+        raise UserError(f"{path}: there is no call {call!r}", "`hookproxy audit` lists the calls with their ids")
+    if len(exact) > 1:
+        ids = list(dict.fromkeys(key[0] for key in exact))
+        if len(ids) == 1:
+            sessions = ", ".join(dict.fromkeys(key[1] for key in exact))
+            raise UserError(f"{path}: several sessions have a call {call!r}", f"add --session: {sessions}")
+        more = f" and {len(ids) - _LISTED} more" if len(ids) > _LISTED else ""
+        raise UserError(f"{path}: {call!r} may be several calls", f"name one: {', '.join(ids[:_LISTED])}{more}")
+    (lines,) = exact.values()
+    return [record for record in joined(lines) if isinstance(record, CallRecord)]
+
+
+def text_of(records: Sequence[CallRecord], screen: Screen) -> Iterator[str]:
+    """The lines about a call, without line feeds. A call that ran as a task has several records."""
+    for number, record in enumerate(records):
+        if number:
+            yield ""
+        yield from _text(record, screen)
+
+
+def _text(record: CallRecord, screen: Screen) -> Iterator[str]:
+    visible = screen.visible
+    yield screen.paint(visible(f"{record.server}/{record.tool}"), "bold")
+    rows = [
+        ("call", record.call),
+        ("time", f"{time_of(record)} ({record.ms:.0f} ms, hooks {record.hook_ms:.0f} ms)"),
+        ("session", record.session),
+        ("agent", record.agent),
+        ("by", f"{record.user} on {record.host}, process {record.pid}"),
+        ("alias", record.alias),
+        ("id", bytes(record.id).decode(errors="replace")),
+        ("decision", record.decision or "none: the call ended before"),
+        ("refused", refusal_text(record) if record.result == "refused" else ""),
+        ("reason", record.reason if record.result != "refused" else ""),
+        ("result", _RESULTS.get(record.result, record.result)),
+        ("repeats", str(record.repeats) if record.repeats else ""),
+    ]
+    for name, value in rows:
+        if value:
+            yield f"{screen.paint(name.ljust(_LABEL), 'dim')}{visible(value)}"
+    yield from _arguments(record, screen)
+    for run in record.hooks:
+        yield ""
+        yield from _hook(run, screen)
+    if not record.hooks:
+        yield ""
+        yield "no hook ran"
+    if record.skipped:
+        yield ""
+        yield screen.paint("not run", "bold")
+        for one in record.skipped:
+            yield visible(f"  {one.event} {one.command} ({one.source}): {one.why}")
+    yield from _result(record, screen)
+
+
+_RESULTS: Final = {
+    "sent": "sent: the call was forwarded, and its response was not read",
+    "begun": "begun: the call was forwarded, and its end is not recorded: hookproxy was stopped",
+    "pending": "pending: the call goes on in further requests",
+    "lost": "lost: the server exited before it answered",
+}
+
+
+def _arguments(record: CallRecord, screen: Screen) -> Iterator[str]:
+    before, after = _pretty(bytes(record.arguments)), _pretty(bytes(record.rewritten))
+    yield ""
+    if before and after:
+        yield screen.paint("arguments, as the agent sent them and as they were forwarded", "bold")
+        yield from _diff(before, after, screen)
+    elif before:
+        yield screen.paint("arguments", "bold")
+        yield from _indented(before, screen)
+    else:
+        changed = f", rewritten to {record.rewritten_sha256}" if record.rewritten_sha256 else ""
+        yield screen.paint("arguments", "bold") + " (digests only)"
+        yield screen.visible(f"  SHA-256 {record.arguments_sha256}{changed}")
+
+
+def _hook(run: HookRun, screen: Screen) -> Iterator[str]:
+    yield screen.paint(screen.visible(f"{run.event} hook {run.command}"), "bold")
+    ended = f"{run.ended} with status {run.exit}" if run.ended == "exited" else run.ended
+    verdict = "failure" if run.verdict == "trouble" else run.verdict
+    rows = [
+        ("source", f"{run.source} ({run.dialect})"),
+        ("saw", run.tool_name),
+        ("ended", f"{ended} after {run.ms:.0f} ms"),
+        ("verdict", f"{verdict}: {run.reason}" if run.reason else verdict),
+    ]
+    rows += [("feedback", text) for text in run.feedback] + [("message", text) for text in run.messages]
+    for name, value in rows:
+        if value:
+            yield f"  {screen.paint(name.ljust(_LABEL), 'dim')}{screen.visible(value)}"
+    for name, text, digest in (
+        ("got", run.input, run.input_sha256),
+        ("printed", run.stdout, run.stdout_sha256),
+        ("on standard error", run.stderr, ""),
+    ):
+        if text:
+            yield f"  {screen.paint(name, 'dim')}"
+            yield from _indented(_pretty(text.encode()) if name != "on standard error" else text, screen, "    ")
+        elif digest:
+            yield f"  {screen.paint(name.ljust(_LABEL), 'dim')}SHA-256 {screen.visible(digest)}"
+
+
+def _result(record: CallRecord, screen: Screen) -> Iterator[str]:
+    if "result" not in record.changed:
+        return
+    yield ""
+    if record.result_before and record.result_after:
+        yield screen.paint("response, of the server and as the agent got it", "bold")
+        yield from _diff(_pretty(record.result_before.encode()), _pretty(record.result_after.encode()), screen)
+    else:
+        yield screen.paint("response", "bold") + " (changed by hooks; digests only)"
+        yield screen.visible(f"  SHA-256 {record.result_before_sha256}, changed to {record.result_after_sha256}")
+
+
+def _pretty(raw: bytes) -> str:
+    """JSON over many lines, with numbers as they are spelled; text that is not JSON stays as it is."""
+    try:
+        return msgspec.json.format(raw, indent=2).decode(errors="replace") if raw else ""
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return raw.decode(errors="replace")
+
+
+def _diff(before: str, after: str, screen: Screen) -> Iterator[str]:
+    lines = difflib.unified_diff(before[:_LONGEST].splitlines(), after[:_LONGEST].splitlines(), lineterm="", n=3)
+    for number, line in enumerate(lines):
+        if line.startswith("@@"):
+            yield "  ..."
+        elif number >= _DIFF_HEADER:
+            style = {"-": "red", "+": "green"}.get(line[:1], "")
+            yield screen.paint(f"  {screen.visible(line)}", style)
+
+
+def _indented(text: str, screen: Screen, indent: str = "  ") -> Iterator[str]:
+    for line in text[:_LONGEST].splitlines():
+        yield indent + screen.visible(line)
+    if len(text) > _LONGEST:
+        yield f"{indent}... and {len(text) - _LONGEST} more characters: see --json"

@@ -1,0 +1,42 @@
+"""Findings of `check` in other verbs: as lines on standard error, and as the error that stops them under `strict`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ..checks.inspect import inspect
+from ..checks.report import Finding
+from ..config.load import Loaded
+from ..hooks.select import HookGroups
+from ..model.errors import UserError, printable
+
+
+def line(finding: Finding) -> str:
+    """A finding as one line: its place and its text."""
+    place = f"{finding.file}:{finding.line}" if finding.line else finding.file
+    key = "" if finding.text.startswith(finding.key) else finding.key
+    return printable(": ".join(part for part in (place, key, finding.text) if part))
+
+
+def lines(loaded: Loaded, environ: Mapping[str, str]) -> list[str]:
+    """All findings, as `check` shows them."""
+    return [line(one) for one in inspect(loaded, environ).findings]
+
+
+def stop_if_strict(loaded: Loaded, strict: bool, environ: Mapping[str, str], server: str = "") -> None:
+    """Raise UserError if there is a finding and `strict` is set, by the option or in the configuration.
+
+    `server` is the name of the server behind hookproxy, if there is one.
+    """
+    if not (strict or loaded.settings.strict):
+        return
+    found = [*(line(one) for one in inspect(loaded, environ).findings), *_unreachable(loaded, server)]
+    if found:
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        raise UserError(f"strict: {found[0]}{more}", "hookproxy check shows all, with the same options")
+
+
+def _unreachable(loaded: Loaded, server: str) -> Iterator[str]:
+    """The hooks that are tools of another server."""
+    if server:
+        yield from HookGroups(loaded.groups, server).unreachable_server_notes(server)

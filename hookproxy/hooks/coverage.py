@@ -1,0 +1,244 @@
+"""Finds out which hook sees which tools of a server, under which names, and why each other hook never runs.
+
+Pure. Names that come from a server are quoted and cut in sentences, so that these may be printed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from ..dialects.dialect import Group
+from ..model.aliases import Alias
+from ..model.hooks import Event, HookSpec, Tool
+from ..model.settings import Settings, ToolNames
+from ..policy import matchers
+from .familiar_tools import FamiliarTools
+from .permissions import Permissions
+from .select import TOOL_EVENTS, HookGroups, MatchedHook, SelectedHooks
+
+FAMILIAR_NAMES: Final = ("Bash", "Write", "Edit", "MultiEdit", "Read", "WebFetch", "WebSearch", "Grep", "Glob", "LS")
+"""The tools of Claude Code for which tools of servers can stand."""
+
+_MAX_SHOWN: Final = 60  # characters of a name: a tool's usual name in full, and a line that still fits a screen
+
+_OTHER_SERVER: Final = re.compile(r"mcp__([A-Za-z0-9_-]+?)__")
+"""In a matcher: the name of a server."""
+
+
+class SeenTool(Struct, frozen=True):
+    """A tool as a hook sees it."""
+
+    tool: str
+    """The server's own name."""
+    name: str
+    """The name that the hook sees."""
+    alias: Alias | None = None
+    """The alias that the hook sees; None: it sees the tool and its arguments under the server's own names."""
+
+
+class HookCoverage(Struct, frozen=True):
+    """What one hook sees of a server."""
+
+    spec: HookSpec
+    group: Group
+    seen: tuple[SeenTool, ...] = ()
+    """In the order of the server's list; empty also for events without a tool."""
+    why_never: str = ""
+    """Why it never runs for this server, in one sentence without a full stop; empty: it may run."""
+
+
+class Coverage(Struct, frozen=True):
+    """What all hooks, and the permission rules, see of a server."""
+
+    tools: tuple[str, ...]
+    """The names of the server's tools."""
+    hooks: tuple[HookCoverage, ...]
+    """All hooks, in the order of the configuration."""
+    ruled: frozenset[str] = frozenset()
+    """The tools that a permission rule or a limit applies to."""
+
+    @property
+    def seen(self) -> frozenset[str]:
+        """The tools that some hook sees."""
+        return frozenset(one.tool for hook in self.hooks for one in hook.seen)
+
+    def summary(self) -> str:
+        """One line for people: `3 hooks on 5 of 12 tools; 1 hook never matches: see hookproxy check -- COMMAND`."""
+        seeing = sum(bool(hook.seen) for hook in self.hooks)
+        never = [hook for hook in self.hooks if hook.why_never]
+        of_all = _count(len(self.tools), "tool")
+        text = f"{_count(seeing, 'hook')} on {f'{len(self.seen)} of {of_all}' if seeing else of_all}"
+        if self.ruled:
+            text += f", permission rules on {len(self.ruled)}"
+        if not never:
+            return text
+        text += f"; {_count(len(never), 'hook')} never {'matches' if len(never) == 1 else 'match'}"
+        if unknown := _unknown_names(never):
+            text += f", and no tool is known as {' or '.join(unknown)} ([tools.X] in hookproxy.toml names one)"
+        return f"{text}: see hookproxy check -- COMMAND"
+
+
+def coverage(
+    groups: Sequence[Group],
+    settings: Settings,
+    server: str,
+    tools: Iterable[Tool],
+    command: Sequence[str] = (),
+    server_info: str = "",
+) -> Coverage:
+    """Return what the hooks of `groups`, and the rules, see of these tools.
+
+    `server` is the server's name as hooks see it, `command` its command line, `server_info` the name that it gives
+    itself; the last two are empty if they are not known.
+    """
+    listed = {tool.name: tool for tool in tools}
+    familiar = FamiliarTools(command)
+    familiar.note_tools(listed.values(), server_info)
+    layers = [_Layer([group for group in groups if not group.managed], settings, server, listed, familiar)]
+    if settings.managed is not None or any(group.managed for group in groups):
+        managed = [group for group in groups if group.managed]
+        layers.append(_Layer(managed, settings.managed or Settings(), server, listed, familiar))
+    ruled = frozenset(name for layer in layers for name in layer.ruled())
+    return Coverage(tuple(listed), tuple(hook for layer in layers for hook in layer.hooks()), ruled)
+
+
+class _Layer:
+    """The user's hooks and rules, or the managed ones, before the tools of one server."""
+
+    def __init__(
+        self,
+        groups: Sequence[Group],
+        settings: Settings,
+        server: str,
+        tools: Mapping[str, Tool],
+        familiar: FamiliarTools,
+    ) -> None:
+        self._groups = groups
+        self._server = server
+        self._tools = tools
+        self._familiar = familiar if settings.auto_aliases else None
+        self._selection = HookGroups(groups, server, settings.aliases, self._familiar)
+        self._permissions = Permissions(self._selection, settings)
+        self._selected: set[int] = set()  # hooks whose matchers match some tool
+        self._seen: dict[int, dict[tuple[str, str], SeenTool]] = {}
+        events = {spec.event for group in groups for spec in group.hooks} & TOOL_EVENTS
+        for tool in tools:
+            for alias in self._aliases(tool):
+                for event in events:
+                    for selected in self._selection.select(event, tool, alias):
+                        self._note(selected, tool, alias)
+
+    def _aliases(self, tool: str) -> Sequence[Alias | None]:
+        """The aliases that a call of this tool may have; None stands for no alias."""
+        known = self._selection.aliases(tool)
+        if any(not alias.automatic for alias in known):
+            return known  # a configured alias holds for every call
+        if not known and self._familiar is not None and b'"properties"' not in self._tools[tool].input_schema:
+            known = self._familiar.possible_aliases(tool)  # its arguments are not listed: those of a call decide
+        return (None, *known)
+
+    def _note(self, selected: SelectedHooks, tool: str, alias: Alias | None) -> None:
+        for one in selected.hooks:
+            self._selected.add(id(one.spec))
+            if seen := _seen_tool(one, selected, tool, alias):
+                self._seen.setdefault(id(one.spec), {}).setdefault((tool, seen.name), seen)
+
+    def ruled(self) -> Iterator[str]:
+        """The tools that a permission rule or a limit applies to."""
+        rules, limits = self._permissions.rules, self._permissions.limits
+        if rules is None and limits is None:
+            return
+        for tool in self._tools:
+            names = self._selection.possible_names(tool)
+            if (rules and rules.concerns(names)) or (limits and limits.concerns(names)):
+                yield tool
+
+    def hooks(self) -> Iterator[HookCoverage]:
+        """What each hook sees."""
+        for group in self._groups:
+            for spec in group.hooks:
+                if spec.server and spec.server != self._server:
+                    why = f"it calls a tool of the server {spec.server!r}, and this server is {self._server!r} (--name)"
+                    yield HookCoverage(spec, group, why_never=why)
+                    continue
+                seen = tuple(self._seen.get(id(spec), {}).values()) or self._seen_by_same_hook(spec, group)
+                yield HookCoverage(spec, group, seen, "" if seen else self._why_never(spec, group))
+
+    def _why_never(self, spec: HookSpec, group: Group) -> str:
+        if spec.event in (Event.ELICITATION, Event.ELICITATION_RESULT):
+            fits = spec.matches(self._server)
+            return "" if fits else f"its matcher {spec.matcher!r} does not match the server's name {self._server!r}"
+        if spec.event not in TOOL_EVENTS:
+            return ""
+        if not self._tools:
+            return "the server has no tools"
+        all_tools = f"the server's {_count(len(self._tools), 'tool')}"
+        if id(spec) in self._selected:
+            return f"its `if` {spec.only_if!r} names none of {all_tools}"
+        return f"its matcher {spec.matcher!r} matches none of {all_tools}{self._hint(spec, group)}"
+
+    def _seen_by_same_hook(self, spec: HookSpec, group: Group) -> tuple[SeenTool, ...]:
+        """The tools of a hook that is configured a second time: where both match, the other one is selected."""
+        return tuple(
+            seen
+            for each in self._groups
+            for other in each.hooks
+            if (each.dialect.name, other.identity) == (group.dialect.name, spec.identity)
+            for seen in self._seen.get(id(other), {}).values()
+            if spec.matches(seen.name) or any(map(spec.matches, self._selection.own_names(seen.tool)))
+        )
+
+    def _hint(self, spec: HookSpec, group: Group) -> str:
+        """What the author of a matcher that matches no tool may have meant."""
+        if known_as := _familiar(spec):
+            return f"; none is known as {' or '.join(known_as)}: [tools.X] with as = {_quoted(known_as[0])} names one"
+        for server in dict.fromkeys(_OTHER_SERVER.findall(spec.matcher)):
+            if group.tool_names is ToolNames.MCP and any(
+                spec.matches(f"mcp__{server}__{tool}") for tool in self._tools
+            ):
+                return f"; the server is {self._server!r} here, not {server!r}: --name {server} names it"
+        for tool in self._tools:
+            bare, full_name = self._selection.own_names(tool)
+            seen, other = (full_name, bare) if group.tool_names is ToolNames.MCP else (bare, full_name)
+            if spec.matches(other):
+                return f"; it sees {_shown(seen)}, not {_shown(other)}"
+        return ""
+
+
+def _seen_tool(one: MatchedHook, selected: SelectedHooks, tool: str, alias: Alias | None) -> SeenTool | None:
+    """A tool as a hook that matches it sees it; None: the hook's `if` never holds for it."""
+    rule = matchers.rule(one.spec.only_if) if one.spec.only_if else None
+    names = (one.tool_name, *selected.names) if one.sees_alias else selected.names
+    if rule is None or any(map(rule.names_tool, names)):
+        return SeenTool(tool, one.tool_name, alias if one.sees_alias else None)
+    if alias is not None and alias.name and one.spec.matches(alias.name) and rule.names_tool(alias.name):
+        return SeenTool(tool, alias.name, alias)  # the `if` names the alias, and the hook then sees the alias, too
+    return None
+
+
+def _familiar(spec: HookSpec) -> list[str]:
+    """The familiar names that a hook's matcher matches."""
+    return [name for name in FAMILIAR_NAMES if spec.event in TOOL_EVENTS and spec.matches(name)]
+
+
+def _unknown_names(never: Sequence[HookCoverage]) -> list[str]:
+    """The familiar names for which hooks wait in vain, in the order of `FAMILIAR_NAMES`."""
+    waited_for = {name for hook in never if hook.why_never.startswith("its matcher") for name in _familiar(hook.spec)}
+    return [name for name in FAMILIAR_NAMES if name in waited_for]
+
+
+def _shown(name: str) -> str:
+    """A name from the server, quoted and cut, so that it may be printed."""
+    return repr(name if len(name) <= _MAX_SHOWN else f"{name[:_MAX_SHOWN]}…")
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number or 'no'} {word}{'' if number == 1 else 's'}"

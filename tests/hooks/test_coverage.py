@@ -1,0 +1,179 @@
+"""What hooks see of a server's tools, and why a hook sees none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import pytest
+from msgspec.structs import replace
+
+from hookproxy.dialects.dialect import Group
+from hookproxy.dialects.own import OWN
+from hookproxy.dialects.registry import DIALECTS
+from hookproxy.hooks.coverage import Coverage, HookCoverage, SeenTool, coverage
+from hookproxy.hooks.select import HookGroups
+from hookproxy.model.aliases import Alias
+from hookproxy.model.errors import printable
+from hookproxy.model.hooks import Event, HookSpec, Tool
+from hookproxy.model.settings import Limit, Per, Settings, ToolNames
+from hookproxy.policy import matchers
+
+GIT: Final = ("git_commit", "git_log")
+ALIAS: Final = Alias("git_commit", "Bash", {"command": "message"})
+
+
+def spec(matcher: str = "", event: Event = Event.PRE_TOOL_USE, only_if: str = "", shell: str = "true") -> HookSpec:
+    matches = matchers.claude_matcher(matcher)
+    return HookSpec("claude", "f.json: x", event, "true", matcher, matches, shell=shell, only_if=only_if)
+
+
+def group(*hooks: HookSpec, names: ToolNames = ToolNames.MCP, managed: bool = False) -> Group:
+    return Group(DIALECTS["claude"], "f.json", hooks, names, managed=managed)
+
+
+def covered(*groups: Group, tools: Sequence[str] = GIT, settings: Settings | None = None) -> Coverage:
+    settings = settings or Settings(auto_aliases=False)
+    return coverage(groups, settings, "git", [Tool(name) for name in tools])
+
+
+def only(found: Coverage) -> HookCoverage:
+    (hook,) = found.hooks
+    return hook
+
+
+def test_a_hook_sees_the_names_that_its_dialect_uses() -> None:
+    assert only(covered(group(spec("mcp__git__git_log")))).seen == (SeenTool("git_log", "mcp__git__git_log"),)
+    assert only(covered(group(spec("git_log"), names=ToolNames.BARE))).seen == (SeenTool("git_log", "git_log"),)
+    own = Group(OWN, "own.toml", (spec("mcp__git__git_log"),), ToolNames.BARE, match_all_names=True)
+    assert only(covered(own)).seen == (SeenTool("git_log", "git_log"),)
+
+
+def test_a_configured_alias_is_the_name_that_hooks_see() -> None:
+    settings = Settings(aliases=(ALIAS,), auto_aliases=False)
+    assert only(covered(group(spec("Bash")), settings=settings)).seen == (SeenTool("git_commit", "Bash", ALIAS),)
+
+
+def test_coverage_is_what_hooks_are_selected_for() -> None:
+    """For every hook, tool and alias the session's own selection gives the same."""
+    hooks = (spec("Bash"), spec("mcp__git__.*"), spec(""), spec("git_log"), spec("mcp__git__git_log|Bash"))
+    groups, settings = (group(*hooks),), Settings(aliases=(ALIAS,), auto_aliases=False)
+    selection = HookGroups(groups, "git", settings.aliases)
+    found = {
+        id(one.spec): {(seen.tool, seen.name) for seen in one.seen} for one in covered(*groups, settings=settings).hooks
+    }
+    for tool in GIT:
+        alias = selection.alias(tool, b"{}")
+        selected = [one for each in selection.select(Event.PRE_TOOL_USE, tool, alias) for one in each.hooks]
+        names = {id(one.spec): one.tool_name for one in selected}
+        for one in hooks[1:3]:  # those that are not the same hook as another one
+            assert names.get(id(one)) in {name for seen, name in found[id(one)] if seen == tool} or id(one) not in names
+        assert {one for one in found if any(seen == tool for seen, _ in found[one])} >= names.keys()
+
+
+@pytest.mark.parametrize(
+    ("matcher", "names", "why"),
+    [
+        ("Task", ToolNames.MCP, "its matcher 'Task' matches none of the server's 2 tools"),
+        ("mcp__github__git_log", ToolNames.MCP, "; the server is 'git' here, not 'github': --name github names it"),
+        ("git_log", ToolNames.MCP, "; it sees 'mcp__git__git_log', not 'git_log'"),
+        ("mcp__git__git_log", ToolNames.BARE, "; it sees 'git_log', not 'mcp__git__git_log'"),
+        ("Bash|Task", ToolNames.MCP, '; none is known as Bash: [tools.X] with as = "Bash" names one'),
+        ("Write|Edit", ToolNames.MCP, '; none is known as Write or Edit: [tools.X] with as = "Write" names one'),
+    ],
+)
+def test_a_hook_whose_matcher_matches_no_tool_says_what_may_be_meant(matcher: str, names: ToolNames, why: str) -> None:
+    hook = only(covered(group(spec(matcher), names=names)))
+    assert hook.seen == ()
+    assert hook.why_never.startswith(f"its matcher {matcher!r} matches none of the server's 2 tools")
+    assert hook.why_never.endswith(why)
+
+
+def test_an_if_that_names_no_tool_is_a_reason() -> None:
+    hook = only(covered(group(spec("mcp__git__.*", only_if="Bash(rm *)"))))
+    assert hook.why_never == "its `if` 'Bash(rm *)' names none of the server's 2 tools"
+    settings = Settings(aliases=(ALIAS,), auto_aliases=False)
+    assert [one.tool for one in only(covered(group(spec("", only_if="Bash(rm *)")), settings=settings)).seen] == [
+        "git_commit"
+    ]
+
+
+def test_a_server_without_tools_is_a_reason() -> None:
+    assert only(covered(group(spec("")), tools=())).why_never == "the server has no tools"
+
+
+def test_the_same_hook_twice_sees_the_same_tools_and_is_no_finding() -> None:
+    found = covered(group(spec("mcp__git__.*"), spec("mcp__git__git_log")))
+    assert [[one.tool for one in hook.seen] for hook in found.hooks] == [list(GIT), ["git_log"]]
+    assert found.summary() == "2 hooks on 2 of 2 tools"
+
+
+def test_hooks_of_sessions_see_no_tool_and_have_no_reason() -> None:
+    hook = only(covered(group(spec("", Event.SESSION_START))))
+    assert (hook.seen, hook.why_never) == ((), "")
+
+
+def test_hooks_of_elicitations_are_for_servers_whose_name_they_match() -> None:
+    assert only(covered(group(spec("git", Event.ELICITATION)))).why_never == ""
+    why = only(covered(group(spec("github", Event.ELICITATION)))).why_never
+    assert why == "its matcher 'github' does not match the server's name 'git'"
+
+
+def test_a_hook_that_is_a_tool_of_another_server_never_runs() -> None:
+    hook = replace(spec(""), type="mcp_tool", shell="", server="files", tool="look")
+    assert only(covered(group(hook))).why_never == (
+        "it calls a tool of the server 'files', and this server is 'git' (--name)"
+    )
+
+
+def test_managed_hooks_see_the_managed_aliases_only() -> None:
+    settings = Settings(aliases=(ALIAS,), auto_aliases=False, managed=Settings(auto_aliases=False))
+    user, managed = covered(group(spec("Bash")), group(spec("Bash"), managed=True), settings=settings).hooks
+    assert (len(user.seen), len(managed.seen)) == (1, 0)
+
+
+def test_tools_that_rules_and_limits_apply_to_are_counted() -> None:
+    settings = Settings(deny=("git_commit",), auto_aliases=False)
+    assert covered(settings=settings).summary() == "no hooks on 2 tools, permission rules on 1"
+    settings = Settings(limits=(Limit("git_*", 1, Per.DAY, "limits[0]"),), auto_aliases=False)
+    assert covered(settings=settings).ruled == frozenset(GIT)
+
+
+@pytest.mark.parametrize(
+    ("hooks", "summary"),
+    [
+        ([""], "1 hook on 2 of 2 tools"),
+        (["mcp__git__git_log", "mcp__git__.*og"], "2 hooks on 1 of 2 tools"),
+        (["", "Task"], "1 hook on 2 of 2 tools; 1 hook never matches: see hookproxy check -- COMMAND"),
+        (["Task", "TodoWrite"], "no hooks on 2 tools; 2 hooks never match: see hookproxy check -- COMMAND"),
+        (
+            ["Bash|Read"],
+            "no hooks on 2 tools; 1 hook never matches, and no tool is known as Bash or Read "
+            "([tools.X] in hookproxy.toml names one): see hookproxy check -- COMMAND",
+        ),
+    ],
+)
+def test_the_summary_counts_hooks_and_tools(hooks: Sequence[str], summary: str) -> None:
+    specs = (spec(matcher, shell=f"true {number}") for number, matcher in enumerate(hooks))
+    assert covered(group(*specs)).summary() == summary
+
+
+def test_texts_of_a_server_are_quoted_and_cut() -> None:
+    name = "\x1b[31m" + "x" * 10_000
+    hook = only(covered(group(spec("^\x1b.*")), tools=[name]))
+    assert "; it sees 'mcp__git__\\x1b[31mxxx" in hook.why_never
+    assert hook.why_never == printable(hook.why_never)
+    assert len(hook.why_never) < 400
+
+
+SCHEMA: Final = b'{"type":"object","properties":{"command":{"type":"string"}},"required":["command"]}'
+
+
+def test_a_recognised_tool_is_seen_under_its_familiar_name_only_by_hooks_for_that_name() -> None:
+    tool = Tool("execute_command", SCHEMA, properties=frozenset({"command"}), folded={"command": "command"})
+    found = coverage([group(spec("Bash"), spec("mcp__.*"))], Settings(), "shell", [tool])
+    bash, all_tools = found.hooks
+    assert [(one.name, one.alias is not None and one.alias.automatic) for one in bash.seen] == [("Bash", True)]
+    assert all_tools.seen == (SeenTool("execute_command", "mcp__shell__execute_command"),)
+    off = coverage([group(spec("Bash"))], Settings(auto_aliases=False), "shell", [tool])
+    assert only(off).why_never
