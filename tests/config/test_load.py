@@ -140,9 +140,9 @@ def test_every_setting_is_read(cwd: Path) -> None:
         rule_places={
             f"{kind} {rule}": f"{cwd}/sub/hookproxy.toml:{line}: permissions.{key}"
             for line, kind, key, rule in (
-                (14, "deny", "deny[0]", "delete_*"),
-                (13, "ask", "ask[0]", "write_*"),
-                (13, "ask", "ask[1]", "Bash(git push:*)"),
+                (16, "deny", "deny[0]", "delete_*"),
+                (15, "ask", "ask[0]", "write_*"),
+                (15, "ask", "ask[1]", "Bash(git push:*)"),
             )
         },
         hide_denied=False,
