@@ -245,7 +245,13 @@ class Outcome(Struct, frozen=True):
     interrupted: bool = False
     """The agent cancelled the call after it was forwarded."""
     structured: bytes = b""
-    """The result's structuredContent as the server spelled it; empty: there is none. Dialects normalise it."""
+    """The result's structuredContent; empty: there is none. It is normalised, or a text block is the same."""
+    repeats_structured: bool = False
+    """The content's text says the same as `structured`."""
+    more: bytes = b""
+    """A JSON object of the members that no tool's result has in MCP, or a result that is no object; empty: none."""
+    whole: bytes = b""
+    """The whole result, normalised, if `structured` or `more` says more than `content`; empty: `content` is enough."""
     duration_ms: int = 0
     """Milliseconds between forwarding the call and its response: the tool's time, without the hooks'."""
 
@@ -332,4 +338,4 @@ class Tool(Struct, frozen=True):
     properties: frozenset[str] = frozenset()
     """The names of its arguments."""
     folded: Mapping[str, str] = field(default_factory=dict)
-    """The same names by their case-folded spelling, which some servers accept."""
+    """The same names by `raw_json.folded_key`, because some servers accept other spellings."""

@@ -51,12 +51,15 @@ def deliver(
             response_edits.with_result_withheld(line, _withheld_sentence(comments.withheld, pre_feedback))
         )
     replacement = response_edits.json_string(_hidden_sentence(comments)) if comments.hidden_by else comments.replacement
+    note = None
     if replacement is not None:
-        line = response_edits.with_replacement(line, replacement, delivery, tool)
+        replaced = response_edits.with_replacement(line, replacement, delivery, tool)
+        line, note = replaced.line, replaced.note
     if comments.failed:
         line = response_edits.marked_as_failed(line)
     text = _feedback_text(comments, pre_feedback)
-    return response_edits.with_feedback(line, text, delivery, tool) if text else DeliveredResponse(line)
+    delivered = response_edits.with_feedback(line, text, delivery, tool) if text else DeliveredResponse(line)
+    return DeliveredResponse(delivered.line, note or delivered.note)
 
 
 def deliver_error(line: bytes, comments: Comments, pre_feedback: Sequence[str]) -> DeliveredResponse:
@@ -160,9 +163,26 @@ def ambiguous(raw_id: bytes, why: str) -> bytes:
     return _failed_call(raw_id, f"The tool was run, but its response is withheld because hooks cannot judge it: {why}.")
 
 
+def unclear_response(raw_id: bytes) -> bytes:
+    """Return the response to a request if readers could take the server's response for the one to a judged call."""
+    why = "readers may take it for the response to a call that hooks judge. Send the request again"
+    return _failed_call(raw_id, f"The server's response to this request is withheld: {why}.")
+
+
 def response_too_long(raw_id: bytes, size: int, limit: int) -> bytes:
     """Return the response to a call if the server's response is too long to be judged."""
     why = f"its {size} bytes are more than {limit} (max_message_bytes)"
+    return _failed_call(raw_id, f"The tool was run, but its response is withheld: {why}. Request less data at once.")
+
+
+def out_of_memory(size: int) -> str:
+    """Return why a message of this size is refused if memory is short."""
+    return f"It has {size} bytes, and there is not enough memory to judge it."
+
+
+def response_out_of_memory(raw_id: bytes, size: int) -> bytes:
+    """Return the response to a call if there is not enough memory for the server's response."""
+    why = f"it has {size} bytes, and there is not enough memory to judge it"
     return _failed_call(raw_id, f"The tool was run, but its response is withheld: {why}. Request less data at once.")
 
 

@@ -67,7 +67,7 @@ class Proxy:
         groups = hooks.groups
         strict = bool(groups or hooks.has_rules or settings.audit_all_calls)  # the agent's lines must be read
         elicitations = Elicitations(groups.answers_elicitations) if groups.observes_elicitations else None
-        self.router = Router(self._concerns if strict else None, elicitations, groups.alias)
+        self.router = Router(self._concerns if strict else None, elicitations, groups.alias, settings.max_depth)
         self.relay = Relay(agent, server, self.router, settings.max_message_bytes, strict, self._perform)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._pool: CoroutinePool  # from `open` on
@@ -156,8 +156,10 @@ class Proxy:
             case actions.NotJson():
                 shown = line[:_MAX_NOISE_SHOWN].decode(errors="replace").rstrip()
                 self.report(f"the server printed a line that is not JSON: {shown}")
-            case actions.Dropped(why):
+            case actions.Dropped(why, raw_id):
                 self.report(f"dropped {why}")
+                if raw_id:
+                    self.relay.to_agent(feedback.unclear_response(raw_id))
                 if problem := self.audit.note(self.session, f"dropped {why}"):
                     self.report_once(f"{NOT_WRITTEN}: {problem}")
             case _:

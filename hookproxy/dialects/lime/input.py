@@ -35,10 +35,10 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
 
 
 def _tool_output(outcome: Outcome, failed: bool) -> bytes:
-    """The tool's output as JSON: its content blocks, or the error message if there is no result."""
+    """The tool's output as JSON: its content blocks, the whole result if it has more, or the error message."""
     if failed and not outcome.has_result:
         return raw_json.encode(shared_input.utf8(outcome.error))
-    return outcome.content
+    return shared_input.tool_response(outcome)
 
 
 def _event_details(context: EventContext) -> dict[str, object]:
