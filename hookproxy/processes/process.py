@@ -184,6 +184,11 @@ def _open_exit_fd_by_thread(pid: int) -> int:
     return ended
 
 
+def has_ended(pid: int) -> bool:
+    """True if our child has ended and is not reaped yet, whether its descriptor has been reported or not."""
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
 def reap(pid: int) -> int:
     """Our child's exit code, or the negative number of the signal that ended it.
 

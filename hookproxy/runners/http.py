@@ -190,7 +190,7 @@ async def connect(host: str, port: int, tls: ssl.SSLContext | None, seconds: flo
     """
     loop = asyncio.get_running_loop()
     try:
-        async with asyncio.timeout(seconds):
+        with TimeLimit(get_watch(loop), seconds):
             _, connection = await loop.create_connection(
                 Connection, host, port, ssl=tls, happy_eyeballs_delay=_SECOND_ADDRESS_DELAY
             )

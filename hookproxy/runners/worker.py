@@ -23,6 +23,7 @@ from ..processes.process import (
     OUTPUT_LIMIT,
     PIPE_SIZE,
     REAP_LIMIT,
+    has_ended,
     reap,
     signal_group,
 )
@@ -337,7 +338,7 @@ class LongLivedProcess:
             pass
         except OSError:  # it has closed its input or has ended; `_on_exit` finds out which
             self.unwritten = b""
-            self._watch.loop.call_later(_EXIT_DELAY, self._end, "has closed its input")
+            self._watch.loop.call_later(_EXIT_DELAY, self._end_running, "has closed its input")
 
     def _on_output(self) -> None:
         try:
@@ -347,7 +348,7 @@ class LongLivedProcess:
         if not piece:
             self._watch.close_fd(self._stdout_fd)
             self._stdout_fd = -1
-            self._watch.loop.call_later(_EXIT_DELAY, self._end, "has closed its output")
+            self._watch.loop.call_later(_EXIT_DELAY, self._end_running, "has closed its output")
         elif not self._detached:
             self.output += piece
             self._call_on_output(self)
@@ -375,6 +376,11 @@ class LongLivedProcess:
         code = reap(self._pid)
         self.reaped.set_result(None)
         self._end(f"exited with status {code}" if code >= 0 else f"was ended by signal {-code}")
+
+    def _end_running(self, what_happened: str) -> None:
+        """End it, unless it has exited: then `_on_exit` says how."""
+        if self.reaped.done() or not has_ended(self._pid):
+            self._end(what_happened)
 
     def _end(self, what_happened: str) -> None:
         """It cannot be used any more."""

@@ -14,6 +14,7 @@ from ..model.hooks import Event
 from ..processes import process
 from ..processes.process import Server
 from ..protocol import feedback
+from ..runners.event_watch import settle, time_limit
 from .proxy import Proxy
 
 HOOKS_AT_END_SECONDS: Final = 5.0
@@ -155,14 +156,18 @@ class Lifecycle:
 
     async def _within(self, seconds: float, condition: Callable[[], bool]) -> None:
         """Wait for a condition, but no longer than this, and only while the agent still reads."""
-        with anyio.move_on_after(seconds):
+        with anyio.move_on_after(seconds) as time:
             await self._proxy.changes.until(lambda: condition() or self._agent_gone)
+        if time.cancelled_caught:
+            await settle()
 
     async def _end_server(self) -> None:
         """Wait for the server to exit, then send SIGTERM, then SIGKILL; afterwards it has been reaped."""
         for seconds, next_signal in ((SERVER_EXIT_SECONDS, signal.SIGTERM), (SERVER_TERM_SECONDS, signal.SIGKILL)):
-            with anyio.move_on_after(seconds):
+            with anyio.move_on_after(seconds) as time:
                 await self._exited.wait()
+            if time.cancelled_caught:
+                await settle()
             if self._exited.is_set():
                 return
             self._signal_server(next_signal)
@@ -181,7 +186,7 @@ class Lifecycle:
 
     async def _end_session(self) -> None:
         if self._proxy.router.handshake.opened and self._proxy.hooks.groups.has_hooks_for(Event.SESSION_END):
-            with anyio.move_on_after(SESSION_END_HOOKS_SECONDS):
+            with contextlib.suppress(TimeoutError), time_limit(SESSION_END_HOOKS_SECONDS):
                 await self._proxy.session_events.end_session()
 
     async def _flush_agent(self) -> None:
