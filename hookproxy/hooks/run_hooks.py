@@ -15,11 +15,24 @@ import anyio.abc
 import anyio.to_thread
 from msgspec.structs import replace
 
-from ..dialects.dialect import Group
+from ..dialects.dialect import Dialect, Effect, Group
 from ..dialects.shared.identity_variables import foreign_variables
 from ..jsonrpc import normalize, raw_json, schema
 from ..model import aliases
-from ..model.hooks import NO_VERDICT, Document, Ended, EventContext, HookResult, HookRun, HookSpec, Order, Tool, Verdict
+from ..model.hooks import (
+    NO_VERDICT,
+    Document,
+    Ended,
+    Event,
+    EventContext,
+    HookResult,
+    HookRun,
+    HookSpec,
+    Order,
+    Permission,
+    Tool,
+    Verdict,
+)
 from ..model.settings import Settings
 from ..policy import decide
 from ..runners.registry import Runners
@@ -32,6 +45,18 @@ if TYPE_CHECKING:
 _MAX_RUNNING: Final = 128  # hooks that run at a time: more would only wait for each other
 _DESCRIPTORS_PER_HOOK: Final = 8  # needed to start a hook: three pipes, its pidfd, and one to spare
 _RESERVED_DESCRIPTORS: Final = 64  # left for everything else
+
+_AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
+_EDITS: Final = {
+    Event.PRE_TOOL_USE: (Effect.REWRITES,),
+    Event.PERMISSION_REQUEST: (Effect.REWRITES,),
+    Event.POST_TOOL_USE: (Effect.REPLACES, Effect.HIDES),
+    Event.POST_TOOL_USE_FAILURE: (Effect.REPLACES, Effect.HIDES),
+    Event.ELICITATION: (Effect.ANSWERS_ELICITATION,),
+    Event.ELICITATION_RESULT: (Effect.ANSWERS_ELICITATION,),
+}
+"""How hooks may edit what an event is about. If their output is lost, it must not pass unedited."""
+_TOO_MUCH_OUTPUT: Final = "printed more than hookproxy keeps"
 
 
 class HookExecutor:
@@ -154,7 +179,7 @@ class HookExecutor:
             raise
         finally:
             slots.release()
-        verdict = group.dialect.read_output(spec, result)
+        verdict = _read_output(group.dialect, spec, result)
         if mark is not None and self._trust and (failure := self._trust.failure_after(mark, spec)):
             verdict = _untrusted(failure)
         if verdict.arguments is not None:
@@ -174,6 +199,17 @@ class HookExecutor:
 def _with_trace(document: Document, context: EventContext) -> Document:
     """The document with the variables with which a hook continues the agent's trace."""
     return replace(document, env={**document.env, **dict(context.trace)})
+
+
+def _read_output(dialect: Dialect, spec: HookSpec, result: HookResult) -> Verdict:
+    """The hook's verdict. One that printed more than is kept has failed, unless it denies or could edit nothing."""
+    verdict = dialect.read_output(spec, result)
+    if not result.cut or spec.background or not any(map(dialect.has_effect, _EDITS.get(spec.event, ()))):
+        return verdict
+    denies = verdict.permission is Permission.DENY and spec.event not in _AFTER_CALL
+    if denies or verdict.stop or verdict.hides:
+        return verdict
+    return Verdict(failure=verdict.failure or _TOO_MUCH_OUTPUT, messages=verdict.messages, lost=True)
 
 
 def _untrusted(failure: str) -> Verdict:

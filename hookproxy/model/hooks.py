@@ -152,7 +152,7 @@ class HookResult(Struct, frozen=True):
     ms: float = 0.0
     """Milliseconds from the decision to run it until it had ended."""
     cut: bool = False
-    """It printed more than the limit, and the rest is lost."""
+    """It printed more than the limit on standard output, and the rest is lost: what it decided is not known."""
     detail: str = ""
     """NOT_STARTED: the reason in a few words. FAILED: what happened, for use as `Verdict.failure`."""
 
@@ -192,6 +192,9 @@ class Verdict(Struct, frozen=True):
     """How the hook itself failed, in one sentence without a full stop; empty: it did not fail."""
     untrusted: bool = False
     """It failed because its script differs from the trusted one. This blocks, whatever is configured."""
+    lost: bool = False
+    """It failed because its output was too long, and may have rewritten or replaced something. This blocks, whatever is
+    configured."""
 
 
 NO_VERDICT: Final = Verdict()

@@ -19,6 +19,7 @@ else:
     import _signal as signal  # `signal` makes enumerations of it, which takes 1 ms
 
 OUTPUT_LIMIT: Final = 10 * 1024 * 1024  # bytes kept of each output of a hook: more than any useful output
+_OUTPUT_FACTOR: Final = 4  # JSON that escapes all but ASCII takes three times the bytes of its text in UTF-8
 GRACE: Final = 2.0  # seconds from TERM to KILL: enough to remove a lock file, not enough to look like a hang
 REAP_LIMIT: Final = 1.0  # seconds after KILL that the exit status is waited for: only a stuck disk takes longer
 PIPE_SIZE: Final = 65_536  # bytes that a new pipe holds
@@ -128,6 +129,11 @@ def _hint(error: OSError | ValueError, word: str) -> str:
     if isinstance(error, PermissionError):
         return "it is a folder" if os.path.isdir(word) else f"chmod +x {word}, or name the program that runs it"
     return "change the command line"
+
+
+def output_limit(document_size: int) -> int:
+    """How many bytes of each output of a hook are kept that gets a document of this size: it may rewrite all of it."""
+    return max(OUTPUT_LIMIT, _OUTPUT_FACTOR * document_size)
 
 
 def widen_pipe(pipe: int, size: int) -> None:

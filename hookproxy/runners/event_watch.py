@@ -1,7 +1,7 @@
 """Watches the descriptors and deadlines of many short runs in one event loop, with one timer for all of them.
 
-Law: nothing is overdue that has ended by then. This process may be stopped or busy while a run ends, and then both wait:
-the news that it has ended, and the deadline. Before a deadline counts, the loop handles what has already happened.
+Law: nothing is overdue that has ended by then. This process may be stopped or busy while a run ends, and then both
+wait: the news that it has ended, and the deadline. Before a deadline counts, the loop handles what has happened.
 
 The loop's own `add_reader` and `call_later` for each descriptor and each run would cost 8 % of a small hook.
 """
@@ -27,7 +27,7 @@ WRITABLE = select.EPOLLOUT
 # Turns of the event loop from an event to the end of the run that waits for it: the loop reports a descriptor, its
 # callback wakes a task, the task continues; one more for a callback that runs through the loop's queue.
 _TURNS: Final = 4
-# Seconds that a run gets at most if the deadline was noticed late: what waited for us to read its output ends meanwhile.
+# Seconds that a run gets at most if its deadline was noticed late: what waited for us to read its output ends then.
 _LONGEST_DELAY: Final = 0.5
 
 

@@ -24,12 +24,13 @@ from ..processes.process import (
     PIPE_SIZE,
     REAP_LIMIT,
     has_ended,
+    output_limit,
     reap,
     signal_group,
 )
 from . import command
 from .event_watch import WRITABLE, EventWatch, TimeLimit, get_watch
-from .runner import HookFailed, Report, StatefulRunner
+from .runner import HookFailed, OutputTooLong, Report, StatefulRunner
 
 _CLOSE_GRACE: Final = 0.3  # seconds from the end of its input until it is killed: enough to save its state
 _RESTART_DELAY: Final = 0.1  # seconds before the start after a second failure, doubled after each further failure
@@ -103,10 +104,12 @@ class _Worker:
         document_id = str(next(self._next_id))
         self._pending[document_id] = output = self._loop.create_future()
         try:
+            process.output_limit = max(process.output_limit, output_limit(len(document.stdin)))
             process.write(self._line(document_id, document.stdin))
             line: bytes = await output
         except HookFailed as failure:
-            return HookResult(Ended.FAILED, 0, b"", process.take_stderr(), self._since(begun), detail=str(failure))
+            cut, ms = isinstance(failure, OutputTooLong), self._since(begun)
+            return HookResult(Ended.FAILED, 0, b"", process.take_stderr(), ms, cut, str(failure))
         except asyncio.CancelledError:
             if not output.cancelled():  # it is done; asyncio complains if its exception is never retrieved
                 output.exception()
@@ -234,7 +237,7 @@ class _Worker:
             self._report(f"the worker {why}; it is started again when it is needed")
         for waiting in self._pending.values():
             if not waiting.done():
-                waiting.set_exception(HookFailed(why))
+                waiting.set_exception(OutputTooLong(why) if process.overflowed else HookFailed(why))
 
     def invalidate(self) -> None:
         """End the process: the next document starts another one."""
@@ -268,6 +271,10 @@ class LongLivedProcess:
         """Its standard output so far; the owner removes what it has read."""
         self.unwritten = b""
         """Bytes for its standard input that it has not taken yet."""
+        self.output_limit = OUTPUT_LIMIT
+        """How many bytes of output are kept for one line."""
+        self.overflowed = False
+        """It printed more than that."""
         self.reaped: asyncio.Future[None] = watch.loop.create_future()
         """Done when it is reaped."""
         self._watch = watch
@@ -352,8 +359,9 @@ class LongLivedProcess:
         elif not self._detached:
             self.output += piece
             self._call_on_output(self)
-            if len(self.output) > OUTPUT_LIMIT:
-                self._end(f"printed more than {OUTPUT_LIMIT} bytes on one line")
+            if len(self.output) > self.output_limit:
+                self.overflowed = True
+                self._end(f"printed more than {self.output_limit} bytes on one line")
 
     def _on_stderr(self) -> None:
         try:

@@ -16,7 +16,8 @@ import anyio.lowlevel
 import pytest
 
 from hookproxy.model.hooks import Document, Ended, Event, HookResult, HookSpec
-from hookproxy.runners import command, http as http_runner, mcp_tool, python, worker
+from hookproxy.runners import command, mcp_tool, python, worker
+from hookproxy.runners import http as http_runner
 from hookproxy.runners.event_watch import TimeLimit, get_watch
 from hookproxy.runners.run_process import HookProcess
 from hookproxy.transports.epoll_loop import new_loop
@@ -194,7 +195,12 @@ async def test_a_tools_answer_to_a_hook_counts_although_the_loop_was_stalled() -
     reading, writing = os.pipe()
     answered = anyio.Event()
     watch = get_watch(asyncio.get_running_loop())
-    watch.add_fd(reading, lambda: (watch.close_fd(reading), answered.set())[0])
+
+    def on_answer() -> None:
+        watch.close_fd(reading)
+        answered.set()
+
+    watch.add_fd(reading, on_answer)
 
     async def call_tool(_server: str, _tool: str, _arguments: bytes) -> bytes:
         await answered.wait()
