@@ -27,6 +27,7 @@ _ON_FAILURE_ORDER: Final = (OnFailure.ALLOW, OnFailure.DIALECT, OnFailure.DENY)
 _STRICTNESS: Final[dict[str, tuple[object, ...]]] = {
     "on_failure": _ON_FAILURE_ORDER,
     "on_ask": (OnAsk.ALLOW, OnAsk.ELICIT, OnAsk.DENY),
+    "on_cut_input": (OnFailure.ALLOW, OnFailure.DENY),
     "audit_required": (False, True),
     "audit_all_calls": (False, True),
     "audit_chain": (False, True),
@@ -104,6 +105,7 @@ def _settings_of_managed(user: Layer, admin: Layer) -> Settings:
         on_ask=_stricter("on_ask", settings.on_ask, user.settings.on_ask),
         on_ask_fallback=settings.on_ask_fallback,
         prompter=settings.prompter,
+        on_cut_input=settings.on_cut_input,
         allow=settings.allow,
         ask=settings.ask,
         deny=settings.deny,

@@ -33,7 +33,7 @@ from ..model.hooks import (
     Tool,
     Verdict,
 )
-from ..model.settings import Settings
+from ..model.settings import OnFailure, Settings
 from ..policy import decide
 from ..runners.registry import Runners
 from ..runners.runner import CallTool, no_server
@@ -46,6 +46,7 @@ _MAX_RUNNING: Final = 128  # hooks that run at a time: more would only wait for 
 _DESCRIPTORS_PER_HOOK: Final = 8  # needed to start a hook: three pipes, its pidfd, and one to spare
 _RESERVED_DESCRIPTORS: Final = 64  # left for everything else
 
+_BEFORE_CALL: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
 _AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 _EDITS: Final = {
     Event.PRE_TOOL_USE: (Effect.REWRITES,),
@@ -56,7 +57,8 @@ _EDITS: Final = {
     Event.ELICITATION_RESULT: (Effect.ANSWERS_ELICITATION,),
 }
 """How hooks may edit what an event is about. If their output is lost, it must not pass unedited."""
-_TOO_MUCH_OUTPUT: Final = "printed more than hookproxy keeps"
+_OUTPUT_CUT: Final = "printed more than hookproxy keeps, so what it decided is not known"
+_INPUT_CUT: Final = "cannot see all of the call's arguments, which are too long for HOOK_TOOL_INPUT"
 
 
 class HookExecutor:
@@ -179,7 +181,7 @@ class HookExecutor:
             raise
         finally:
             slots.release()
-        verdict = _read_output(group.dialect, spec, result)
+        verdict = self._read_output(group, spec, document, result)
         if mark is not None and self._trust and (failure := self._trust.failure_after(mark, spec)):
             verdict = _untrusted(failure)
         if verdict.arguments is not None:
@@ -187,6 +189,22 @@ class HookExecutor:
         if verdict.allows and not spec.background:
             verdict = self._add_allowed_rules(group, verdict)
         return self._finish(group, HookRun(spec, result, verdict), hook_runs)
+
+    def _read_output(self, group: Group, spec: HookSpec, document: Document, result: HookResult) -> Verdict:
+        """The hook's verdict. If it did not get or did not give all that counts, only its denial counts."""
+        verdict = group.dialect.read_output(spec, result)
+        if not (result.cut or document.cut) or spec.background:
+            return verdict
+        settings = self._settings.managed if group.managed and self._settings.managed else self._settings
+        failure = ""
+        if document.cut and spec.event in _BEFORE_CALL and settings.on_cut_input is OnFailure.DENY:
+            failure = _INPUT_CUT
+        elif result.cut and _may_edit(group.dialect, spec.event):
+            failure = verdict.failure or _OUTPUT_CUT
+        denies = verdict.permission is Permission.DENY and spec.event not in _AFTER_CALL
+        if not failure or denies or verdict.stop or verdict.hides:
+            return verdict
+        return Verdict(failure=failure, messages=verdict.messages, unjudged=True)
 
     def _finish(self, group: Group, one: HookRun, hook_runs: list[HookRun]) -> HookRun:
         if one.verdict.failure:
@@ -201,15 +219,9 @@ def _with_trace(document: Document, context: EventContext) -> Document:
     return replace(document, env={**document.env, **dict(context.trace)})
 
 
-def _read_output(dialect: Dialect, spec: HookSpec, result: HookResult) -> Verdict:
-    """The hook's verdict. One that printed more than is kept has failed, unless it denies or could edit nothing."""
-    verdict = dialect.read_output(spec, result)
-    if not result.cut or spec.background or not any(map(dialect.has_effect, _EDITS.get(spec.event, ()))):
-        return verdict
-    denies = verdict.permission is Permission.DENY and spec.event not in _AFTER_CALL
-    if denies or verdict.stop or verdict.hides:
-        return verdict
-    return Verdict(failure=verdict.failure or _TOO_MUCH_OUTPUT, messages=verdict.messages, lost=True)
+def _may_edit(dialect: Dialect, event: Event) -> bool:
+    """The dialect's hooks may edit what the event is about."""
+    return any(map(dialect.has_effect, _EDITS.get(event, ())))
 
 
 def _untrusted(failure: str) -> Verdict:

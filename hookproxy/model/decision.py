@@ -15,7 +15,7 @@ class RefusalCause(Enum):
     DENIED = "denied"  # a hook denied it
     FAILURE = "trouble"  # a hook failed, and the configuration says to deny then
     FAILED_CLOSED = "failed closed"  # a hook failed, and its own field or its dialect's document says to deny then
-    OUTPUT_LOST = "output lost"  # a hook printed more than hookproxy keeps, and what it decided is not known
+    UNJUDGED = "unjudged"  # its arguments, or the output of a hook, are too long for the hook's decision to count
     ASK_DENIED = "ask denied"  # it needs approval, and the configuration says to deny then
     ASK_UNAVAILABLE = "ask unavailable"  # it needs approval, and the person cannot be asked
     DECLINED = "declined"  # a person was asked and did not approve

@@ -192,9 +192,9 @@ class Verdict(Struct, frozen=True):
     """How the hook itself failed, in one sentence without a full stop; empty: it did not fail."""
     untrusted: bool = False
     """It failed because its script differs from the trusted one. This blocks, whatever is configured."""
-    lost: bool = False
-    """It failed because its output was too long, and may have rewritten or replaced something. This blocks, whatever is
-    configured."""
+    unjudged: bool = False
+    """It failed because its input or its output was too long, so its decision does not count. This blocks, whatever is
+    configured about failures."""
 
 
 NO_VERDICT: Final = Verdict()
@@ -302,6 +302,8 @@ class Document(Struct, frozen=True):
     """The document on standard input."""
     env: Mapping[str, str]
     """Environment variables in addition to the inherited ones."""
+    cut: bool = False
+    """A variable does not hold all arguments of the call: the system limits its length."""
 
 
 class Tool(Struct, frozen=True):

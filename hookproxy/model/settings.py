@@ -75,6 +75,8 @@ class Settings(Struct, frozen=True):
     prompter: tuple[str, ...] = ()
     """A command that asks the person if the agent cannot; empty: there is none."""
     feedback: Delivery = Delivery.AUTO
+    on_cut_input: OnFailure = OnFailure.DENY
+    """What follows if a hook gets a call's arguments in a variable that does not hold all of them: DENY or ALLOW."""
     max_message_bytes: int = 64 * 1024 * 1024
     """The longest line that is judged, in bytes."""
     audit_file: str = ""

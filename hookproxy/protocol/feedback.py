@@ -255,9 +255,8 @@ def _refusal_sentence(refuse: Refuse) -> str:  # noqa: C901  # one case for each
         case RefusalCause.FAILED_CLOSED:
             rule = "blocking because this hook is set to block when it fails"
             return f"Blocked: {hook} failed: {reason}; {rule}. The tool was not run."
-        case RefusalCause.OUTPUT_LOST:
-            rule = "so what it decided is not known, and the call is blocked. The tool was not run"
-            return f"Blocked: {hook} {reason}, {rule}. Send less data at once."
+        case RefusalCause.UNJUDGED:
+            return f"Blocked: {hook} {reason}. The tool was not run. Send less data at once."
         case RefusalCause.ASK_DENIED:
             rule = 'The configuration says on_ask = "deny", so the call is denied.'
         case RefusalCause.ASK_UNAVAILABLE:
