@@ -5,7 +5,7 @@ The server is started first, and gets no message before the whole configuration 
 
 import os
 
-from ..processes import process
+from ..processes import guardian, process
 from .common import add_hook_options, new_parser, working_directory
 
 TYPE_CHECKING = False
@@ -111,6 +111,8 @@ def _run(
     report = _new_reporter()
     for note in (*loaded.notes, *loaded.remarks):
         report(note)
+    if problem := guardian.problem():
+        report(f"if this process is killed, the server and hooks may be left running: {problem}")
     name = options.name or server_name(command)
     gc.freeze()  # collections during calls then skip what is loaded, which stays; to collect first would take 5 ms
     return anyio.run(_serve, loaded, name, server, agent_pipes, report, backend_options={"loop_factory": new_loop})

@@ -9,6 +9,7 @@ import errno
 import os
 
 from ..model.errors import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, UserError
+from . import guardian
 
 TYPE_CHECKING = False  # `typing` itself takes 9 ms to import
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def start_server(argv: Sequence[str], started: Callable[[int], None] = lambda _p
             "cannot start the server: its command is empty", "name a program after the two dashes", EXIT_NOT_FOUND
         )
     prepare_for_children()
+    guardian.start()  # before the server, which then has no moment without it
     stdin, to_server = os.pipe()
     from_server, stdout = os.pipe()
     try:
@@ -68,6 +70,7 @@ def start_server(argv: Sequence[str], started: Callable[[int], None] = lambda _p
         hint = f"{_hint(error, argv[0])}; the server's command line is: {' '.join(argv)}"
         raise UserError(f"cannot start the server: {why_not_started(error, argv[0])}", hint, status) from None
     close_all((stdin, stdout))
+    guardian.guard_server(pid)
     return Server(pid, to_server, from_server)
 
 
@@ -204,6 +207,8 @@ def reap(pid: int) -> int:
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     except ChildProcessError:  # other code of this process took the status: a lost one must not look like success
         return -signal.SIGKILL
+    finally:
+        guardian.release(pid)
 
 
 def reap_killed(pid: int) -> None:
