@@ -21,10 +21,10 @@ from ..model.hooks import Event, Outcome
 from ..policy import decide
 from ..protocol import approval_messages, elicitations, feedback, request_edits, response_edits
 from ..protocol.approval_messages import Approval
-from ..protocol.calls import Call
+from ..protocol.calls import Call, Phase
 from ..protocol.request_state import CallRound
-from .call_context import CallContext, CallServices, Ending, event_context_of, refusal
-from .post_hooks import handle_missing_response, handle_response
+from .call_context import CallContext, CallServices, Ending, end_early, event_context_of, refusal
+from .post_hooks import HandledResponse, handle_missing_response, handle_response
 
 _MAX_ROUNDS: Final = 10  # rounds in which hooks answer the server's elicitations: agents give up after as many
 
@@ -42,17 +42,23 @@ async def handle_call(call: Call, services: CallServices) -> None:
     try:
         response = await _process(call, services, record)
     except Exception as defect:
-        record.result, record.reason = "error", describe_error(defect)
+        record.result = "error"
+        call.ended_because = f"hookproxy could not complete this call ({describe_error(defect)})"
         raise
     finally:
-        if call.stopped_by and record.result == "cancelled":
+        if call.phase is Phase.CANCELLED:
+            record.result = "cancelled"
+            record.reason = feedback.ended_early(call.progress, "The agent cancelled this call")
+        elif call.ended_because:
+            response = end_early(call, services, record)
+        elif call.stopped_by and record.result == "cancelled":
             record.decision, record.result, record.reason = "deny", "refused", call.stopped_by
         record.ms = (perf_counter() - started) * 1000
         problem = services.audit.write(record)
         if problem:
             services.report(f"the audit line of {call.tool} cannot be written: {problem}")
         if response is not None:
-            if problem and services.audit.required and record.result != "refused":
+            if problem and services.audit.required and record.result != "refused" and not call.ended_because:
                 ran = record.decision != "asked"  # "asked": a person must approve the call before it runs
                 response = feedback.unaudited(call.id, stateless=call.stateless, task=call.task, ran=ran)
             services.respond(call, response)
@@ -196,7 +202,8 @@ async def _forward(context: CallContext, decision: Proceed) -> bytes | None:
         timed = Outcome(duration_ms=round((perf_counter() - sent) * 1000))
         context.event_context = replace(context.event_context, outcome=timed)
         if isinstance(response, Ending):
-            return await handle_missing_response(context, response)
+            await handle_missing_response(context, response)
+            return None
         handled = await handle_response(context, response, decision, line if rounds < _MAX_ROUNDS else b"")
         if handled.next_round:
             rounds, line = rounds + 1, handled.next_round
@@ -204,10 +211,18 @@ async def _forward(context: CallContext, decision: Proceed) -> bytes | None:
             context.record.repeats += 1
         else:
             return handled.line
-        next_line = services.prepare_repeat(call, line)
-        if next_line is None:  # the agent cancelled the call: hooks run on that, unless they ran on a response
-            return await handle_missing_response(context, Ending.INTERRUPTED) if handled.next_round else None
+        next_line = await _prepare_to_send_again(context, line, handled)
+        if next_line is None:
+            return None
         line = next_line
+
+
+async def _prepare_to_send_again(context: CallContext, line: bytes, handled: HandledResponse) -> bytes | None:
+    """The line to send; None if the agent has cancelled the call. Hooks run on that, unless they ran on a response."""
+    next_line = context.services.prepare_repeat(context.call, line)
+    if next_line is None and handled.next_round:
+        await handle_missing_response(context, Ending.INTERRUPTED)
+    return next_line
 
 
 def _must_read_response(context: CallContext, decision: Proceed) -> bool:

@@ -13,7 +13,6 @@ import anyio
 from ..model.hooks import Event
 from ..processes import process
 from ..processes.process import Server
-from ..protocol import feedback
 from ..runners.event_watch import settle, time_limit
 from .proxy import Proxy
 
@@ -50,7 +49,8 @@ class Lifecycle:
         self._server = server
         self._status = 0  # as `process.reap` gives it
         self._exited = anyio.Event()
-        self._signalled = False
+        self._signal = 0  # the first one that we got
+        self._server_killed = False  # it has not exited by itself
         self._agent_ended = False
         self._server_ended = False
 
@@ -100,7 +100,7 @@ class Lifecycle:
     async def _forward_signals(self) -> None:
         with anyio.open_signal_receiver(*_FORWARDED_SIGNALS) as signals:
             async for number in signals:
-                self._signalled = True
+                self._signal = self._signal or number
                 self._signal_server(number)
                 self._notify()
 
@@ -115,18 +115,19 @@ class Lifecycle:
     @property
     def _must_not_wait(self) -> bool:
         """The server sends no more responses, or we got a signal: waiting for it is useless."""
-        return self._server_ended or self._exited.is_set() or self._signalled
+        return self._server_ended or self._exited.is_set() or self._signal != 0
 
     # --- the end, in order ---
 
     async def _shut_down(self) -> None:
         proxy = self._proxy
+        await settle()  # a signal to our whole group also ends the server: then the signal is the reason
         async with anyio.create_task_group() as session_end:
             if not self._must_not_wait:
                 proxy.approvals.close()
                 await self._wait_for_decisions()
-            if not (self._server_ended or self._exited.is_set()):  # otherwise handle_server_exit ends them
-                proxy.end_unforwarded(lambda call: feedback.ended_early(call.id))
+            if self._signal or not (self._server_ended or self._exited.is_set()):  # else handle_server_exit ends them
+                proxy.end_unforwarded(self._why_ended())
             if proxy.hooks.groups.has_mcp_tool_hooks_for(Event.SESSION_END) and not self._must_not_wait:
                 await self._end_session()  # some of its hooks are tools of the server, so it must still read
             else:
@@ -138,14 +139,14 @@ class Lifecycle:
             proxy.relay.on_passed = proxy.passed.notify
             await self._end_server()
             proxy.relay.server.drain()
-            proxy.handle_server_exit(self._exit_status())
+            proxy.handle_server_exit(self._why_server_lost())
             await self._within(
-                AFTER_SIGNAL_SECONDS if self._signalled else HOOKS_AT_END_SECONDS, lambda: not proxy.has_open_calls
+                AFTER_SIGNAL_SECONDS if self._signal else HOOKS_AT_END_SECONDS, lambda: not proxy.has_open_calls
             )
-            proxy.end_all(lambda call: feedback.ended_early(call.id))
+            proxy.end_all(self._why_ended())
             await self._within(process.REAP_LIMIT, lambda: not proxy.has_open_calls)
             await self._within(
-                AFTER_SIGNAL_SECONDS if self._signalled else BACKGROUND_HOOKS_SECONDS,
+                AFTER_SIGNAL_SECONDS if self._signal else BACKGROUND_HOOKS_SECONDS,
                 lambda: not proxy.has_background_hooks,
             )
             await self._flush_agent()
@@ -170,6 +171,7 @@ class Lifecycle:
                 await settle()
             if self._exited.is_set():
                 return
+            self._server_killed = True
             self._signal_server(next_signal)
         with anyio.move_on_after(process.REAP_LIMIT):
             await self._exited.wait()
@@ -179,10 +181,20 @@ class Lifecycle:
             with contextlib.suppress(PermissionError):  # it runs as another user; its input has ended
                 os.kill(self._server.pid, number)
 
-    def _exit_status(self) -> str:
-        if self._status < 0:
-            return f"was ended by signal {-self._status}"
-        return f"exited with status {self._status}"
+    def _why_ended(self) -> str:
+        """Why calls end that still wait for hooks."""
+        if self._signal:
+            return f"hookproxy was ended by {signal.Signals(self._signal).name}"
+        return "The session has ended while hooks were running"
+
+    def _why_server_lost(self) -> str:
+        """Why calls end that still wait for the server."""
+        if self._signal:
+            return self._why_ended()
+        if self._server_killed:
+            return "The MCP server has closed its output" if self._server_ended else "The MCP server had to be ended"
+        how = f"was ended by signal {-self._status}" if self._status < 0 else f"exited with status {self._status}"
+        return f"The MCP server has ended ({how})"
 
     async def _end_session(self) -> None:
         if self._proxy.router.handshake.opened and self._proxy.hooks.groups.has_hooks_for(Event.SESSION_END):
@@ -195,7 +207,7 @@ class Lifecycle:
         queued = -1
         while agent.queued and agent.queued != queued and not self._agent_gone:
             queued = agent.queued
-            with anyio.move_on_after(AFTER_SIGNAL_SECONDS if self._signalled else AGENT_STALLED_SECONDS):
+            with anyio.move_on_after(AFTER_SIGNAL_SECONDS if self._signal else AGENT_STALLED_SECONDS):
                 await agent.flushed()
         agent.end_output()
 
