@@ -108,6 +108,10 @@ def _run(
     process.widen_pipe(server.from_server, _PIPE_BYTES)
     options = _parse(option_words)
     loaded = load(options.config, options.hooks, options.audit, os.environ, working_directory())
+    if loaded.settings.managed is not None or any(group.managed for group in loaded.groups):
+        from ..processes import inherited_state
+
+        inherited_state.reset()
     report = _new_reporter()
     for note in (*loaded.notes, *loaded.remarks):
         report(note)
