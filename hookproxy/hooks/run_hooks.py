@@ -57,7 +57,7 @@ _EDITS: Final = {
     Event.ELICITATION_RESULT: (Effect.ANSWERS_ELICITATION,),
 }
 """How hooks may edit what an event is about. If their output is lost, it must not pass unedited."""
-_OUTPUT_CUT: Final = "printed more than hookproxy keeps, so what it decided is not known"
+_OUTPUT_CUT: Final = "printed more than hookproxy keeps"
 _INPUT_CUT: Final = "cannot see all of the call's arguments, which are too long for HOOK_TOOL_INPUT"
 
 
@@ -200,7 +200,7 @@ class HookExecutor:
         if document.cut and spec.event in _BEFORE_CALL and settings.on_cut_input is OnFailure.DENY:
             failure = _INPUT_CUT
         elif result.cut and _may_edit(group.dialect, spec.event):
-            failure = verdict.failure or _OUTPUT_CUT
+            failure = f"{result.detail or _OUTPUT_CUT}, so what it decided is not known"
         denies = verdict.permission is Permission.DENY and spec.event not in _AFTER_CALL
         if not failure or denies or verdict.stop or verdict.hides:
             return verdict

@@ -38,6 +38,8 @@ SESSION_END_HOOKS_SECONDS: Final = 1.5
 AGENT_STALLED_SECONDS: Final = 5.0
 """How long the agent may take no byte before the output that is left for it is dropped."""
 
+_UNANSWERED: Final = "The session has ended before the user has answered whether the call is allowed"
+
 _FORWARDED_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -124,7 +126,7 @@ class Lifecycle:
         await settle()  # a signal to our whole group also ends the server: then the signal is the reason
         async with anyio.create_task_group() as session_end:
             if not self._must_not_wait:
-                proxy.approvals.close()
+                proxy.end_calls(_UNANSWERED, proxy.approvals.waiting_calls)
                 await self._wait_for_decisions()
             if self._signal or not (self._server_ended or self._exited.is_set()):  # else handle_server_exit ends them
                 proxy.end_unforwarded(self._why_ended())

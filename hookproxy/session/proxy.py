@@ -261,13 +261,14 @@ class Proxy:
 
     def end_unforwarded(self, why: str) -> None:
         """End all calls that have not been forwarded; `why` is a sentence without a full stop."""
-        self._end(why, [call for call in self._running if call.phase is Phase.HELD])
+        self.end_calls(why, [call for call in self._running if call.phase is Phase.HELD])
 
     def end_all(self, why: str) -> None:
         """End all calls: what its hooks have not allowed by now does not pass. `why` as in `end_unforwarded`."""
-        self._end(why, list(self._running))
+        self.end_calls(why, list(self._running))
 
-    def _end(self, why: str, running: Sequence[Call]) -> None:
+    def end_calls(self, why: str, running: Sequence[Call]) -> None:
+        """End these calls; `why` as in `end_unforwarded`."""
         for call in running:
             call.ended_because = call.ended_because or why
             self._stop(call)

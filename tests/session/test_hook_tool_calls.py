@@ -251,9 +251,9 @@ async def test_a_server_that_exits_leaves_no_hooks_call_waiting() -> None:
         one.server.stop_writing()
         with anyio.fail_after(TIMEOUT):
             await one.server_ended.wait()
-            one.proxy.handle_server_exit("exited with status 1")
+            one.proxy.handle_server_exit("The server has ended")
             response = await one.agent.message()
-        assert response["error"]["message"].startswith("The MCP server ended before it answered this call")
+        assert response["error"]["message"].startswith("The server has ended. The call was not sent to the server.")
         assert isinstance(one.proxy.router.from_server(tool_response(tool_call, DENIES)), Dropped), (
             "of whom it left behind"
         )
