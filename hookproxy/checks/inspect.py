@@ -1,10 +1,12 @@
 """Lists every configured hook, and finds what cannot work before anything runs.
 
 A *finding* is something that does not do what its author wrote: an entry that never runs, a matcher that matches no
-tool, a script that cannot start, a timeout in another unit, a login shell, a file without a hook. Every note of
-start-up is a finding, too. A *remark* is something that may be intended, because it depends on facts that are not known
-here: a hook that is named twice runs once; profile files are not read; the server of a tool must be the one behind
-hookproxy; an agent may run the hooks of a file itself. If hookproxy runs inside that agent, the last one is a finding.
+tool, a script that cannot start, a timeout in another unit, a login shell. Every note of start-up is a finding, too.
+
+A *remark* is something that may be intended. What can never happen behind MCP is a remark, because the file is as its
+own agent needs it. So is what depends on facts that are not known here: a hook that is named twice runs once; profile
+files are not read; the server of a tool must be the one behind hookproxy; an agent may run the hooks of a file itself.
+If hookproxy runs inside that agent, the last one is a finding.
 """
 
 from __future__ import annotations
@@ -41,16 +43,21 @@ _CHECKS: Final = (
 def inspect(loaded: Loaded, environ: Mapping[str, str]) -> Report:
     """All configured hooks, with findings and remarks about each hook and each file."""
     key_lines = KeyLines()
-    notes = _each_once(finding(note, key_lines) for note in (*loaded.notes, *loaded.remarks))
+    notes = _each_once(finding(note, key_lines) for note in loaded.notes)
+    remarks = _each_once(finding(remark, key_lines) for remark in loaded.remarks)
     running = list(_running_entries(loaded, environ, key_lines, notes))
     of_running = {note for entry in running for note in entry.findings}
-    others = {note: _entry_that_cannot_run(note, loaded.groups) for note in notes if note not in of_running}
-    file_order = [*(group.source for group in loaded.groups), *(note.file for note in notes)]
+    not_running = {
+        **{note: _entry_that_cannot_run(note, loaded.groups) for note in notes if note not in of_running},
+        **{remark: _entry_that_cannot_run(remark, loaded.groups, is_remark=True) for remark in remarks},
+    }
+    file_order = [*(group.source for group in loaded.groups), *(one.file for one in (*notes, *remarks))]
     entries = sorted(
-        [*running, *(entry for entry in others.values() if entry)],
+        [*running, *(entry for entry in not_running.values() if entry)],
         key=lambda entry: (file_order.index(entry.file), entry.line or 0),
     )
-    of_files = [*(note for note, entry in others.items() if not entry), *_file_findings(loaded, _runs_twice, environ)]
+    of_files = [note for note in notes if note in not_running and not not_running[note]]
+    of_files += _file_findings(loaded, _runs_twice, environ)
     settings = loaded.settings
     rules = settings.allow or settings.ask or settings.deny or settings.limits
     if not (loaded.groups or loaded.notes or loaded.remarks or rules or settings.audit_file or loaded.managed):
@@ -61,7 +68,8 @@ def inspect(loaded: Loaded, environ: Mapping[str, str]) -> Report:
         _each_once([*(note for entry in entries for note in entry.findings), *of_files]),
         _each_once(
             [
-                *(note for entry in entries for note in entry.remarks),
+                *(remark for entry in entries for remark in entry.remarks),
+                *(remark for remark in remarks if not not_running[remark]),
                 *_file_findings(loaded, _remarks, environ),
                 *effective_settings.alias_remarks(settings),
             ]
@@ -148,8 +156,8 @@ def _event_name(spec: HookSpec, dialect: Dialect, key: str) -> str:
     return spec.event_name or event_of(key, names) or next(iter(names), spec.event)
 
 
-def _entry_that_cannot_run(note: Finding, groups: Sequence[Group]) -> HookEntry | None:
-    """The entry of a hook that cannot run, if the note is about one; else None."""
+def _entry_that_cannot_run(note: Finding, groups: Sequence[Group], is_remark: bool = False) -> HookEntry | None:
+    """The entry of a hook that cannot run, if the note is about one; else None. The note is a finding or a remark."""
     owners = [group.dialect for group in groups if group.source == note.file]
     known = [name for dialect in owners or DIALECTS.values() for name in (*dialect.events, *dialect.unavailable)]
     event_name = event_of(note.key, known)
@@ -157,7 +165,8 @@ def _entry_that_cannot_run(note: Finding, groups: Sequence[Group]) -> HookEntry 
         return None
     dialect = owners[0].name if owners else ""
     event = owners[0].events.get(event_name, "") if owners else ""
-    return HookEntry(note.file, note.line, note.key, dialect, event, event_name, findings=(note,))
+    findings, remarks = ((), (note,)) if is_remark else ((note,), ())
+    return HookEntry(note.file, note.line, note.key, dialect, event, event_name, findings=findings, remarks=remarks)
 
 
 def _file_findings(

@@ -87,7 +87,7 @@ def main(arguments: Sequence[str]) -> int:
     """Print the configuration and the findings. Returns the exit status."""
     options = build_parser().parse_args(list(arguments))
     cwd = working_directory()
-    loaded = load(options.config, options.hooks, None, os.environ, cwd)
+    loaded = load(options.config, options.hooks, None, os.environ, cwd, options.project)
     check_mcp_tool_hooks(loaded.groups, loaded.settings)
     if any(spec.type in _IN_PROCESS_TYPES for group in loaded.groups for spec in group.hooks):
         with redirected_output():

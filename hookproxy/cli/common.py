@@ -41,6 +41,29 @@ def working_directory() -> str:
         return os.environ.get("PWD", "/")
 
 
+def show_line(text: str) -> None:
+    """Write one line as a terminal can show it, however long it is."""
+    encoding = "ascii" if sys.stdout is None else sys.stdout.encoding
+    show(f"{visible(text, encoding)}\n")
+
+
+def has_terminal() -> bool:
+    """True if a person can be shown something, and can answer it."""
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
+
+
+def ask(question: str) -> bool:
+    """Ask a question with the answer yes or no on the terminal. Everything except `y` and `yes` means no."""
+    show(visible(f"{question} [y/N] ", sys.stdout.encoding))
+    try:
+        answer = sys.stdin.readline()
+    except UnicodeDecodeError:
+        answer = "\n"
+    if not answer.endswith("\n"):  # the input has ended; the terminal is still on the line of the question
+        show("\n")
+    return answer.strip().lower() in ("y", "yes")
+
+
 def discard_output() -> None:
     """Redirect standard output to nowhere, so that the interpreter's own last flush does not fail again."""
     null_device = os.open(os.devnull, os.O_WRONLY)
@@ -75,7 +98,7 @@ def new_parser(verb: str, usage: str, description: str, hint: str = "") -> "Argu
 
 
 def add_hook_options(parser: "ArgumentParser") -> None:
-    """Add the options that name files with hooks: `--config FILE`, and `--hooks [DIALECT=]FILE`, repeated."""
+    """Add the options that name files with hooks, `--config FILE` and `--hooks [DIALECT=]FILE`, and `--project DIR`."""
     parser.add_argument(
         "--config", metavar="FILE", help="hookproxy's configuration (default: ~/.config/hookproxy/hookproxy.toml)"
     )
@@ -84,5 +107,10 @@ def add_hook_options(parser: "ArgumentParser") -> None:
         metavar="[DIALECT=]FILE",
         action="append",
         default=[],
-        help="a hook file of another system, unchanged; may be given several times",
+        help="a hook file of another system, unchanged, or a plugin's folder; may be given several times",
+    )
+    parser.add_argument(
+        "--project",
+        metavar="DIR",
+        help="the folder in which the hooks of these files run (default: the project that a file belongs to)",
     )

@@ -74,10 +74,9 @@ def main(arguments: Sequence[str]) -> int:
     options = build_parser().parse_args(list(arguments))
     starter = STARTERS[options.starter]
     folder = (
-        _user_config_folder() if options.user else os.path.normpath(os.path.join(working_directory(), options.folder))
+        user_config_folder() if options.user else os.path.normpath(os.path.join(working_directory(), options.folder))
     )
-    contents = {name: _content(starter, name) for name in (*starter.hooks, CONFIG)}
-    _write(folder, contents)
+    write_starter(starter, folder)
     show(_report(starter, folder, options))
     return 0
 
@@ -109,12 +108,17 @@ def starters() -> Path:
     return packaged if packaged.is_dir() else _PACKAGE.parent / "configs"
 
 
-def _user_config_folder() -> str:
+def user_config_folder() -> str:
     """The folder whose hookproxy.toml is read without `--config`."""
     folder = os.environ.get("XDG_CONFIG_HOME", "")
     if not os.path.isabs(folder):  # the XDG specification says to ignore a relative path
         folder = os.path.expanduser("~/.config")
     return os.path.join(folder, "hookproxy")
+
+
+def write_starter(starter: Starter, folder: str) -> None:
+    """Write the files of a starter into the folder, or none of them. Raises UserError."""
+    _write(folder, {name: _content(starter, name) for name in (*starter.hooks, CONFIG)})
 
 
 def _content(starter: Starter, name: str) -> str:
@@ -190,6 +194,6 @@ def _report(starter: Starter, folder: str, options: argparse.Namespace) -> str:
         "",
         f"next: hookproxy {shlex.join(starter.next_command)}{source}",
         f"then: hookproxy wrap FILE{source}",
-        "FILE is your agent's configuration; hookproxy wrap without FILE lists the configurations on this machine",
+        "FILE is your agent's configuration, or the agent's name; hookproxy wrap alone lists what is on this machine",
     ]
     return "\n".join(lines) + "\n"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 VERBS = {
     "run": "hookproxy.cli.run",
+    "setup": "hookproxy.cli.setup",
     "init": "hookproxy.cli.init",
     "check": "hookproxy.cli.check",
     "try": "hookproxy.cli.try_",
@@ -36,10 +37,11 @@ usage: hookproxy VERB [OPTION...]
 hookproxy puts hooks in front of any MCP server.
 
   run         start a server behind hooks: hookproxy run [OPTION...] -- COMMAND [ARG...]
+  setup       find agents, servers and hooks, show what would change, and put the hooks in front of the servers
   init        write a small working configuration, with its hook
   check       show every configured hook, and what about it cannot work
   try         try a call on the configured hooks, without a server
-  wrap        put hooks in front of the servers in an agent's configuration; without a file, list the configurations
+  wrap        put hooks in front of an agent's servers: hookproxy wrap cursor; without an agent or file, list them
   unwrap      remove hookproxy from an agent's configuration again
   audit       show the calls in an audit file; `audit stats` sums them up, `audit verify` finds changed lines
   replay      run recorded calls through changed hooks, and show which decisions would differ

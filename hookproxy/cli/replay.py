@@ -37,7 +37,7 @@ from rich.text import Text
 
 from ..audit.records import CallRecord, Entry, read
 from ..audit.view import files
-from ..config.load import Loaded, load
+from ..config.load import Loaded, load, make_data_folders
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError
 from ..trial.replay import Difference, Outcome, Replay, UnreadableLine
 from ..trial.run import EVENTS_AFTER
@@ -64,8 +64,8 @@ def main(arguments: Sequence[str]) -> int:
     options = build_parser().parse_args(list(arguments))
     since = files.since(options.since, files.now()) if options.since is not None else None
     cwd = working_directory()
-    loaded = load(options.config, options.hooks, None, os.environ, cwd)
-    for note in (*loaded.notes, *loaded.remarks):
+    loaded = load(options.config, options.hooks, None, os.environ, cwd, options.project)
+    for note in (*loaded.notes, *loaded.remarks, *make_data_folders(loaded)):
         sys.stderr.write(f"hookproxy: {note}\n")
     entries = _filtered(read(os.path.join(cwd, options.audit)), options.tool, since)
     output = _JsonOutput() if options.json else _TextOutput()

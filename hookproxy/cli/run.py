@@ -36,11 +36,30 @@ def main(arguments: "Sequence[str]") -> int:
         raise
 
 
+# Compared with the parser by a test: to import argparse would delay the server's start.
+_OPTIONS_WITH_VALUE = ("--config", "--hooks", "--name", "--audit")
+_FLAGS = ("-h", "--help")
+
+
 def _split(arguments: "Sequence[str]") -> tuple[list[str], list[str]]:
-    """Our options, and the server's command line after the first `--`."""
+    """Our options, and the server's command line: after the first `--`, else from the first word that is no option.
+
+    Programs that take the whole command line as their own arguments, as the MCP Inspector does, remove the `--`. After
+    an unknown option it is not known whether the next word is its value: then there is no command line.
+    """
     arguments = list(arguments)
-    end = arguments.index("--") if "--" in arguments else len(arguments)
-    return arguments[:end], arguments[end + 1 :]
+    if "--" in arguments:
+        end = arguments.index("--")
+        return arguments[:end], arguments[end + 1 :]
+    position = 0
+    while position < len(arguments):
+        word = arguments[position]
+        if not word.startswith("-"):
+            return arguments[:position], arguments[position:]
+        if word not in _FLAGS and word.partition("=")[0] not in _OPTIONS_WITH_VALUE:
+            break
+        position += 2 if word in _OPTIONS_WITH_VALUE else 1
+    return arguments, []
 
 
 def _without_command(option_words: "Sequence[str]") -> int:
@@ -102,28 +121,35 @@ def _run(
 
     import anyio
 
-    from ..config.load import load
+    from ..config.load import load, make_data_folders
     from ..transports.epoll_loop import new_loop
 
     process.widen_pipe(server.from_server, _PIPE_BYTES)
     options = _parse(option_words)
-    loaded = load(options.config, options.hooks, options.audit, os.environ, working_directory())
+    loaded = load(options.config, options.hooks, options.audit, os.environ, working_directory(), options.project)
     if loaded.settings.managed is not None or any(group.managed for group in loaded.groups):
         from ..processes import inherited_state
 
         inherited_state.reset()
     report = _new_reporter()
-    for note in (*loaded.notes, *loaded.remarks):
+    for note in (*loaded.notes, *loaded.remarks, *make_data_folders(loaded)):
         report(note)
     if problem := guardian.problem():
         report(f"if this process is killed, the server and hooks may be left running: {problem}")
     name = options.name or server_name(command)
     gc.freeze()  # collections during calls then skip what is loaded, which stays; to collect first would take 5 ms
-    return anyio.run(_serve, loaded, name, server, agent_pipes, report, backend_options={"loop_factory": new_loop})
+    return anyio.run(
+        _serve, loaded, name, command, server, agent_pipes, report, backend_options={"loop_factory": new_loop}
+    )
 
 
 async def _serve(
-    loaded: "Loaded", name: str, server: process.Server, agent_pipes: tuple[int, int], report: "Callable[[str], None]"
+    loaded: "Loaded",
+    name: str,
+    command: "Sequence[str]",
+    server: process.Server,
+    agent_pipes: tuple[int, int],
+    report: "Callable[[str], None]",
 ) -> int:
     import uuid
 
@@ -139,11 +165,11 @@ async def _serve(
         id=os.environ.get("CLAUDE_CODE_SESSION_ID") or str(uuid.uuid4()),
         server=name,
         cwd=cwd,
-        project_dir=os.environ.get("CLAUDE_PROJECT_DIR") or cwd,
+        project_dir=loaded.project or os.environ.get("CLAUDE_PROJECT_DIR") or cwd,
     )
     agent_channel = open_channel(*agent_pipes)
     server_channel = open_channel(server.from_server, server.to_server)
-    hooks = Hooks(loaded.groups, loaded.settings, name, os.environ, loaded.trust)
+    hooks = Hooks(loaded.groups, loaded.settings, name, os.environ, loaded.trust, command)
     for note in hooks.groups.unreachable_server_notes(name):
         report(note)
     proxy = Proxy(agent_channel, server_channel, hooks, loaded.settings, session, Audit(loaded.settings), report)

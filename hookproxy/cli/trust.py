@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from ..config.load import user_layer
+from ..config.load import find_project, user_layer
 from ..model.errors import EXIT_FINDINGS, UserError, printable
 from ..trust import check_unchanged
 from ..trust.check_unchanged import Dependencies
@@ -28,7 +28,7 @@ from .common import new_parser, show, working_directory
 if TYPE_CHECKING:
     import argparse
 
-USAGE: Final = "hookproxy trust [--dry-run] [DIALECT=]FILE... | --list | --forget FILE..."
+USAGE: Final = "hookproxy trust [--dry-run] [--project DIR] [DIALECT=]FILE... | --list | --forget FILE..."
 _NOT_COVERED: Final = "what these files themselves load and run, even from their own folders"
 _INDENT: Final = "    "  # of a file's details
 
@@ -36,7 +36,8 @@ _INDENT: Final = "    "  # of a file's details
 def main(arguments: Sequence[str]) -> int:
     """Do what the options require. Returns the exit status."""
     options = build_parser().parse_args(list(arguments))
-    file_context = FileContext(os.environ, working_directory())
+    cwd = working_directory()
+    file_context = FileContext(os.environ, cwd, project=find_project(options.project, cwd))
     store = store_path(file_context.environ, file_context.home)
     if options.list and options.files:
         raise UserError("--list takes no file", f"hookproxy trust --dry-run {' '.join(options.files)}")
@@ -86,6 +87,7 @@ def build_parser() -> argparse.ArgumentParser:
         "scripts that these start; and record all of it as trusted, for require_trust.",
     )
     parser.add_argument("files", metavar="[DIALECT=]FILE", nargs="*", help="a hookproxy.toml, or a hook file")
+    parser.add_argument("--project", metavar="DIR", help="the folder in which the hooks run, as for hookproxy run")
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--dry-run", action="store_true", help="show what would be trusted, and record nothing")
     action.add_argument("--list", action="store_true", help="show all trusted files, and which of them have changed")

@@ -21,7 +21,7 @@ from msgspec import Struct
 from rich.text import Text
 
 from ..checks.startup_notes import KeyLines
-from ..config.load import Loaded, load
+from ..config.load import Loaded, load, make_data_folders
 from ..dialects.dialect import Group
 from ..dialects.shared import input
 from ..jsonrpc import raw_json
@@ -68,12 +68,12 @@ def main(arguments: Sequence[str]) -> int:
     event = _event(options.event)
     attempt = _attempt(options, event)
     cwd = working_directory()
-    loaded = load(options.config, options.hooks, None, os.environ, cwd)
-    for note in (*loaded.notes, *loaded.remarks):
+    loaded = load(options.config, options.hooks, None, os.environ, cwd, options.project)
+    for note in (*loaded.notes, *loaded.remarks, *make_data_folders(loaded)):
         sys.stderr.write(f"hookproxy: {note}\n")
     if attempt.tool.startswith("mcp__"):
         sys.stderr.write(f"hookproxy: {_TOOL_NAME_NOTE}\n")
-    session = _session(options.name, cwd)
+    session = _session(options.name, cwd, loaded.project)
     with redirected_output():
         report = run(partial(_try, loaded, attempt, event, session))
     show(json_output(report) if options.json else text_output(report, cwd))
@@ -91,8 +91,8 @@ async def _try(loaded: Loaded, attempt: TrialCall, event: Event | None, session:
     return TrialReport(attempt, event, session.server, loaded.settings, loaded.groups, trial, not_run)
 
 
-def _session(server: str, cwd: str) -> Session:
-    project = os.environ.get("CLAUDE_PROJECT_DIR") or cwd
+def _session(server: str, cwd: str, project: str) -> Session:
+    project = project or os.environ.get("CLAUDE_PROJECT_DIR") or cwd
     return Session(os.environ.get("CLAUDE_CODE_SESSION_ID") or str(uuid.uuid4()), server, cwd, project)
 
 

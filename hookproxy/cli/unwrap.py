@@ -1,7 +1,7 @@
 """`hookproxy unwrap`: removes what `wrap` inserted, and restores every byte that was there.
 
 The diff is written to standard output, all other messages to standard error. Exit status: 0 done, or nothing to do;
-2 it failed, and nothing was changed.
+1 some files could not be changed, and the others were; 2 it failed, and nothing was changed.
 """
 
 from __future__ import annotations
@@ -9,23 +9,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from ..wrapping import edit_plan, files
+from ..model.errors import UserError
+from ..wrapping import edit_plan
+from ..wrapping.agent_files import AgentFile
 from .common import new_parser
-from .wrap import add_server_options, carry_out
+from .wrap import add_target_options, change_all, named_files
 
 if TYPE_CHECKING:
     import argparse
 
-USAGE: Final = "hookproxy unwrap FILE [--server NAME]... [--dry-run]"
+USAGE: Final = "hookproxy unwrap AGENT|FILE|--all [--server NAME]... [--dry-run]"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Unwrap the servers of a file. Returns the exit status."""
+    """Unwrap the servers of the named files. Returns the exit status."""
     options = build_parser().parse_args(list(arguments))
-    snapshot = files.read(options.file)
-    plan = edit_plan.unwrap(edit_plan.read(options.file, snapshot.text), options.server)
-    carry_out(snapshot, plan, options.dry_run, "unwrapped")
-    return 0
+    if options.target is None and not options.all:
+        raise UserError("no agent and no file is named", f"usage: {USAGE}")
+    return change_all(options, named_files(options), _plan, "unwrapped", lambda planned: [])
+
+
+def _plan(file: AgentFile, names: Sequence[str]) -> edit_plan.Plan:
+    if file.configuration is None:
+        raise ValueError("a file without a configuration cannot be unwrapped")
+    return edit_plan.unwrap(file.configuration, names)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -35,6 +42,5 @@ def build_parser() -> argparse.ArgumentParser:
         USAGE,
         "Remove hookproxy from an agent's configuration again, and show the diff. Other changes made since then stay.",
     )
-    parser.add_argument("file", metavar="FILE", help="an agent's configuration: JSON, TOML or YAML")
-    add_server_options(parser)
+    add_target_options(parser)
     return parser

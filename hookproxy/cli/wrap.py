@@ -1,58 +1,79 @@
 """`hookproxy wrap`: puts hooks in front of the servers in an agent's own configuration, without asking.
 
+A configuration is named by its agent, by its path, or, with `--all`, by none of them: then all agents that are found.
 The diff is written to standard output, all other messages to standard error. Exit status: 0 done, or nothing to do;
-2 it failed, and nothing was changed. Without a file it lists the configurations that exist; 1: one cannot be read.
+1 some files could not be changed, and the others were; 2 it failed, and nothing was changed. With no name at all it
+lists the configurations that exist; 1: one cannot be read.
 """
 
 from __future__ import annotations
 
 import os
-import stat
+import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
-from ..config.load import load
+from ..config.load import Loaded, load
 from ..dialects.registry import DIALECTS
+from ..dialects.shared.hook_file import suggestion
 from ..model.errors import EXIT_FINDINGS, UserError
-from ..wrapping import edit_plan, files, known_agents
+from ..wrapping import agent_files, edit_plan, files, known_agents
+from ..wrapping.agent_files import AgentFile, PlannedFile
 from ..wrapping.diff import unified
 from ..wrapping.find_servers import Entry, Kind, NoServers
+from ..wrapping.known_agents import AGENTS, AGENTS_BY_NAME, ConfigFile
+from ..wrapping.version_control import is_shared
 from ..wrapping.wrap_entry import PROGRAM, RunOptions
 from .common import add_hook_options, new_parser, show, visible, working_directory
 
 if TYPE_CHECKING:
     import argparse
 
-USAGE: Final = "hookproxy wrap [FILE] [--server NAME]... [--config FILE] [--hooks [DIALECT=]FILE]... [--dry-run]"
+USAGE: Final = (
+    "hookproxy wrap [AGENT|FILE|--all] [--server NAME]... [--config FILE] [--hooks [DIALECT=]FILE]... "
+    "[--project DIR] [--dry-run]"
+)
 
 _STYLES: Final = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Wrap the servers of a file, or list the configurations that exist. Returns the exit status."""
+    """Wrap the servers of the named files, or list the configurations that exist. Returns the exit status."""
     options = build_parser().parse_args(list(arguments))
-    if options.file is None:
+    if options.target is None and not options.all:
         return _list(options)
-    wrap_options, notes = _wrap_options(options, working_directory())
-    snapshot = files.read(options.file)
-    configuration = edit_plan.read(options.file, snapshot.text)
-    plan = edit_plan.wrap(configuration, options.server, _launcher(), wrap_options)
-    for note in notes:
-        _report(note)
-    for entry in plan.unchanged:
-        _report(f"{options.file}: {entry.key_path} {_why_unchanged(entry)}")
+    cwd = working_directory()
+    # raises if wrapped servers would not start
+    loaded = load(options.config, options.hooks, None, os.environ, cwd, options.project)
+    run_options = wrap_options(options, loaded, cwd)
+    program = own_program()
+    found = named_files(options)
+    shared = shared_files(found)
+
+    def plan(file: AgentFile, names: Sequence[str]) -> edit_plan.Plan:
+        return plan_wrap(file, names, program, run_options, shared)
+
+    def explain(planned: PlannedFile) -> list[str]:
+        return [*explain_wrap(planned, program, shared), *_repeated_hooks(planned, loaded)]
+
+    return change_all(options, found, plan, "wrapped", explain, _notes(loaded))
+
+
+def _notes(loaded: Loaded) -> list[str]:
+    """What a person should know, whatever files are wrapped."""
+    notes = (
+        [] if has_hooks(loaded) else ["no hook is configured yet: until there is one, wrapped servers run as before"]
+    )
     if not {".cache", "Caches"}.isdisjoint(sys.executable.split("/")):  # for example the cache of `uvx`
-        _report(f"{sys.executable} is in a cache: if the cache is cleared, wrapped servers no longer start")
-    for entry in plan.changed:
-        if entry.also_remote:
-            _report(f"{options.file}: {entry.key_path} also has an address: an agent that uses it bypasses the hooks")
-    carry_out(snapshot, plan, options.dry_run, "wrapped")
-    return 0
+        notes.append(f"{sys.executable} is in a cache: if the cache is cleared, wrapped servers no longer start")
+    return notes
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -61,31 +82,146 @@ def build_parser() -> argparse.ArgumentParser:
         "wrap",
         USAGE,
         "Put hookproxy in front of the servers that an agent's configuration starts, and show the diff. "
-        "Without FILE: list the agent configurations on this machine, and which of their servers are wrapped.",
+        "Without AGENT, FILE and --all: list the agent configurations on this machine and in the working directory, "
+        "and which of their servers are wrapped.",
     )
-    parser.add_argument("file", metavar="FILE", nargs="?", help="an agent's configuration: JSON, TOML or YAML")
-    add_server_options(parser)
+    add_target_options(parser)
     add_hook_options(parser)
     return parser
 
 
-def add_server_options(parser: argparse.ArgumentParser) -> None:
+def add_target_options(parser: argparse.ArgumentParser) -> None:
     """The options that `wrap` and `unwrap` share."""
+    parser.add_argument(
+        "target",
+        metavar="AGENT|FILE",
+        nargs="?",
+        help=f"an agent: {', '.join(AGENTS_BY_NAME)}; or its configuration: JSON, TOML or YAML",
+    )
+    parser.add_argument("--all", action="store_true", help="the configurations of all agents that are found")
     parser.add_argument(
         "--server", metavar="NAME", action="append", default=[], help="only this server; may be given several times"
     )
     parser.add_argument("--dry-run", action="store_true", help="show the diff, and write nothing")
 
 
-def _wrap_options(options: argparse.Namespace, cwd: str) -> tuple[RunOptions, list[str]]:
-    """The options of the wrapped servers, and notes. Paths are absolute: an agent may start servers in any folder."""
-    loaded = load(options.config, options.hooks, None, os.environ, cwd)  # raises if wrapped servers would not start
+def named_files(options: argparse.Namespace) -> list[AgentFile]:
+    """The files that the command line of `wrap` or `unwrap` names. Raises UserError, as `find_files` does."""
+    if options.all and options.target is not None:
+        raise UserError(f"both --all and {options.target!r} are given", "give one of them")
+    return find_files(options.target)
+
+
+def find_files(target: str | None) -> list[AgentFile]:
+    """The files of an agent, the named file, or those of all agents that are found (None).
+
+    A word that is both an agent and a file is the agent; `./cursor` is the file. Raises UserError if there is no file
+    with servers, and ConfigError for a named file that cannot be used.
+    """
+    if target is not None and target not in AGENTS_BY_NAME:
+        return [_named_file(target)]
+    agents = [AGENTS_BY_NAME[target]] if target is not None else AGENTS
+    home = os.path.expanduser("~")
+    config_files = known_agents.config_files(os.environ, home, working_directory(), agents)
+    found = agent_files.read(config_files)
+    if any(file.has_servers or is_broken(file) for file in found):
+        return found
+    if target is not None:
+        raise agent_files.not_found(AGENTS_BY_NAME[target], config_files, found, home)
+    raise UserError(
+        "no agent configuration with servers was found",
+        f"known agents: {', '.join(AGENTS_BY_NAME)}; for another one, name its FILE",
+    )
+
+
+def _named_file(path: str) -> AgentFile:
+    try:
+        snapshot = files.read(path)
+        configuration = edit_plan.read(path, snapshot.text)
+        edit_plan.require_servers(configuration)
+    except UserError as error:
+        near = near_agent(path)
+        raise UserError(error.message, near, error.status) if near else error from None
+    return AgentFile(ConfigFile(path, (), in_project=False), snapshot, configuration)
+
+
+def near_agent(word: str) -> str:
+    """The hint for a misspelled agent; empty if the word is not like one."""
+    return "" if os.path.lexists(word) else suggestion(word, AGENTS_BY_NAME)
+
+
+def is_broken(file: AgentFile) -> bool:
+    """True if the file cannot be used; one without servers is in order."""
+    return file.error is not None and not isinstance(file.error, NoServers)
+
+
+class Program(Struct, frozen=True):
+    """How this hookproxy is started."""
+
+    script: str
+    """Its script; empty if it has none that can be executed."""
+    in_path: bool
+    """True if PATH finds this script by its name."""
+
+    def words(self, entry: Entry, shared: bool) -> tuple[str, ...]:
+        """The words that start it in any folder, in the environment of an entry."""
+        module = ("-P", "-m", PROGRAM)  # -P: never import a folder of that name in the agent's working directory
+        if entry.for_python:  # -E: ignore PYTHONPATH and the like, which are for the server and still reach it
+            return (sys.executable, "-E", *module)
+        if shared and self.in_path:
+            return (PROGRAM,)
+        return (self.script,) if self.script else (sys.executable, *module)
+
+
+def own_program() -> Program:
+    """How this hookproxy is started: its script, or else the module. Raises UserError if it is not installed."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        distribution(PROGRAM)
+    except PackageNotFoundError:
+        hint = "install it first, for example with pipx or uv tool install"
+        raise UserError("this hookproxy is not installed: an agent could not start it", hint) from None
+    script = os.path.abspath(sys.argv[0])
+    usable = os.path.basename(script) == PROGRAM and os.path.isfile(script) and os.access(script, os.X_OK)
+    found = shutil.which(PROGRAM)
+    ours = script if usable else os.path.join(os.path.dirname(sys.executable), PROGRAM)
+    in_path = found is not None and os.path.isabs(found) and os.path.exists(ours) and os.path.samefile(found, ours)
+    return Program(script if usable else "", in_path)
+
+
+def shared_files(found: Sequence[AgentFile]) -> frozenset[str]:
+    """The paths of those files that git shares with others."""
+    paths = [file.config_file.path for file in found if file.has_servers]
+    return frozenset(path for path in paths if is_shared(path, os.environ))
+
+
+def plan_wrap(
+    file: AgentFile, names: Sequence[str], program: Program, run_options: RunOptions, shared: frozenset[str]
+) -> edit_plan.Plan:
+    """Plan how a file that has servers is wrapped. Raises ConfigError."""
+    if file.configuration is None:
+        raise ValueError("a file without a configuration cannot be wrapped")
+    is_shared_file = file.config_file.path in shared
+    if is_shared_file:  # everybody's own configuration is read without --config
+        run_options = replace(run_options, fallback=None)
+    return edit_plan.wrap(file.configuration, names, lambda entry: program.words(entry, is_shared_file), run_options)
+
+
+def wrap_options(options: argparse.Namespace, loaded: Loaded, cwd: str) -> RunOptions:
+    """The options of the wrapped servers. Paths are absolute: an agent may start servers in any folder."""
+    return RunOptions(
+        config=None if options.config is None else _absolute(options.config, cwd),
+        hooks=tuple(_hook_file(item, cwd) for item in options.hooks),
+        others=("--project", _absolute(options.project, cwd)) if options.project else (),
+        fallback=loaded.path or None,
+    )
+
+
+def has_hooks(loaded: Loaded) -> bool:
+    """True if the configuration can refuse anything: a hook, or a permission rule."""
     settings = loaded.settings
-    no_hooks = not loaded.groups and not (settings.allow or settings.ask or settings.deny)
-    notes = ["no hook is configured yet: until there is one, wrapped servers run as before"] if no_hooks else []
-    config = None if options.config is None else _absolute(options.config, cwd)
-    hooks = tuple(_hook_file(item, cwd) for item in options.hooks)
-    return RunOptions(config=config, hooks=hooks, fallback=loaded.path or None), notes
+    return bool(loaded.groups or settings.allow or settings.ask or settings.deny)
 
 
 def _hook_file(item: str, cwd: str) -> str:
@@ -98,44 +234,118 @@ def _absolute(path: str, cwd: str) -> str:
     return os.path.normpath(os.path.join(cwd, os.path.expanduser(path)))
 
 
-def _launcher() -> edit_plan.Launcher:
-    """The words that start this hookproxy in any folder: the script that is running, or else the module.
+def explain_wrap(planned: PlannedFile, program: Program, shared: frozenset[str]) -> list[str]:
+    """Sentences about the entries of a wrapped file, and about how it names hookproxy, and why."""
+    notes = [f"{entry.key_path} {_why_unchanged(entry)}" for entry in planned.plan.unchanged]
+    changed = planned.plan.changed
+    notes += [
+        f"{entry.key_path} also has an address: an agent that uses it bypasses the hooks"
+        for entry in changed
+        if entry.also_remote
+    ]
+    if changed and planned.config_file.path in shared:
+        notes += _explain_shared(planned, program)
+    elif changed:
+        written = program.words(changed[0], shared=False)[0]
+        notes.append(f"written with its path, {written}: an agent may have another PATH")
+    return notes
 
-    Raises UserError if this hookproxy cannot be started from other folders.
+
+def _explain_shared(planned: PlannedFile, program: Program) -> list[str]:
+    """Sentences about the paths in a file that git shares with others."""
+    changed, notes = planned.plan.changed, []
+    by_path = [entry.key_path for entry in changed if program.words(entry, shared=True) != (PROGRAM,)]
+    if len(by_path) < len(changed):
+        notes.append(f"written as {PROGRAM}, without its path: git shares this file with others, and PATH finds it")
+    if by_path and not program.in_path:
+        notes.append(f"written with a path of this machine, although git shares this file: PATH finds no {PROGRAM}")
+    elif by_path:
+        notes.append(f"{', '.join(by_path)}: written with a path of this machine: its env has variables for Python")
+    if any(word.startswith("/") or "=/" in word for entry in changed for word in _option_words(planned, entry)):
+        notes.append("--config and --hooks name paths of this machine, although git shares this file with others")
+    return notes
+
+
+def _option_words(planned: PlannedFile, entry: Entry) -> tuple[str, ...]:
+    """The words between `run` and the server's command in the changed file."""
+    after = edit_plan.read(planned.snapshot.path, planned.plan.text)
+    wrapped = next(one for one in after.entries if one.key_path == entry.key_path)
+    wrapping = edit_plan.wrapping(wrapped)
+    return wrapping.options.words if wrapping else ()
+
+
+def _repeated_hooks(planned: PlannedFile, loaded: Loaded) -> list[str]:
+    """A sentence for each agent that runs some of these hooks itself."""
+    return [
+        f"{agent.title} also runs its own hooks itself: those of {group.source} may run twice"
+        for agent in planned.config_file.agents
+        for group in loaded.groups
+        if planned.plan.changed and agent.dialect and group.dialect.name.partition("@")[0] == agent.dialect
+    ]
+
+
+def change_all(
+    options: argparse.Namespace,
+    found: Sequence[AgentFile],
+    plan: Callable[[AgentFile, Sequence[str]], edit_plan.Plan],
+    done: str,
+    explain: Callable[[PlannedFile], list[str]],
+    notes: Sequence[str] = (),
+) -> int:
+    """Plan all changes, print the notes, show the changes and carry them out. Returns the exit status.
+
+    Raises UserError if an error leaves everything unchanged. The error of one of several files does not stop the
+    others: it is reported, and the exit status says so.
     """
-    from importlib.metadata import PackageNotFoundError, distribution
+    planned, errors = agent_files.plan_all(found, options.server, plan)
+    if not planned and len(errors) == 1:
+        raise errors[0]
+    for note in notes:
+        report(note)
+    for error in errors:
+        report(str(error))
+    changed = 0
+    for file in planned:
+        try:
+            carry_out(file, options.dry_run, done, explain)
+            changed += 1
+        except UserError as error:
+            if len(found) == 1:
+                raise
+            errors.append(error)
+            report(str(error))
+    if errors and not changed:
+        raise UserError("nothing was changed", "each file's error is above")
+    return EXIT_FINDINGS if errors else 0
 
-    try:
-        distribution(PROGRAM)
-    except PackageNotFoundError:
-        hint = "install it first, for example with pipx or uv tool install"
-        raise UserError("this hookproxy is not installed: an agent could not start it", hint) from None
-    script = os.path.abspath(sys.argv[0])
-    usable = os.path.basename(script) == PROGRAM and os.path.isfile(script) and os.access(script, os.X_OK)
-    module = ("-P", "-m", PROGRAM)  # -P: never import a folder of that name in the agent's working directory
 
-    def launcher(entry: Entry) -> tuple[str, ...]:
-        if entry.for_python:  # -E: ignore PYTHONPATH and the like, which are for the server and still reach it
-            return (sys.executable, "-E", *module)
-        return (script,) if usable else (sys.executable, *module)
-
-    return launcher
+def carry_out(file: PlannedFile, dry_run: bool, done: str, explain: Callable[[PlannedFile], list[str]]) -> None:
+    """Show the change of a file, and write it, unless this is a dry run or there is nothing to do."""
+    show_change(file, explain)
+    if not file.plan.edits:
+        report(f"{file.snapshot.path}: nothing to do")
+    elif dry_run:
+        names = ", ".join(entry.key_path for entry in file.plan.changed)
+        report(f"{file.snapshot.path}: nothing was written; would be {done}: {names}")
+    else:
+        write_change(file, done)
 
 
-def carry_out(snapshot: files.Snapshot, plan: edit_plan.Plan, dry_run: bool, done: str) -> None:
-    """Show the diff, and write the file, unless this is a dry run or there is nothing to do."""
-    if not plan.edits:
-        _report(f"{snapshot.path}: nothing to do")
-        return
-    if os.path.islink(snapshot.path):
-        _report(f"{snapshot.path} is a link to {snapshot.real}")
-    _show(unified(snapshot.path, snapshot.text, plan.edits))
-    names = ", ".join(entry.key_path for entry in plan.changed)
-    if dry_run:
-        _report(f"{snapshot.path}: nothing was written; would be {done}: {names}")
-        return
-    backup = files.replace(snapshot, plan.text)
-    _report(f"{snapshot.path}: {done}: {names}; backup: {backup}")
+def show_change(file: PlannedFile, explain: Callable[[PlannedFile], list[str]]) -> None:
+    """Show the diff of a file, and what there is to know about it."""
+    for note in explain(file):
+        report(f"{file.snapshot.path}: {note}")
+    if file.plan.edits:
+        if os.path.islink(file.snapshot.path):
+            report(f"{file.snapshot.path} is a link to {file.snapshot.real}")
+        _show(unified(file.snapshot.path, file.snapshot.text, file.plan.edits))
+
+
+def write_change(file: PlannedFile, done: str) -> None:
+    """Write a file, and say so. Raises UserError if it cannot be written; then it is unchanged."""
+    backup = files.replace(file.snapshot, file.plan.text)
+    names = ", ".join(entry.key_path for entry in file.plan.changed)
+    report(f"{file.snapshot.path}: {done}: {names}; backup: {backup}")
 
 
 def _show(lines: list[str]) -> None:
@@ -152,7 +362,7 @@ def _show(lines: list[str]) -> None:
     show(captured.get())
 
 
-def _report(text: str) -> None:
+def report(text: str) -> None:
     """Write a line to standard error."""
     with suppress(OSError, AttributeError):  # nobody reads it, or it was closed before we started
         sys.stderr.write(f"{visible(text, sys.stderr.encoding)}\n")
@@ -174,39 +384,31 @@ def _wrapping_words(entry: Entry) -> str:
 def _list(options: argparse.Namespace) -> int:
     """List every configuration that exists. Returns the exit status."""
     if options.server or options.config or options.hooks or options.dry_run:
-        raise UserError("no file is named", f"usage: {USAGE}")
-    status, any_shown = 0, False
-    for config_file in known_agents.config_files(os.environ, os.path.expanduser("~"), working_directory()):
-        if not _exists(config_file.path):
-            continue
-        try:
-            configuration = edit_plan.read(config_file.path, files.read(config_file.path).text)
-        except NoServers:
-            continue
-        except UserError as error:
-            _report(str(error))
-            status = EXIT_FINDINGS
-            continue
-        if configuration.entries:
-            any_shown = True
-            _show_configuration(config_file, configuration)
-    if not any_shown:
-        _report("no agent configuration with servers was found")
-    return status
+        raise UserError("no agent and no file is named", f"usage: {USAGE}")
+    found = agent_files.read(known_agents.config_files(os.environ, os.path.expanduser("~"), working_directory()))
+    if list_files(found):
+        return EXIT_FINDINGS
+    if not any(file.has_servers for file in found):
+        report("no agent configuration with servers was found")
+    return 0
 
 
-def _exists(path: str) -> bool:
-    try:
-        return not stat.S_ISDIR(os.stat(path).st_mode)
-    except OSError as error:
-        return not isinstance(error, FileNotFoundError | NotADirectoryError)
+def list_files(found: Sequence[AgentFile]) -> int:
+    """Show the servers of all these files. Returns the number of files that cannot be read, which are reported."""
+    for file in found:
+        if file.has_servers and file.configuration is not None:
+            _show_configuration(file.config_file, file.configuration)
+    broken = [file.error for file in found if is_broken(file)]
+    for error in broken:
+        report(str(error))
+    return len(broken)
 
 
 def _show_configuration(config_file: known_agents.ConfigFile, configuration: edit_plan.Configuration) -> None:
     console = Console(highlight=False)
     width = max(len(entry.key_path) for entry in configuration.entries)
     with console.capture() as captured:
-        head = Text.assemble((visible(config_file.path, console.encoding), "bold"), f"  {config_file.agent}")
+        head = Text.assemble((visible(config_file.path, console.encoding), "bold"), f"  {config_file.titles}")
         console.print(head, soft_wrap=True)
         for entry in configuration.entries:
             state, style = _state(entry)

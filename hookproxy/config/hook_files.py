@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from ..dialects.dialect import Dialect, Group, HookFile
+from ..dialects.dialect import Dialect, FoundFile, Group, HookFile
 from ..dialects.registry import DIALECTS
 from ..dialects.shared.handler_types import make_warm
 from ..dialects.shared.hook_file import read_document, suggestion
@@ -38,12 +39,16 @@ class Use(Struct, frozen=True):
     options: Mapping[str, object] = field(default_factory=dict)
     """The keys that only some dialects have."""
     warm_options: Mapping[str, object] = field(default_factory=dict)
+    project: str = ""
+    """The folder in which the hooks run, as written; empty: it follows from the file's place."""
 
 
 class LoadedHookFile(Struct, frozen=True):
     """The hooks of one hook file, and what is reported about it at start-up, as in `HookList`."""
 
     group: Group
+    named_by: str
+    """The file or the folder that a person has named, as an absolute path."""
     notes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
 
@@ -69,23 +74,50 @@ def dialect_named(name: str, place: str) -> Dialect:
 
 def read_use(use: Use, file_context: FileContext) -> Iterator[LoadedHookFile]:
     """Read each hook file that `use` names. Raises ConfigError."""
-    for path in _find_files(use, file_context):
-        text = file_context.text(path, use.place)
-        dialect = use.dialect or _recognise(path, text)
-        for option in use.options:
-            if option not in dialect.options:
-                raise ConfigError(
-                    f"{use.place}.{option}",
-                    f"is for {_dialects_with(option)} only, not for {dialect.name}",
-                    "remove it",
-                )
-        project = _project_folder(path, dialect, file_context)
-        found = dialect.read_hook_file(HookFile(path, text, project, use.options, file_context.environ))
-        no_hooks = () if found.hooks else (f"{path}: none of its hooks can run here",)
-        tool_names = use.tool_names or dialect.tool_names
-        hooks = make_warm(dialect, found.hooks, use.place, use.warm_options)
-        group = Group(dialect, path, hooks, tool_names, use.on_failure)
-        yield LoadedHookFile(group, found.notes, (*found.remarks, *no_hooks))
+    path = file_context.find(use.file, use.folder)
+    for dialect in (use.dialect,) if use.dialect else DIALECTS.values():
+        content = dialect.read_folder(path, file_context) if os.path.isdir(path) else None
+        if content:
+            known = replace(use, dialect=dialect)
+            nothing = Group(dialect, path, (), use.tool_names or dialect.tool_names)
+            yield LoadedHookFile(nothing, path, content.notes, content.remarks)
+            for file in content.files:
+                yield _read_found(file, path, known, file_context)
+            return
+    for one in _find_files(use, file_context):
+        yield _read_file(FoundFile(one), one, use, file_context)
+
+
+def _read_found(file: FoundFile, named_by: str, use: Use, file_context: FileContext) -> LoadedHookFile:
+    """Read a hook file of a folder. An optional one that cannot be read gets a note."""
+    try:
+        return _read_file(file, named_by, use, file_context)
+    except ConfigError as error:
+        if not file.optional or use.dialect is None:
+            raise
+        nothing = Group(use.dialect, file.path, (), use.tool_names or use.dialect.tool_names)
+        return LoadedHookFile(nothing, named_by, (f"{error.message}: its hooks do not run: {error.hint}",))
+
+
+def _read_file(file: FoundFile, named_by: str, use: Use, file_context: FileContext) -> LoadedHookFile:
+    path = file.path
+    text = file_context.text(path, use.place)
+    dialect = use.dialect or _recognise(path, text)
+    for option in use.options:
+        if option not in dialect.options:
+            raise ConfigError(
+                f"{use.place}.{option}",
+                f"is for {_dialects_with(option)} only, not for {dialect.name}",
+                "remove it",
+            )
+    plugin = file.plugin or dialect.find_plugin(path, file_context)
+    project = _project_folder(path, dialect, use, plugin is not None, file_context)
+    found = dialect.read_hook_file(HookFile(path, text, project, use.options, file_context.environ, plugin))
+    no_hooks = () if found.hooks else (f"{path}: none of its hooks can run here",)
+    tool_names = use.tool_names or dialect.tool_names
+    hooks = make_warm(dialect, found.hooks, use.place, use.warm_options)
+    group = Group(dialect, path, hooks, tool_names, use.on_failure, plugin=plugin)
+    return LoadedHookFile(group, named_by, found.notes, (*found.remarks, *no_hooks))
 
 
 def _dialects_with(option: str) -> str:
@@ -129,8 +161,19 @@ def _recognise(path: str, text: str) -> Dialect:
     raise ConfigError(path, f"could be a hook file of {names}: it fits each of these formats", hint)
 
 
-def _project_folder(path: str, dialect: Dialect, file_context: FileContext) -> str:
-    """The folder of the project that a hook file belongs to. Relative commands of its hooks start from there."""
+def _project_folder(path: str, dialect: Dialect, use: Use, of_plugin: bool, file_context: FileContext) -> str:
+    """The folder of the project in which the hooks of a file run. Relative commands start from there.
+
+    It is the folder that a person names; else the one that the agent names; else the project whose folder for such
+    files this one is in; else the folder in which hookproxy was started, as for the hooks of users and plugins.
+    """
+    if file_context.project:
+        return file_context.project
+    if use.project:
+        folder = file_context.find(use.project, use.folder)
+        if not os.path.isdir(folder):
+            raise ConfigError(f"{use.place}.project", f"there is no folder {folder}", "name the project's folder")
+        return folder
     given = file_context.environ.get("CLAUDE_PROJECT_DIR")
     if given and "CLAUDE_PROJECT_DIR" in dialect.variables:
         return os.path.join(file_context.cwd, given)
@@ -138,6 +181,6 @@ def _project_folder(path: str, dialect: Dialect, file_context: FileContext) -> s
     for inner in dialect.folders:
         if file_context.home and os.path.realpath(folder) == os.path.realpath(os.path.join(file_context.home, inner)):
             return file_context.cwd  # the user's own hooks are for the project that is being worked on
-        if folder.endswith(f"/{inner}"):
+        if folder.endswith(f"/{inner}") and not of_plugin:
             return folder.removesuffix(f"/{inner}") or "/"
-    return folder
+    return folder if file_context.managed else file_context.cwd

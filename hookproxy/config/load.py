@@ -53,6 +53,7 @@ KEYS_OF_SETTINGS: Final = {
     "deny": "permissions.deny",
     "hide_denied": "permissions.hide_denied",
     "aliases": "tools",
+    "auto_aliases": "aliases",
     "limits": "limits",
 }
 """The fields of `Settings`, each with the key of hookproxy.toml that sets it."""
@@ -70,18 +71,29 @@ class Loaded(Struct, frozen=True):
     path: str = ""
     """The hookproxy.toml that was read; empty: none."""
     managed: ManagedSummary | None = None
+    project: str = ""
+    """The folder that `--project` names; empty: it names none."""
     trust: Trust | None = None
     """Checks that files are still as they were trusted; None: trust is not required."""
 
 
-def load(config: str | None, hooks: Sequence[str], audit: str | None, environ: Mapping[str, str], cwd: str) -> Loaded:
+def load(
+    config: str | None,
+    hooks: Sequence[str],
+    audit: str | None,
+    environ: Mapping[str, str],
+    cwd: str,
+    project: str | None = None,
+) -> Loaded:
     """Read the files that `--config`, `--hooks` and `--audit` name; without `--config`, the user's own file if any.
 
     The order of the groups is: `[[use]]` as in the file, `[[hooks.EVENT]]` of the file, `--hooks` as on the command
     line, managed groups. Raises ConfigError or UserError for a file that cannot be read or is invalid, and for a file
-    that is not trusted when trust is required.
+    that is not trusted when trust is required. `project` is the folder in which the hooks of hook files run, except the
+    administrator's; None: it follows from each file's place.
     """
-    file_context = FileContext(environ, cwd)
+    project_folder = find_project(project, cwd)
+    file_context = FileContext(environ, cwd, project=project_folder)
     own_file = find_own_file(file_context)
     user = user_layer(own_file if config is None else file_context.find(config, cwd), hooks, audit, file_context)
     if own_file and config is not None and not user.require_trust:
@@ -94,9 +106,9 @@ def load(config: str | None, hooks: Sequence[str], audit: str | None, environ: M
 
         settings, groups, notes, summary = merge(user, managed)
         remarks = (*user.remarks, *(remark for one in managed for remark in one.remarks))
-        loaded = Loaded(settings, groups, notes, remarks, user.source, summary)
+        loaded = Loaded(settings, groups, notes, remarks, user.source, summary, project_folder)
     else:
-        loaded = Loaded(user.settings, user.groups, user.notes, user.remarks, user.source)
+        loaded = Loaded(user.settings, user.groups, user.notes, user.remarks, user.source, project=project_folder)
     if loaded.settings.audit_required and not loaded.settings.audit_file:
         where = user.source or (managed[-1].source if managed else "")
         raise ConfigError(where, "audit.required is true, but no file is named", "set audit.file, or use --audit FILE")
@@ -105,6 +117,27 @@ def load(config: str | None, hooks: Sequence[str], audit: str | None, environ: M
 
         loaded = replace(loaded, trust=verify(loaded.groups, user, file_context))
     return loaded
+
+
+def find_project(folder: str | None, cwd: str) -> str:
+    """The absolute path that `--project` names; empty: it names none. Raises UserError."""
+    if folder is None:
+        return ""
+    path = FileContext({}, cwd).find(folder, cwd)
+    if not os.path.isdir(path):
+        raise UserError(f"--project {folder}: there is no folder {path}", "name the folder of the project")
+    return path
+
+
+def make_data_folders(loaded: Loaded) -> list[str]:
+    """Create the data folders of all plugins. Returns a note on each one that cannot be created."""
+    notes = []
+    for folder in dict.fromkeys(group.plugin.data for group in loaded.groups if group.plugin):
+        try:
+            os.makedirs(folder, exist_ok=True)
+        except OSError as error:
+            notes.append(f"{folder}: cannot be created, so hooks of its plugin may fail: {error.strerror}")
+    return notes
 
 
 def user_layer(
@@ -118,8 +151,15 @@ def user_layer(
     if audit is not None:
         settings = replace(layer.settings, audit_file=_audit_file(audit, file_context.cwd, file_context))
         layer = replace(layer, settings=settings, set_by={**layer.set_by, "audit_file": f"--audit {audit}"})
-    added = [one for item in hooks for one in read_use(parse_option(item, file_context.cwd, option), file_context)]
-    by_option = {one.group.source: f"{one.group.dialect.name}={one.group.source}" for one in added}
+    added: list[LoadedHookFile] = []
+    by_option: dict[str, str] = {}
+    for item in hooks:
+        known = set(file_context.files_read)
+        of_item = list(read_use(parse_option(item, file_context.cwd, option), file_context))
+        by_option |= {one.group.source: f"{one.group.dialect.name}={one.named_by}" for one in of_item}
+        others = [path for path in file_context.files_read if path not in known and path not in by_option]
+        by_option |= dict.fromkeys(others, f"{of_item[0].group.dialect.name}={of_item[0].named_by}")
+        added += of_item
     return replace(_with_groups(layer, added), by_option=by_option)
 
 
@@ -197,9 +237,12 @@ def read_layer(path: str, file_context: FileContext) -> Layer:
         dialect: Dialect | None = dialect_named(table.dialect, where) if table.dialect is not None else None
         options = table.model_dump(include=DIALECT_OPTIONS, exclude_unset=True)
         warm_options = table.model_dump(include=WARM_OPTIONS, exclude_unset=True)
-        use = Use(table.file, folder, where, dialect, table.tool_names, table.on_failure, options, warm_options)
+        use = Use(
+            table.file, folder, where, dialect, table.tool_names, table.on_failure, options, warm_options,
+            table.project or "",
+        )  # fmt: skip
         added.extend(read_use(use, file_context))
-    added.append(LoadedHookFile(_own_group(file, path)))
+    added.append(LoadedHookFile(_own_group(file, path), path))
     check_patterns(file, path)
     set_by = {name: f"{path}: {key}" for name, key in KEYS_OF_SETTINGS.items() if _sets(file, key)}
     if _sets(file, "preset"):
@@ -252,6 +295,7 @@ def _settings(file: ConfigFile, path: str, file_context: FileContext) -> Setting
         deny=tuple(file.permissions.deny),
         hide_denied=file.permissions.hide_denied,
         aliases=validate.aliases(file, path),
+        auto_aliases=file.aliases == "auto",
         limits=validate.limits(file, path),
     )
 

@@ -32,6 +32,7 @@ _STRICTNESS: Final[dict[str, tuple[object, ...]]] = {
     "audit_all_calls": (False, True),
     "audit_chain": (False, True),
     "hide_denied": (False, True),
+    "auto_aliases": (False, True),
 }
 """The values of these settings from the laxest to the strictest. A user may be stricter than the administrator."""
 
@@ -111,6 +112,7 @@ def _settings_of_managed(user: Layer, admin: Layer) -> Settings:
         deny=settings.deny,
         hide_denied=settings.hide_denied,
         aliases=settings.aliases,
+        auto_aliases=settings.auto_aliases,
         limits=settings.limits,
     )
 

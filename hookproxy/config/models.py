@@ -56,6 +56,12 @@ class Use(Table):
     on_failure: _OnFailure | None = Field(
         None, description="Like the top-level `on_failure`, but only for the hooks of this file."
     )
+    project: _Text | None = Field(
+        None,
+        description="The folder in which these hooks run. A relative path starts from the folder of hookproxy.toml. "
+        "Default: the project that the file belongs to, such as DIR for DIR/.claude/settings.json; for all other "
+        "files, a plugin's among them, the folder in which hookproxy is started.",
+    )
     agent: _Text | None = Field(
         None, description="docker-agent: which agent in the file has the hooks to use. Default: root."
     )
@@ -367,6 +373,12 @@ class ConfigFile(Table):
     )
     audit: Audit = Field(Audit(), description="The audit log.")
     otel: Otel = Field(Otel(), description="Spans and metrics for an OpenTelemetry collector.")
+    aliases: Literal["auto", "off"] = Field(
+        "auto",
+        description='"auto": a tool that does what one of Claude Code\'s tools does gets the name of that tool (Bash, '
+        "Write, Edit, MultiEdit, Read, WebFetch, Grep, Glob, LS) beside its own, so that hooks for that name run for "
+        'it. `hookproxy check -- COMMAND` shows the names. "off": only `preset` and `[tools.X]` give names.',
+    )
     preset: Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=str | list[str])] = Field(
         [],
         description="One or several widely used servers. Hooks then see their tools under the names of Claude Code's "

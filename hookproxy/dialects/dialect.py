@@ -4,11 +4,57 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from typing import Protocol
 
 from msgspec import Struct, field
 
 from ..model.hooks import Document, Event, EventContext, HookResult, HookSpec, Order, Verdict
 from ..model.settings import OnFailure, ToolNames
+
+
+class Plugin(Struct, frozen=True):
+    """The plugin that a hook file belongs to."""
+
+    root: str
+    """The folder of its own files."""
+    data: str
+    """The folder for what it stores. It is created before its hooks run."""
+
+
+class FoundFile(Struct, frozen=True):
+    """A hook file that was found in a folder."""
+
+    path: str
+    plugin: Plugin | None = None
+    optional: bool = False
+    """If it cannot be read, it is left out with a note: nobody has named this file."""
+
+
+class FolderContent(Struct, frozen=True):
+    """The hook files of a folder, and sentences about what else it has, as in `HookList`."""
+
+    files: tuple[FoundFile, ...]
+    notes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+class Files(Protocol):
+    """Reads files for a dialect, and knows where it looks for them."""
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """The environment of this process."""
+
+    @property
+    def cwd(self) -> str:
+        """The folder in which hookproxy was started."""
+
+    @property
+    def home(self) -> str:
+        """The home folder; empty if there is none."""
+
+    def text(self, path: str) -> str:
+        """The text of a file. Raises ConfigError if it cannot be read."""
 
 
 class HookFile(Struct, frozen=True):
@@ -23,6 +69,7 @@ class HookFile(Struct, frozen=True):
     """The values of the `[[use]]` keys that only this dialect has (`Dialect.options`), with their documented types."""
     environ: Mapping[str, str] = field(default_factory=dict)
     """The environment of this process, for variables that a hook file may name."""
+    plugin: Plugin | None = None
 
 
 class HookList(Struct, frozen=True):
@@ -84,6 +131,11 @@ class Dialect(Struct, frozen=True):
     """The keys of `[[use]]` that only this dialect has. `config.models.Use` documents them."""
     folders: tuple[str, ...] = ()
     """Where such files are in a project, for example `.github/hooks`. The project is the folder above."""
+    find_plugin: Callable[[str, Files], Plugin | None] = lambda _path, _files: None
+    """The plugin that a hook file belongs to; None: none. Never raises."""
+    read_folder: Callable[[str, Files], FolderContent | None] = lambda _path, _files: None
+    """The hook files of a folder that the system knows, such as a plugin's. None for other folders: each file of theirs
+    is a hook file. Raises ConfigError."""
     suffixes: tuple[str, ...] = (".json",)
     """The suffixes of its files' names, for a folder of such files."""
     last_answer_counts: bool = False
@@ -119,3 +171,5 @@ class Group(Struct, frozen=True):
     managed: bool = False
     """The administrator's hooks. They run last, on the final arguments, and in an environment that the user cannot
     change."""
+    plugin: Plugin | None = None
+    """The plugin that the file belongs to."""

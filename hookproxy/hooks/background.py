@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..dialects.dialect import Group
 from ..model.hooks import Ended, EventContext, HookResult, HookRun, HookSpec, Verdict
+from .select import MatchedHook
 
 if TYPE_CHECKING:
     import anyio.abc
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 _MAX_HOOKS: Final = 256  # hooks that run or wait for a slot: one for each call of a busy minute
 _MAX_BYTES: Final = 64 * 1024 * 1024  # of arguments and output in their contexts: as much as one line may have
 
-Run = Callable[[Group, HookSpec, EventContext], Awaitable[object]]
+Run = Callable[[Group, MatchedHook, EventContext], Awaitable[object]]
 """Runs a hook and reports its run. Raises OSError if the system lacks descriptors or processes."""
 
 ReportHookRun = Callable[[HookRun], None]
@@ -36,8 +37,9 @@ class BackgroundHooks:
         """Run hooks in `tasks` from now on. `notify` is called when one has ended."""
         self._tasks, self._report, self._notify = tasks, report, notify
 
-    def start(self, group: Group, spec: HookSpec, context: EventContext) -> bool:
+    def start(self, group: Group, hook: MatchedHook, context: EventContext) -> bool:
         """Start a hook if it is a background hook, else return False. One too many is reported and not run."""
+        spec = hook.spec
         if not spec.background or self._tasks is None:
             return False
         size = _size(context)
@@ -46,14 +48,14 @@ class BackgroundHooks:
         else:
             self.running += 1
             self._bytes += size
-            self._tasks.start_soon(self._run_hook, group, spec, context, size)
+            self._tasks.start_soon(self._run_hook, group, hook, context, size)
         return True
 
-    async def _run_hook(self, group: Group, spec: HookSpec, context: EventContext, size: int) -> None:
+    async def _run_hook(self, group: Group, hook: MatchedHook, context: EventContext, size: int) -> None:
         try:
-            await self._run(group, spec, context)
+            await self._run(group, hook, context)
         except OSError as problem:  # too few descriptors or processes: it decides nothing, so reporting is enough
-            self._fail(spec, f"could not be run: {problem.strerror}")
+            self._fail(hook.spec, f"could not be run: {problem.strerror}")
         finally:
             self.running -= 1
             self._bytes -= size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from ..dialects.dialect import Group
 from ..jsonrpc import normalize
-from ..model import aliases
 from ..model.decision import ApprovalRequest, Comments, Decision, Proceed, RefusalCause, Refuse
 from ..model.errors import ConfigError
 from ..model.hooks import Event, EventContext, HookRun, Tool, Verdict
@@ -19,6 +18,7 @@ from ..model.settings import Settings
 from ..policy import decide
 from ..runners.runner import CallTool, no_server
 from .background import ReportHookRun
+from .familiar_tools import FamiliarTools
 from .permissions import Permissions
 from .run_hooks import HookExecutor
 from .select import HookGroups, SelectedHooks
@@ -47,10 +47,15 @@ class Hooks:
         server: str,
         environ: Mapping[str, str],
         trust: Trust | None = None,
+        command: Sequence[str] = (),
     ) -> None:
-        """Raises ConfigError for a hook that would bypass managed hooks or rules."""
-        self.groups = HookGroups(groups, server, settings.aliases)
-        self._layers = _layers(groups, settings, server, self.groups)
+        """`command` is the server's command line; empty: not known.
+
+        Raises ConfigError for a hook that would bypass managed hooks or rules.
+        """
+        self._familiar = FamiliarTools(command)
+        self.groups = HookGroups(groups, server, settings.aliases, self._familiar if settings.auto_aliases else None)
+        self._layers = _layers(groups, settings, server, self.groups, self._familiar)
         self.has_rules = any(self._layers)
         """Some permission rule or limit is configured."""
         self.has_limits = any(layer.limits is not None for layer in self._layers)
@@ -66,19 +71,30 @@ class Hooks:
     def _new_executor(self, groups: Sequence[Group]) -> HookExecutor:
         return HookExecutor(groups, self._settings, self.environ, self._trust, self._add_allowed_rules)
 
+    def note_tools(self, tools: Iterable[Tool], server_name: str) -> None:
+        """Note the tools in a tools/list result: hooks may know them by names that follow from their arguments.
+
+        `server_name` is `serverInfo.name`; empty: not known.
+        """
+        self._familiar.note_tools(tools, server_name)
+        for groups in (self.groups, *(layer.groups for layer in self._layers)):
+            groups.forget_tools()
+
     # --- permission rules ---
 
-    def apply_limits(self, decision: Decision, tool: str) -> Decision:
+    def apply_limits(self, decision: Decision, context: EventContext) -> Decision:
         """Count a call that is about to be forwarded against each layer's rate limits; refuse it beyond one."""
         for layer in self._layers:
             if isinstance(decision, Proceed):
-                decision = layer.apply_limits(decision, tool)
+                decision = layer.apply_limits(decision, _context_for_layer(layer, context))
         return decision
 
-    def may_repeat(self, tool: str) -> bool:
+    def may_repeat(self, context: EventContext) -> bool:
         """Count a repeat of a call: only against managed limits, because a hook of the user wants the repeat."""
         managed = (layer for layer in self._layers if layer.managed)
-        return all(isinstance(layer.apply_limits(Proceed(), tool), Proceed) for layer in managed)
+        return all(
+            isinstance(layer.apply_limits(Proceed(), _context_for_layer(layer, context)), Proceed) for layer in managed
+        )
 
     def concerns(self, tool: str) -> bool:
         """True if any hook, rule or limit is about calls of this tool."""
@@ -128,6 +144,7 @@ class Hooks:
     async def run_pre_hooks(self, context: EventContext, listed: Tool | None, hook_runs: list[HookRun]) -> Evaluation:
         """Run the PreToolUse hooks: each group sees the arguments as rewritten so far, and a denial ends it.
 
+        `context.arguments` and the arguments in the result are under the server's names.
         `listed` is the tool's entry in `tools/list`: a rewrite that does not fit its schema is a failure. Each hook
         run is appended to `hook_runs` at once. On cancel the hooks that run are ended with their whole process groups.
         """
@@ -147,30 +164,13 @@ class Hooks:
         self, layer: Permissions, proceed: Proceed, context: EventContext, listed: Tool | None, hook_runs: list[HookRun]
     ) -> Evaluation:
         """As `_evaluate_layer`, on the final arguments, under the names of managed aliases instead of the user's."""
-        user_alias, earlier_request, proceed = (
-            context.alias,
-            proceed.approval_request,
-            replace(proceed, approval_request=None),
-        )
+        earlier_request, proceed = proceed.approval_request, replace(proceed, approval_request=None)
         try:
-            sent = aliases.for_server(user_alias, context.arguments)
-            own_alias = layer.groups.alias(context.tool, sent)
-            if own_alias == user_alias:
-                return await self._evaluate_layer(layer, proceed, context, listed, hook_runs, earlier_request)
-            final = replace(context, alias=own_alias, arguments=aliases.for_hooks(own_alias, sent))
-            evaluation = await self._evaluate_layer(layer, proceed, final, listed, hook_runs, earlier_request)
-            if evaluation.arguments is final.arguments:
-                return Evaluation(evaluation.decision, context.arguments)
-            final_arguments = aliases.for_hooks(user_alias, aliases.for_server(own_alias, evaluation.arguments))
+            context = replace(context, alias=layer.groups.alias(context.tool, context.arguments))
+            return await self._evaluate_layer(layer, proceed, context, listed, hook_runs, earlier_request)
         except ValueError as unreadable:  # names that the two sides would read differently
-            return Evaluation(
-                Refuse("the managed hooks", str(unreadable), cause=RefusalCause.FAILURE), context.arguments
-            )
-        rewritten = isinstance(evaluation.decision, Proceed)
-        return Evaluation(
-            replace(evaluation.decision, arguments=final_arguments) if rewritten else evaluation.decision,
-            final_arguments,
-        )
+            refuse = Refuse("the managed hooks", str(unreadable), cause=RefusalCause.FAILURE)
+            return Evaluation(refuse, context.arguments)
 
     async def _evaluate_layer(
         self,
@@ -182,8 +182,7 @@ class Hooks:
         earlier_request: ApprovalRequest | None = None,
     ) -> Evaluation:
         """One layer's evaluation of a call; `earlier_request` is the approval request of the layer before."""
-        for selected in layer.groups.select(context.event, context.tool):
-            context = context if context.tool_name == selected.tool_name else selected.with_tool_name(context)
+        for selected in layer.groups.select(context.event, context.tool, context.alias):
             hooks = selected.applicable(context) if selected.conditional else selected.hooks
             runs = await self._executor.run(selected.group, hooks, context, hook_runs, listed)
             if decide.no_verdicts(runs):  # true of most calls
@@ -205,7 +204,7 @@ class Hooks:
             after_rules = replace(
                 after_rules, approval_request=_merge_requests(earlier_request, after_rules.approval_request)
             )
-        requests = layer.groups.select(Event.PERMISSION_REQUEST, context.tool)
+        requests = layer.groups.select(Event.PERMISSION_REQUEST, context.tool, context.alias)
         if requests or after_rules.approval_request:
             return await self._run_permission_request_hooks(layer, after_rules, context, listed, hook_runs)
         return Evaluation(after_rules, context.arguments)
@@ -215,12 +214,10 @@ class Hooks:
         comments = Comments()
         for layer in self._layers:
             own_context = _context_for_layer(layer, context)
-            for selected in layer.groups.select(context.event, context.tool):
-                own_context, rule = selected.with_tool_name(own_context), selected.group.on_failure
-                runs = await self._executor.run(
-                    selected.group, selected.applicable(own_context), own_context, hook_runs
-                )
-                comments = decide.merge_comments(comments, decide.comments(runs, self._settings, rule))
+            for selected in layer.groups.select(context.event, context.tool, own_context.alias):
+                group = selected.group
+                runs = await self._executor.run(group, selected.applicable(own_context), own_context, hook_runs)
+                comments = decide.merge_comments(comments, decide.comments(runs, self._settings, group.on_failure))
         return comments
 
     async def run_event_hooks(self, context: EventContext, only_observers: bool = False) -> list[HookRun]:
@@ -231,15 +228,14 @@ class Hooks:
         hook_runs: list[HookRun] = []
         for layer in self._layers:
             own_context = _context_for_layer(layer, context)
-            for selected in layer.groups.select_for(context):
+            for selected in layer.groups.select_for(own_context):
                 if not (only_observers and selected.may_answer):
                     hook_runs += await self.run_group(selected, own_context)
         return hook_runs
 
     async def run_group(self, selected: SelectedHooks, context: EventContext) -> list[HookRun]:
         """Run one group's hooks. Of contradicting hook runs in the returned list, the last one wins."""
-        shown = selected.with_tool_name(context)
-        return await self._executor.run(selected.group, selected.applicable(shown), shown, [])
+        return await self._executor.run(selected.group, selected.applicable(context), context, [])
 
     async def _run_permission_request_hooks(
         self,
@@ -252,9 +248,9 @@ class Hooks:
         """Run the PermissionRequest hooks: all of them if a person should be asked, else those that see every call."""
         wanted, allowed = proceed.approval_request, False
         request = replace(context, event=Event.PERMISSION_REQUEST, message=wanted.reason if wanted else "")
-        for selected in layer.groups.select(Event.PERMISSION_REQUEST, context.tool):
-            request, group = selected.with_tool_name(request), selected.group
-            hooks = [spec for spec in selected.applicable(request) if wanted or spec.every_call]
+        for selected in layer.groups.select(Event.PERMISSION_REQUEST, context.tool, context.alias):
+            group = selected.group
+            hooks = [one for one in selected.applicable(request) if wanted or one.spec.every_call]
             runs = await self._executor.run(group, hooks, request, hook_runs, listed)
             answer = decide.permission_decision(
                 runs, self._settings, group.on_failure, group.dialect.last_answer_counts
@@ -273,14 +269,26 @@ class Hooks:
         return Evaluation(layer.apply_rules(proceed, request), request.arguments)  # no rule has seen these arguments
 
 
-def _layers(groups: Sequence[Group], settings: Settings, server: str, whole: HookGroups) -> tuple[Permissions, ...]:
+def _layers(
+    groups: Sequence[Group],
+    settings: Settings,
+    server: str,
+    whole: HookGroups,
+    familiar: FamiliarTools,
+) -> tuple[Permissions, ...]:
     """The layers that evaluate a call one after another; the managed one comes last, on the final arguments."""
     if settings.managed is None and not any(group.managed for group in groups):
         return (Permissions(whole, settings),)
     managed_settings = settings.managed or Settings()
-    users = HookGroups([one for one in groups if not one.managed], server, settings.aliases)
-    managed = HookGroups([one for one in groups if one.managed], server, managed_settings.aliases)
-    return (Permissions(users, settings), Permissions(managed, managed_settings, managed=True))
+
+    def groups_of(layer: Settings, managed: bool) -> HookGroups:
+        own = [group for group in groups if group.managed is managed]
+        return HookGroups(own, server, layer.aliases, familiar if layer.auto_aliases else None)
+
+    return (
+        Permissions(groups_of(settings, managed=False), settings),
+        Permissions(groups_of(managed_settings, managed=True), managed_settings, managed=True),
+    )
 
 
 def check_mcp_tool_hooks(groups: Sequence[Group], settings: Settings) -> None:
@@ -289,21 +297,21 @@ def check_mcp_tool_hooks(groups: Sequence[Group], settings: Settings) -> None:
     Raises ConfigError.
     """
     for spec in (spec for group in groups if not group.managed for spec in group.hooks if spec.type == "mcp_tool"):
-        last = _layers(groups, settings, spec.server, HookGroups(groups, spec.server, settings.aliases))[-1]
+        whole = HookGroups(groups, spec.server, settings.aliases)
+        last = _layers(groups, settings, spec.server, whole, FamiliarTools())[-1]
         if last.managed and last.concerns(spec.tool):
             why = f"calls the tool {spec.tool}, to which managed hooks or rules apply; they do not see calls of hooks"
             raise ConfigError(spec.source, why, "use a hook of type command or worker instead")
 
 
 def _context_for_layer(layer: Permissions, context: EventContext) -> EventContext:
-    """The context under the names that this layer's hooks know: a user's alias does not hold for managed hooks."""
-    if not layer.managed or not (context.alias or layer.groups.aliases):
+    """The context with this layer's alias: a user's alias does not hold for managed hooks."""
+    if not (layer.managed and context.tool):
         return context
     alias = None
-    with suppress(ValueError):  # names that the two sides would read differently stay the server's
-        context = replace(context, arguments=aliases.for_server(context.alias, context.arguments), alias=None)
+    with suppress(ValueError):  # arguments that its names make ambiguous keep the server's names
         alias = layer.groups.alias(context.tool, context.arguments)
-    return replace(context, alias=alias, arguments=aliases.for_hooks(alias, context.arguments))
+    return context if alias is context.alias else replace(context, alias=alias)
 
 
 def _merge_requests(earlier_request: ApprovalRequest | None, request: ApprovalRequest | None) -> ApprovalRequest | None:

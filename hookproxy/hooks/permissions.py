@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from ..model import aliases
+from ..model.aliases import Alias
 from ..model.decision import ApprovalRequest, Decision, Proceed, RefusalCause, Refuse
 from ..model.hooks import EventContext, Permission, Verdict
 from ..model.settings import Settings
@@ -42,7 +42,7 @@ class Permissions:
         ruling = _ruling(self.rules, self.groups, context) if self.rules is not None else None
         if ruling is not None and ruling.permission is Permission.DENY:
             return Refuse(ruling.rule, "", cause=RefusalCause.RULE, feedback=proceed.feedback, where=self._where)
-        if self.limits is not None and (reached := self.limits.reached(self.groups.names(context.tool))):
+        if self.limits is not None and (reached := self.limits.reached(_names(self.groups, context))):
             return _refuse_over_limit(reached, proceed, self._where)
         if ruling is None:
             return proceed
@@ -51,28 +51,43 @@ class Permissions:
             return replace(proceed, approval_request=proceed.approval_request or ApprovalRequest(by, ""))
         return replace(proceed, approval_request=None, asked=proceed.asked or proceed.approval_request is not None)
 
-    def apply_limits(self, proceed: Proceed, tool: str) -> Decision:
-        """Count a call of this tool that is about to be forwarded against its rate limits; refuse it beyond one."""
-        reached = self.limits.count(self.groups.names(tool)) if self.limits is not None else None
+    def apply_limits(self, proceed: Proceed, context: EventContext) -> Decision:
+        """Count a call that is about to be forwarded against its tool's rate limits; refuse it beyond one."""
+        reached = self.limits.count(_names(self.groups, context)) if self.limits is not None else None
         return proceed if reached is None else _refuse_over_limit(reached, proceed, self._where)
 
     def allow(self, context: EventContext) -> bool:
-        """True if a person, or a rule that a hook added, has allowed the call for this session."""
+        """True if a person, or a rule that a hook added, has allowed the call for this session.
+
+        Raises Unreadable, DuplicateKeys for arguments that the alias makes ambiguous.
+        """
         if context.tool in self._allowed_tools:
             return True
-        names = matchers.allowed_as(self.groups.names(context.tool))
-        return any(rule(name, context.arguments) for rule in self._allowed.values() for name in names)
+        if not self._allowed:
+            return False
+        views: list[tuple[tuple[str, ...], bytes]] = [(self.groups.own_names(context.tool), context.arguments)]
+        if context.alias is not None and context.alias.name:
+            views.append(((context.alias.name,), _under_alias(context.alias, context.arguments)))
+        return any(
+            rule(name, arguments)
+            for names, arguments in views
+            for name in matchers.allowed_as(names)
+            for rule in self._allowed.values()
+        )
 
     def concerns(self, tool: str) -> bool:
         """True if any hook, rule or limit is about calls of this tool."""
-        return self.groups.concerns(tool) or (bool(self) and self._rules_concern(self.groups.names(tool)))
+        return self.groups.concerns(tool) or (bool(self) and self._rules_concern(self.groups.possible_names(tool)))
 
     def _rules_concern(self, names: Sequence[str]) -> bool:
         return bool((self.rules and self.rules.concerns(names)) or (self.limits and self.limits.concerns(names)))
 
     def hides(self, tool: str) -> bool:
         """True if the tool must not be listed, because a rule denies each of its calls."""
-        return self.rules is not None and self.rules.hides(self.groups.names(tool))
+        if self.rules is None:
+            return False
+        names = [alias.name for alias in self.groups.aliases(tool) if alias.name]
+        return self.rules.hides((*self.groups.own_names(tool), *(names if len(names) == 1 else ())))
 
     def allow_tool(self, tool: str) -> None:
         """Allow this tool for the rest of the session, whatever its arguments."""
@@ -93,12 +108,29 @@ class Permissions:
         return verdict
 
 
+def _names(groups: HookGroups, context: EventContext) -> tuple[str, ...]:
+    """All names of the tool in this call."""
+    names = groups.own_names(context.tool)
+    return (*names, context.alias.name) if context.alias is not None and context.alias.name else names
+
+
+def _under_alias(alias: Alias, arguments: bytes) -> bytes:
+    return alias.for_call(arguments).for_hooks(arguments)
+
+
 def _ruling(rules: Rules, groups: HookGroups, context: EventContext) -> RuleDecision | None:
-    """The strictest ruling on a call; for a tool with an alias, the rules are tried on the alias as well."""
-    if context.alias is None:
-        return rules.judge(groups.names(context.tool), context.arguments)
-    by_own_name = rules.judge(groups.own_names(context.tool), aliases.for_server(context.alias, context.arguments))
-    by_alias = rules.judge([context.alias.name], context.arguments) if context.alias.name else None
+    """The strictest ruling on a call; for a tool with an alias, the rules are tried on the alias as well.
+
+    A rule allows nothing by a name that was only recognised. Raises Unreadable, DuplicateKeys for arguments that the
+    alias makes ambiguous.
+    """
+    alias = context.alias
+    by_own_name = rules.judge(groups.own_names(context.tool), context.arguments)
+    if alias is None or not alias.name:
+        return by_own_name
+    by_alias = rules.judge([alias.name], _under_alias(alias, context.arguments))
+    if by_alias is not None and alias.automatic and by_alias.permission is Permission.ALLOW:
+        by_alias = None
     rulings = [one for one in (by_own_name, by_alias) if one is not None]
     return max(rulings, key=lambda one: one.permission, default=None)
 

@@ -38,6 +38,7 @@ from ..policy import decide
 from ..runners.registry import Runners
 from ..runners.runner import CallTool, no_server
 from .background import BackgroundHooks, ReportHookRun
+from .select import MatchedHook
 
 if TYPE_CHECKING:
     from ..trust.check_unchanged import Trust
@@ -105,22 +106,28 @@ class HookExecutor:
     async def run(
         self,
         group: Group,
-        hooks: Sequence[HookSpec],
+        hooks: Sequence[MatchedHook],
         context: EventContext,
         hook_runs: list[HookRun],
         listed: Tool | None = None,
     ) -> list[HookRun]:
-        """Run hooks in their dialect's order. Of contradicting hook runs in the returned list, the last one wins."""
-        if len(hooks) == 1 and not hooks[0].background:  # true of most events: there is no order
+        """Run hooks in their dialect's order. Of contradicting hook runs in the returned list, the last one wins.
+
+        Arguments in `context` and in the returned verdicts are under the server's names.
+        """
+        if len(hooks) == 1 and not hooks[0].spec.background:  # true of most events: there is no order
             return [await self._run(group, hooks[0], context, hook_runs, listed)]
         order = group.dialect.order
-        awaited = [spec for spec in hooks if not (spec.background and self.background.start(group, spec, context))]
+        awaited = [one for one in hooks if not (one.spec.background and self.background.start(group, one, context))]
         if len(awaited) > 1 and order in (Order.PARALLEL, Order.TOGETHER):
             runs = await self._run_in_parallel(group, awaited, context, hook_runs, listed)
-            return runs if order is Order.PARALLEL else sorted(runs, key=lambda one: awaited.index(one.spec))
+            if order is Order.PARALLEL:
+                return runs
+            specs = [one.spec for one in awaited]
+            return sorted(runs, key=lambda one: specs.index(one.spec))
         runs = []
-        for spec in awaited:
-            one = await self._run(group, spec, context, hook_runs, listed)
+        for hook in awaited:
+            one = await self._run(group, hook, context, hook_runs, listed)
             runs.append(one)
             if order is Order.UNTIL_DENIED and decide.blocks(one, self._settings, group.on_failure):
                 break
@@ -131,7 +138,7 @@ class HookExecutor:
     async def _run_in_parallel(
         self,
         group: Group,
-        hooks: Sequence[HookSpec],
+        hooks: Sequence[MatchedHook],
         context: EventContext,
         hook_runs: list[HookRun],
         listed: Tool | None,
@@ -141,25 +148,31 @@ class HookExecutor:
 
         problems: list[OSError] = []
 
-        async def run(spec: HookSpec) -> None:
+        async def run(hook: MatchedHook) -> None:
             try:
-                runs.append(await self._run(group, spec, context, hook_runs, listed))
+                runs.append(await self._run(group, hook, context, hook_runs, listed))
             except OSError as problem:  # too few descriptors or processes; raised when the others have ended
                 problems.append(problem)
 
         async with anyio.create_task_group() as tasks:
-            for spec in hooks:
-                tasks.start_soon(run, spec)
+            for hook in hooks:
+                tasks.start_soon(run, hook)
         if problems:
             raise problems[0]
         return runs
 
-    async def _run_in_background(self, group: Group, spec: HookSpec, context: EventContext) -> None:
-        await self._run(group, spec, context, [])
+    async def _run_in_background(self, group: Group, hook: MatchedHook, context: EventContext) -> None:
+        await self._run(group, hook, context, [])
 
     async def _run(
-        self, group: Group, spec: HookSpec, context: EventContext, hook_runs: list[HookRun], listed: Tool | None = None
+        self,
+        group: Group,
+        hook: MatchedHook,
+        call_context: EventContext,
+        hook_runs: list[HookRun],
+        listed: Tool | None = None,
     ) -> HookRun:
+        spec, context = hook.spec, hook.context(call_context)
         slots = self._background_slots if spec.background else self._slots
         document = group.dialect.write_input(spec, context)
         document = _with_trace(document, context) if context.trace else document
@@ -185,7 +198,7 @@ class HookExecutor:
         if mark is not None and self._trust and (failure := self._trust.failure_after(mark, spec)):
             verdict = _untrusted(failure)
         if verdict.arguments is not None:
-            verdict = await _checked_arguments(verdict, context, listed)
+            verdict = await _checked_arguments(verdict, context, call_context, listed)
         if verdict.allows and not spec.background:
             verdict = self._add_allowed_rules(group, verdict)
         return self._finish(group, HookRun(spec, result, verdict), hook_runs)
@@ -228,8 +241,13 @@ def _untrusted(failure: str) -> Verdict:
     return Verdict(failure=failure, untrusted=True)
 
 
-async def _checked_arguments(verdict: Verdict, context: EventContext, listed: Tool | None) -> Verdict:
-    """The verdict with complete arguments; if they do not fit the tool's schema, a failure without any arguments."""
+async def _checked_arguments(
+    verdict: Verdict, context: EventContext, call_context: EventContext, listed: Tool | None
+) -> Verdict:
+    """The verdict with complete arguments under the server's names; a failure without arguments if they do not fit.
+
+    `context` is the event as the hook saw it. Other hooks of the call may see the alias of `call_context`.
+    """
     arguments = verdict.arguments or b"{}"
     try:
         if verdict.merges:
@@ -237,16 +255,18 @@ async def _checked_arguments(verdict: Verdict, context: EventContext, listed: To
         if not normalize.normalize(arguments).startswith(b"{"):
             raise raw_json.Unreadable("they are not an object")
         sent = aliases.for_server(context.alias, arguments)
+        if call_context.alias is not None:
+            call_context.alias.for_call(sent)
     except ValueError as unreadable:
         failure = f"rewrote the arguments so that they cannot be read: {unreadable}"
         return replace(verdict, arguments=None, failure=failure)
     if listed is None or not listed.input_schema:
-        return replace(verdict, arguments=arguments, merges=False) if verdict.merges else verdict
+        return verdict if sent is verdict.arguments else replace(verdict, arguments=sent, merges=False)
     # in a thread: the validator takes 70 ms to import, and a schema may be written to take long
     names = {own: name for name, own in context.alias.arguments.items()} if context.alias else {}
     problem = await anyio.to_thread.run_sync(schema.mismatch, listed.input_schema, sent, names)
     if not problem:
-        return replace(verdict, arguments=arguments, merges=False)
+        return replace(verdict, arguments=sent, merges=False)
     failure = f"rewrote the arguments so that they do not fit the tool: {problem}"
     return replace(verdict, arguments=None, failure=failure)
 

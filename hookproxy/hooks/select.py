@@ -15,6 +15,7 @@ from ..model.aliases import Alias
 from ..model.hooks import Event, EventContext, HookSpec
 from ..model.settings import ToolNames
 from ..policy import matchers
+from .familiar_tools import FamiliarTools
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -41,50 +42,87 @@ _ELICITATION_RELATED: Final = frozenset(
 """The events that an elicitation of the server causes."""
 
 
+class MatchedHook(Struct, frozen=True):
+    """A hook that matches an event, and the name under which it sees the event's tool."""
+
+    spec: HookSpec
+    tool_name: str
+    sees_alias: bool = False
+    """It sees the tool and its arguments under the names of the context's alias, else under the server's own names."""
+
+    def context(self, context: EventContext) -> EventContext:
+        """The event as the hook sees it.
+
+        Raises Unreadable, DuplicateKeys for arguments that the alias makes ambiguous.
+        """
+        if self.sees_alias and context.alias is not None:
+            alias = context.alias.for_call(context.arguments)
+            arguments = alias.for_hooks(context.arguments)
+            return replace(context, tool_name=self.tool_name, alias=alias, arguments=arguments)
+        if context.alias is None and context.tool_name == self.tool_name:  # true of most events
+            return context
+        return replace(context, tool_name=self.tool_name, alias=None)
+
+
 class SelectedHooks(Struct, frozen=True):
-    """The hooks of one group that match an event, and the name under which they see its tool."""
+    """The hooks of one group that match an event."""
 
     group: Group
-    hooks: tuple[HookSpec, ...]
-    tool_name: str
+    hooks: tuple[MatchedHook, ...]
     conditional: bool = False
     """Some of them have an `if`."""
-    other_names: tuple[str, ...] = ()
-    """If the name is an alias: the tool's other names, on which an `if` is tried as well."""
-
-    def with_tool_name(self, context: EventContext) -> EventContext:
-        """The context with the tool name that this group sees."""
-        return context if context.tool_name == self.tool_name else replace(context, tool_name=self.tool_name)
+    names: tuple[str, ...] = ()
+    """The tool's own names that the group's matchers are tried on."""
 
     @property
     def may_answer(self) -> bool:
         """Its hooks may answer an elicitation; otherwise they only observe it."""
-        return self.group.dialect.answers_elicitations and not all(spec.background for spec in self.hooks)
+        return self.group.dialect.answers_elicitations and not all(one.spec.background for one in self.hooks)
 
-    def applicable(self, context: EventContext) -> Sequence[HookSpec]:
-        """The hooks without an `if`, and those whose `if` holds for this event."""
+    def applicable(self, context: EventContext) -> Sequence[MatchedHook]:
+        """The hooks without an `if`, and those whose `if` holds for this event.
+
+        Raises Unreadable, DuplicateKeys as `MatchedHook.context`.
+        """
         if not self.conditional:
             return self.hooks
-        names = (context.tool_name, *self.other_names)
-        return [
-            one
-            for one in self.hooks
-            if not one.only_if or any(_permission_rule(one.only_if)(name, context.arguments) for name in names)
-        ]
+        found = (self._if_applicable(one, context) if one.spec.only_if else one for one in self.hooks)
+        return [one for one in found if one is not None]
+
+    def _if_applicable(self, one: MatchedHook, context: EventContext) -> MatchedHook | None:
+        """The hook as its `if` holds: under the names that it sees, else under the tool's other names."""
+        rule = _permission_rule(one.spec.only_if)
+        alias = context.alias
+        seen = one.context(context)
+        names = (one.tool_name, *self.names) if one.sees_alias else self.names
+        if any(rule(name, seen.arguments) for name in names):
+            return one
+        if alias is None or one.sees_alias or not alias.name or not one.spec.matches(alias.name):
+            return None
+        familiar = replace(one, tool_name=alias.name, sees_alias=True)
+        return familiar if rule(alias.name, familiar.context(context).arguments) else None
 
 
 class HookGroups:
     """All hook groups of one run, for the server of this name; its tools may have aliases."""
 
-    def __init__(self, groups: Sequence[Group], server: str, aliases: Iterable[Alias] = ()) -> None:
+    def __init__(
+        self,
+        groups: Sequence[Group],
+        server: str,
+        aliases: Iterable[Alias] = (),
+        familiar: FamiliarTools | None = None,
+    ) -> None:
+        """`aliases` are configured. `familiar` has those of all other tools; None: they have none."""
         self._groups = groups
-        self.aliases = {one.tool: one for one in aliases}
+        self._aliases = {one.tool: one for one in aliases}
+        self._familiar = familiar
         self._server = re.sub(r"[^A-Za-z0-9_-]", "_", server)  # as in Claude Code's names of MCP tools
         self._events = frozenset(spec.event for group in groups for spec in group.hooks)
         self.has_mcp_tool_hooks = any(spec.type == "mcp_tool" for group in groups for spec in group.hooks)
         """Some hook is of type `mcp_tool`, a tool of the server."""
         self._has_every_call_hooks = any(spec.every_call for group in groups for spec in group.hooks)
-        self._selected: dict[tuple[Event, str], tuple[SelectedHooks, ...]] = {}
+        self._selected: dict[tuple[object, ...], tuple[SelectedHooks, ...]] = {}  # by event, tool and alias
         self._outcome_observed: dict[str, bool] = {}  # whether any hook needs the outcome of a tool's calls
         self._concerned: dict[str, bool] = {}
 
@@ -142,20 +180,27 @@ class HookGroups:
             self.has_hooks_for(Event.ERROR_OCCURRED)
             or self.has_hooks_for(Event.STOP)
             or self.observes_elicitations
-            or bool(self.select(Event.PRE_TOOL_USE, tool))
+            or self._may_select(Event.PRE_TOOL_USE, tool)
             or self.has_post_hooks_for(tool)
-            or (
-                self._has_every_call_hooks
-                and any(one.every_call for each in self._permission_request_hooks(tool) for one in each.hooks)
-            )
+            or (self._has_every_call_hooks and self._may_run_on_every_call(tool))
+        )
+
+    def _may_run_on_every_call(self, tool: str) -> bool:
+        selected = (self.select(Event.PERMISSION_REQUEST, tool, alias) for alias in self._possible_aliases(tool))
+        return any(one.spec.every_call for found in selected for each in found for one in each.hooks)
+
+    def _may_select(self, event: Event, tool: str) -> bool:
+        """True if some hook may match a call of this tool under one of the names that the tool may get."""
+        return self.has_hooks_for(event) and any(
+            self.select(event, tool, alias) for alias in self._possible_aliases(tool)
         )
 
     def has_post_hooks_for(self, tool: str) -> bool:
-        """True if some PostToolUse or PostToolUseFailure hook matches this tool."""
-        return bool(self.select(Event.POST_TOOL_USE, tool) or self.select(Event.POST_TOOL_USE_FAILURE, tool))
+        """True if some PostToolUse or PostToolUseFailure hook may match calls of this tool."""
+        return self._may_select(Event.POST_TOOL_USE, tool) or self._may_select(Event.POST_TOOL_USE_FAILURE, tool)
 
     def observes_outcome(self, tool: str) -> bool:
-        """True if some hook needs the outcome of calls of this tool."""
+        """True if some hook may need the outcome of calls of this tool."""
         cached = self._outcome_observed.get(tool)
         if cached is None:
             cached = self.has_post_hooks_for(tool) or self.observes_elicitations
@@ -163,80 +208,127 @@ class HookGroups:
             _cache(self._outcome_observed, tool, cached)
         return cached
 
-    def first_tool_name(self, tool: str) -> str:
-        """The name under which the first group with PreToolUse hooks sees the tool."""
-        selected = self.select(Event.PRE_TOOL_USE, tool)
-        return selected[0].tool_name if selected else self._alias_name(tool) or tool
+    def first_tool_name(self, tool: str, alias: Alias | None) -> str:
+        """The name under which the first PreToolUse hook sees the tool."""
+        selected = self.select(Event.PRE_TOOL_USE, tool, alias)
+        return selected[0].hooks[0].tool_name if selected else _configured_name(alias) or tool
+
+    # --- names of tools ---
+
+    def forget_tools(self) -> None:
+        """Decide anew which hooks match which tool: more is known of the server's tools."""
+        for table in (self._selected, self._outcome_observed, self._concerned):
+            table.clear()
 
     def own_names(self, tool: str) -> tuple[str, str]:
-        """The tool's names without its alias."""
+        """The tool's names without any alias."""
         return (tool, f"mcp__{self._server}__{tool}")
 
-    def names(self, tool: str) -> tuple[str, ...]:
-        """All names of a tool: its own names, and its alias."""
-        alias = self._alias_name(tool)
-        return (*self.own_names(tool), alias) if alias else self.own_names(tool)
+    def possible_names(self, tool: str) -> tuple[str, ...]:
+        """All names that a call of this tool may have: its own names, and those of its aliases."""
+        aliases = self._possible_aliases(tool)
+        return (*self.own_names(tool), *(alias.name for alias in aliases if alias is not None and alias.name))
 
-    def _alias_name(self, tool: str) -> str:
-        """The tool's alias; empty if it has none."""
-        return self.aliases[tool].name if tool in self.aliases else ""
+    def aliases(self, tool: str) -> tuple[Alias, ...]:
+        """The aliases of a tool, as far as they do not depend on the arguments of its calls."""
+        if tool in self._aliases:
+            return (self._aliases[tool],)
+        return self._familiar.aliases(tool) if self._familiar is not None else ()
 
     def alias(self, tool: str, arguments: bytes) -> Alias | None:
-        """The alias that holds for a call of this tool; None if it has none. Raises as `Alias.for_call`."""
-        found = self.aliases.get(tool)
-        return None if found is None else found.for_call(arguments)
+        """The alias that holds for a call of this tool; None if it has none.
 
-    def select(self, event: Event, tool: str) -> tuple[SelectedHooks, ...]:
-        """The groups with hooks for this event and tool."""
-        cached = self._selected.get((event, tool))
+        Raises Unreadable, DuplicateKeys for arguments that the alias makes ambiguous.
+        """
+        found = self._aliases.get(tool)
+        if found is None and self._familiar is not None:
+            found = self._familiar.alias(tool, arguments)
+        if found is not None:
+            found.for_call(arguments)
+        return found
+
+    def _possible_aliases(self, tool: str) -> tuple[Alias | None, ...]:
+        """The aliases that a call of this tool may have; None stands for no alias."""
+        if tool in self._aliases:
+            return (self._aliases[tool],)
+        return (None, *self._familiar.possible_aliases(tool)) if self._familiar is not None else (None,)
+
+    # --- selecting hooks ---
+
+    def select(self, event: Event, tool: str, alias: Alias | None) -> tuple[SelectedHooks, ...]:
+        """The groups with hooks for this event and tool; `alias` is the alias that the tool has in this call."""
+        key = (event, tool) if alias is None else (event, tool, alias.name, alias.automatic)
+        cached = self._selected.get(key)
         if cached is None:
-            selected = self._matching(event, lambda group: self._match_names(group, tool))
-            if self._alias_name(tool):
-                selected = (replace(one, other_names=self._match_names(one.group, tool)[1:]) for one in selected)
-            cached = tuple(selected)
-            _cache(self._selected, (event, tool), cached)
+            cached = tuple(self._matching(event, lambda group: self._tool_names(group, tool), alias))
+            _cache(self._selected, key, cached)
         return cached
 
     def select_for(self, context: EventContext) -> tuple[SelectedHooks, ...]:
         """The groups with hooks for an event of any kind."""
         if context.event in TOOL_EVENTS:
-            return self.select(context.event, context.tool)
-        selected = self._matching(context.event, lambda group: self.match_values(group, context))
-        return tuple(replace(one, tool_name=self._tool_name_for(one.group, context.tool)) for one in selected)
+            return self.select(context.event, context.tool, context.alias)
+        selected = self._matching(context.event, lambda group: self.match_values(group, context), None)
+        return tuple(self._with_tool_name(one, context) for one in selected)
 
     def match_values(self, group: Group, context: EventContext) -> tuple[str, ...]:
         """The values on which the matchers of a group's hooks are tried for this event."""
         if context.event in TOOL_EVENTS:
-            return self._match_names(group, context.tool)
+            names = self._tool_names(group, context.tool)
+            return (context.alias.name, *names) if context.alias is not None and context.alias.name else names
         return (context.session.server if context.event in _ELICITATION_EVENTS else context.trigger,)
 
-    def _tool_name_for(self, group: Group, tool: str) -> str:
-        return self._match_names(group, tool)[0] if tool else ""
+    def _with_tool_name(self, selected: SelectedHooks, context: EventContext) -> SelectedHooks:
+        """The hooks of an event that is not selected by the tool, with the name under which they see the tool."""
+        configured = _configured_name(context.alias)
+        name = configured or self._tool_names(selected.group, context.tool)[0] if context.tool else ""
+        sees_alias = context.alias is not None and not context.alias.automatic
+        hooks = tuple(MatchedHook(one.spec, name, sees_alias) for one in selected.hooks)
+        return replace(selected, hooks=hooks)
 
-    def _permission_request_hooks(self, tool: str) -> tuple[SelectedHooks, ...]:
-        return self.select(Event.PERMISSION_REQUEST, tool)
-
-    def _match_names(self, group: Group, tool: str) -> tuple[str, ...]:
-        """The names on which a group's matchers are tried; the first is the name that its hooks see."""
-        bare, full_name, *alias = self.names(tool)
+    def _tool_names(self, group: Group, tool: str) -> tuple[str, ...]:
+        """The tool's own names that a group's matchers are tried on; the first is the one that its hooks see."""
+        bare, full_name = self.own_names(tool)
         if group.match_all_names:
-            return (*alias, bare, full_name)
-        # the name that the group's hooks usually see as well, so that an alias never disables a guard
-        return (*alias, full_name if group.tool_names is ToolNames.MCP else bare)
+            return (bare, full_name)
+        return (full_name if group.tool_names is ToolNames.MCP else bare,)
 
-    def _matching(self, event: Event, match_names: Callable[[Group], tuple[str, ...]]) -> Iterator[SelectedHooks]:
+    def _matching(
+        self, event: Event, match_names: Callable[[Group], tuple[str, ...]], alias: Alias | None
+    ) -> Iterator[SelectedHooks]:
         """Each group's matching hooks; a hook that is configured twice in one dialect is yielded once."""
         seen: set[tuple[object, ...]] = set()
         for group in self._groups:
             names = match_names(group)
-            hooks: list[HookSpec] = []
-            for spec in group.hooks:
+            hooks: list[MatchedHook] = []
+            for spec in (spec for spec in group.hooks if spec.event is event):
                 identity = (group.managed, group.dialect.name, group.on_failure, names, *spec.identity)
-                if spec.event is event and identity not in seen and any(map(spec.matches, names)):
+                if identity not in seen and (matched := _match(spec, names, alias)) is not None:
                     seen.add(identity)
-                    hooks.append(spec)
+                    hooks.append(matched)
             if hooks:
-                yield SelectedHooks(group, tuple(hooks), names[0], any(spec.only_if for spec in hooks))
+                yield SelectedHooks(group, tuple(hooks), any(one.spec.only_if for one in hooks), names)
+
+
+def _match(spec: HookSpec, names: tuple[str, ...], alias: Alias | None) -> MatchedHook | None:
+    """The hook with the name that it sees, if its matcher matches one of the tool's own names or the alias.
+
+    A configured alias is what every hook of the tool sees. An automatic one only adds a name: a hook that matches by
+    the server's own name sees that name.
+    """
+    by_own_name = any(map(spec.matches, names))
+    if alias is None:
+        return MatchedHook(spec, names[0]) if by_own_name else None
+    by_alias = bool(alias.name) and spec.matches(alias.name)
+    if not (by_own_name or by_alias):
+        return None
+    sees_alias = not alias.automatic or not by_own_name
+    return MatchedHook(spec, (sees_alias and alias.name) or names[0], sees_alias)
+
+
+def _configured_name(alias: Alias | None) -> str:
+    """The name that a configured alias gives to its tool for every hook; empty: there is none."""
+    return alias.name if alias is not None and not alias.automatic else ""
 
 
 def _cache(table: dict[_Key, _Value], key: _Key, value: _Value) -> None:

@@ -25,6 +25,10 @@ class Alias(Struct, frozen=True):
     """The server's name of each argument by the hooks' name, without duplicates. Other arguments have only one name."""
     preset: str = ""
     """The preset with this alias; empty: it is configured for this tool."""
+    automatic: bool = False
+    """It was recognised, not configured: it only adds a name."""
+    needed: frozenset[str] = frozenset()
+    """The server's arguments that a call has if the tool does what this name says; empty: any call does."""
     used_by_agent: frozenset[str] = frozenset()
     """Arguments of this call for which the agent itself uses the hooks' name: they keep that name on both sides."""
 

@@ -269,13 +269,15 @@ class EventContext(Struct, frozen=True):
     tool: str = ""
     """The tool's name as the server knows it; empty for session events."""
     tool_name: str = ""
-    """The tool's name as this group of hooks sees it."""
+    """The tool's name as the hook sees it."""
     tool_use_id: str = ""
     """An id that is the same for all events of one call."""
     arguments: bytes = b"{}"
-    """The arguments as a normalised JSON object (design section 5), under the names that hooks know."""
+    """The arguments as a normalised JSON object (design section 5): under the server's names, or, in the context of
+    one hook, under the names of the alias that this hook sees."""
     alias: Alias | None = None
-    """The other names by which hooks know the tool or its arguments, if there are any; `arguments` uses them."""
+    """The names by which hooks may know the tool and its arguments; in the context of one hook, the alias that it
+    sees. None: there are only the server's own names."""
     annotations: bytes = b""
     """The tool's `annotations` from a tools/list result that has passed; empty: not known."""
     outcome: Outcome | None = None

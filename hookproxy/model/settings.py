@@ -106,7 +106,9 @@ class Settings(Struct, frozen=True):
     hide_denied: bool = True
     """Hide a tool from tools/list if every call of it is denied."""
     aliases: tuple[Alias, ...] = ()
-    """The names of tools and arguments for hooks; at most one alias for each tool."""
+    """The configured names of tools and arguments for hooks; at most one alias for each tool."""
+    auto_aliases: bool = True
+    """All other tools get the names of Claude Code's tools that do the same, beside their own."""
     limits: tuple[Limit, ...] = ()
     managed: Settings | None = None
     """The settings for managed hooks and rules, and for the approvals that they require; None: nothing is managed.

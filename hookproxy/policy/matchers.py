@@ -47,6 +47,32 @@ def claude_matcher(pattern: str) -> Callable[[str], bool]:
     return lambda name: expression.search(name) is not None
 
 
+_ONLY_IN_PYTHON: Final = ("look-behind requires", "bad escape", "unknown extension", "cannot refer to", "global flags")
+"""The beginnings of Python's complaints about what JavaScript may accept."""
+
+_RULE_AS_MATCHER: Final = re.compile(r"[A-Za-z]\w*\([^()|]*\)")
+_NEVER_IN_A_NAME: Final = re.compile(r"[\s:/]")
+
+
+def is_no_expression(error: re.error) -> bool:
+    """True if JavaScript refuses the pattern, too: then Claude Code's matcher matches nothing."""
+    return not error.msg.startswith(_ONLY_IN_PYTHON)
+
+
+def is_rule(pattern: str) -> bool:
+    """True if a matcher is a permission rule, such as `Bash(git push:*)`, which matches no tool's name.
+
+    As a regular expression it may even be valid.
+    """
+    if not _RULE_AS_MATCHER.fullmatch(pattern):
+        return False
+    try:
+        claude_matcher(pattern)
+    except (re.error, OverflowError, RecursionError):
+        return True
+    return _NEVER_IN_A_NAME.search(pattern) is not None
+
+
 def plain_names(pattern: str) -> list[str]:
     """Return the names that a matcher lists; none if it is a regular expression."""
     if not _PLAIN.fullmatch(pattern):

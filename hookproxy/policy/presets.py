@@ -1,11 +1,12 @@
-"""Presets of aliases for widely used servers: Claude Code's name for each tool that does the same as Claude Code's.
+"""Presets of widely used servers: Claude Code's name for each tool that does the same as Claude Code's.
 
 A preset also lists the tools without an alias: hooks for Read or Bash do not run for them (law 4).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -23,6 +24,15 @@ class Preset(Struct, frozen=True):
     """Its other tools that read, write, run or fetch something: hooks know them only by their own names."""
     notes: tuple[str, ...] = ()
     """Tools in which an argument that hooks may check is spelled differently than in Claude Code's tool."""
+    packages: tuple[str, ...] = ()
+    """Words by which a command line starts it: packages, programs and images, without a version."""
+    server_names: tuple[str, ...] = ()
+    """What it calls itself in `serverInfo.name`."""
+
+    def aliases_of(self, tool: str) -> tuple[Alias, ...] | None:
+        """The tool's aliases, the first that fits counts; empty: it has none; None: the preset does not know it."""
+        found = tuple(one for one in self.tools if one.tool == tool)
+        return found or (() if tool in self.others else None)
 
 
 def _as(name: str, arguments: Mapping[str, str], *tools: str) -> tuple[Alias, ...]:
@@ -41,6 +51,8 @@ PRESETS: Final = {
         ),
         others=("read_multiple_files", "move_file", "create_directory", "get_file_info"),
         notes=("edit_file has a list `edits` of oldText and newText, so hooks find no old_string and new_string",),
+        packages=("@modelcontextprotocol/server-filesystem", "mcp-server-filesystem", "mcp/filesystem"),
+        server_names=("secure-filesystem-server",),
     ),
     # Claude Code has no tool for repositories, and hooks for Bash would find no command line.
     "git": Preset(
@@ -55,8 +67,16 @@ PRESETS: Final = {
         ),
         others=(),
         notes=("the tools keep their names, such as git_commit; only repo_path becomes `path`",),
+        packages=("mcp-server-git", "mcp_server_git", "mcp/git"),
+        server_names=("mcp-git",),
     ),
-    "fetch": Preset("mcp-server-fetch", _as("WebFetch", {}, "fetch"), others=()),
+    "fetch": Preset(
+        "mcp-server-fetch",
+        _as("WebFetch", {}, "fetch"),
+        others=(),
+        packages=("mcp-server-fetch", "mcp_server_fetch", "mcp/fetch"),
+        server_names=("mcp-fetch",),
+    ),
     "desktop-commander": Preset(
         "@wonderwhy-er/desktop-commander",
         (
@@ -80,6 +100,8 @@ PRESETS: Final = {
             "start_process may choose a `shell` of its own",
             'start_search can also search for names of files: with searchType "files" it does the same as Glob',
         ),
+        packages=("@wonderwhy-er/desktop-commander", "desktop-commander", "mcp/desktop-commander"),
+        server_names=("desktop-commander",),
     ),
     "playwright": Preset(
         "@playwright/mcp",
@@ -88,6 +110,54 @@ PRESETS: Final = {
             *("browser_tabs", "browser_click", "browser_evaluate", "browser_run_code", "browser_run_code_unsafe"),
             *("browser_file_upload", "browser_fill_form", "browser_type"),
         ),
+        packages=("@playwright/mcp", "playwright-mcp", "mcp-server-playwright"),
+        server_names=("Playwright",),
     ),
 }
 """The presets, by the value of the key `preset`."""
+
+
+# --- which preset is for a server ---
+
+_INTERPRETERS: Final = frozenset(
+    [
+        "npx",
+        "bunx",
+        "bun",
+        "pnpm",
+        "yarn",
+        "npm",
+        "node",
+        "deno",
+        "uv",
+        "uvx",
+        "pipx",
+        "python",
+        "python3",
+        "docker",
+        "podman",
+        "env",
+        "sh",
+        "bash",
+        "cmd",
+        "run",
+        "tool",
+        "x",
+        "dlx",
+        "exec",
+    ]
+)
+"""Words before the one that says which server it is. What follows that one are the server's own arguments."""
+
+
+def preset_for(command: Sequence[str], server_name: str) -> str:
+    """The name of the preset for a server with this command line or `serverInfo.name`; empty: none."""
+    for name, preset in PRESETS.items():
+        if not {_package(word) for word in command}.isdisjoint(preset.packages):
+            return name
+    return next((name for name, preset in PRESETS.items() if server_name in preset.server_names), "")
+
+
+def _package(word: str) -> str:
+    """The package, program or image that a word names, without a version and a folder."""
+    return re.sub(r"(?<=.)@[^/@]*$|[=<>~!\[;].*", "", word)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
@@ -38,6 +39,9 @@ CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
 
 OWN_ID_PREFIX: Final = b"hookproxy:%b:" % _RUN_ID.encode()
 """The beginning of every request id of this process."""
+
+SERVER_INFO_KEY: Final = "io.modelcontextprotocol/serverInfo"
+"""The member of a result's `_meta` in which a server of the stateless era names itself."""
 
 CLIENT_INFO_KEY: Final = "io.modelcontextprotocol/clientInfo"
 """The member of `params._meta` in which an agent of the stateless era names itself."""
@@ -98,6 +102,8 @@ class Call(Struct, eq=False):
     """`params.inputResponses`, as spelled, if the call continues after an `input_required` result."""
     state: str = ""
     """`params.requestState` of such a call."""
+    alias: Alias | None = None
+    """The names by which hooks may know the tool and its arguments; None: only the server's own."""
     trace: tuple[tuple[str, str], ...] = ()
     """Environment variables with which hooks continue its trace; empty: it has none."""
 
@@ -252,18 +258,22 @@ def meta(raw: bytes) -> Members:
     return {} if raw in (b"", b"null") else raw_json.fields(raw)
 
 
-def judged_call(request: Request, line: bytes, listed: Tool | None, alias: Alias | None = None) -> Call:
+def judged_call(
+    request: Request,
+    line: bytes,
+    listed: Tool | None,
+    find_alias: Callable[[str, bytes], Alias | None] | None = None,
+) -> Call:
     """Return the call as its hooks see it. Raises Unreadable, DuplicateKeys if its arguments are ambiguous.
 
-    `alias` has the other names by which hooks know it, if there are any: they must not be ambiguous either.
+    `find_alias` is as in `Router`: the names by which hooks know the arguments must not be ambiguous either.
     """
     raw = b"{}" if request.arguments in (b"", b"null") else request.arguments
     if raw[:1] != b"{":
         raise raw_json.Unreadable("its arguments are not an object")
     arguments, names = normalize.normalize_object(raw)
     _check_argument_names(names, listed)
-    if alias is not None:
-        alias.for_call(arguments)
+    alias = find_alias(request.tool, arguments) if find_alias is not None else None
     members = meta(request.meta)
     stateless = PROTOCOL_VERSION_KEY in members
     inputs = bytes(request.params.get("inputResponses", b"")) if stateless else b""
@@ -283,6 +293,7 @@ def judged_call(request: Request, line: bytes, listed: Tool | None, alias: Alias
         task="task" in request.params and not stateless,
         inputs=inputs,
         state=request.state if request.params else "",
+        alias=alias,
     )
 
 
@@ -295,6 +306,13 @@ def _check_argument_names(names: Members, listed: Tool | None) -> None:
     for name in names.keys() - listed.properties:
         if (meant := listed.folded.get(name.casefold())) is not None:
             raise raw_json.Unreadable(f"its argument {name!r} is spelled {meant!r} in the tool's schema")
+
+
+def server_name(info: msgspec.Raw | None) -> str:
+    """Return the name in a server's `serverInfo`; empty if it has none."""
+    with contextlib.suppress(ValueError):
+        return raw_json.text(bytes(raw_json.fields(bytes(info or b"{}")).get("name", b""))) or ""
+    return ""
 
 
 def client_name(info: msgspec.Raw | None) -> str:

@@ -24,6 +24,8 @@ class Handshake:
         """The session began with `initialize`."""
         self.agent_name = ""
         """The agent's name and version, as it gave them."""
+        self.server_name = ""
+        """The server's name, as it gave it in the result of `initialize`."""
         self._supports_forms = False
         self._initialized = False
         self._version = ""
@@ -42,8 +44,9 @@ class Handshake:
         self._supports_forms = supports_forms(params.get("capabilities"))
 
     def note_result(self, result: Members) -> None:
-        """Note the result of `initialize`, which has the protocol version."""
+        """Note the result of `initialize`, which has the protocol version and the server's name."""
         self._version = raw_json.text(bytes(result.get("protocolVersion", b""))) or ""
+        self.server_name = calls.server_name(result.get("serverInfo"))
 
     def note_initialized(self) -> None:
         """Note that the agent has completed the handshake."""

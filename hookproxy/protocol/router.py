@@ -11,7 +11,7 @@ It is a state machine without I/O, because races live in this table (law 1). Its
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from ..jsonrpc import raw_json
 from ..model.aliases import Alias
@@ -30,19 +30,20 @@ class Router:
     """The table of requests in flight, and the decision about each line.
 
     `judged` says whether a tool has hooks. If it is None, there are no hooks, and nothing is judged or refused.
-    `elicitations` is given if hooks observe elicitations, and `aliases` if hooks know tools by other names.
+    `elicitations` is given if hooks observe elicitations. `find_alias` returns the alias by which hooks know a tool in
+    a call with these arguments, and raises Unreadable or DuplicateKeys if the alias makes the arguments ambiguous.
     """
 
     def __init__(
         self,
         judged: Callable[[str], bool] | None,
         elicitations: Elicitations | None = None,
-        aliases: Mapping[str, Alias] | None = None,
+        find_alias: Callable[[str, bytes], Alias | None] | None = None,
     ) -> None:
         self._judged = judged
         self.judges_calls = judged is not None
         """Some calls are judged, so a line that cannot be read is refused."""
-        self._aliases = aliases or {}
+        self._find_alias = find_alias
         self.elicitations = elicitations
         """The server's elicitations in flight; None: no hook observes them."""
         self.calls: dict[bytes, Call] = {}
@@ -260,7 +261,7 @@ class Router:
                 return PASS
             if self.requests.was_cancelled(key):
                 return actions.Refused("A cancelled request with its id may still be answered.", request.id)
-            call = calls.judged_call(request, line, self.tools.get(request.tool), self._aliases.get(request.tool))
+            call = calls.judged_call(request, line, self.tools.get(request.tool), self._find_alias)
         except (raw_json.Unreadable, raw_json.DuplicateKeys) as problem:
             return actions.Refused(f"The tool call cannot be judged: {problem}.", request.id)
         self.calls[key] = call
@@ -271,6 +272,10 @@ class Router:
         judged = self._judged is not None and self._judged(request.tool)
         self._judged_names.note(request.tool, judged)
         return judged or (self._judged is not None and request.has_own_state)
+
+    def forget_judged_tools(self) -> None:
+        """Decide anew which tools are judged: more is known of them."""
+        self._judged_names.clear()
 
     def _note_unjudged_call(self, raw_id: bytes) -> bool:
         """Note a call that is not judged. False: its id or the session's state demands a closer look."""

@@ -7,6 +7,7 @@ from typing import Final
 
 from ..jsonrpc import normalize, raw_json
 from ..model.hooks import Tool
+from . import calls
 from .responses import Members
 
 _ANNOTATIONS_LIMIT: Final = 16 * 1024  # bytes: a hundred times the usual size; each hook gets it
@@ -20,6 +21,14 @@ def listed_tools(line: bytes) -> list[Tool]:
             with contextlib.suppress(ValueError):
                 tools.append(_tool(raw_json.fields(bytes(item))))
     return tools
+
+
+def server_name(line: bytes) -> str:
+    """Return the server's name in a response of the stateless era; empty: it has none."""
+    with contextlib.suppress(ValueError, KeyError):
+        result = raw_json.fields(bytes(raw_json.fields(line)["result"]))
+        return calls.server_name(raw_json.fields(bytes(result["_meta"])).get(calls.SERVER_INFO_KEY))
+    return ""
 
 
 def _tool(members: Members) -> Tool:

@@ -132,8 +132,7 @@ def _address(spec: HookSpec) -> SplitResult:
     """The URL's parts as they are used, checked again as the configuration was. Raises ConfigError."""
     address = urlsplit(spec.url)
     host = address.hostname or ""
-    loopback = host in ("localhost", "::1") or (host.startswith("127.") and host.replace(".", "").isdigit())
-    if not host or "@" in address.netloc or not (address.scheme == "https" or (address.scheme == "http" and loopback)):
+    if not host or "@" in address.netloc or address.scheme not in ("https", "http"):
         raise ConfigError(spec.source, f"{spec.url!r} cannot be the URL of a hook", 'write "https://host/path"')
     return address
 

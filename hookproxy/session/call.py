@@ -13,8 +13,6 @@ from msgspec.structs import replace
 
 from ..audit.log import Record
 from ..jsonrpc import normalize
-from ..model import aliases
-from ..model.aliases import Alias
 from ..model.decision import Decision, Proceed
 from ..model.errors import describe_error
 from ..model.hooks import Event, Outcome
@@ -79,7 +77,7 @@ async def _process(call: Call, services: CallServices, record: Record) -> bytes 
     if earlier is not None:
         return await _resume(context, replace(earlier, feedback=(*session_feedback, *earlier.feedback)))
     evaluation = await services.hooks.run_pre_hooks(context.event_context, services.tool(call.tool), record.hook_runs)
-    decision = evaluation.decision if alias is None else _with_server_names(evaluation.decision, alias)
+    decision = evaluation.decision
     if evaluation.arguments is not context.event_context.arguments:
         context.event_context = replace(context.event_context, arguments=evaluation.arguments)
     if session_feedback:
@@ -108,13 +106,6 @@ def _start_elicitation_result_hooks(context: CallContext) -> None:
         context.services.start_elicitation_hooks(answer)
 
 
-def _with_server_names(decision: Decision, alias: Alias) -> Decision:
-    """The decision with its rewritten arguments under the server's names."""
-    if isinstance(decision, Proceed) and decision.arguments is not None:
-        return replace(decision, arguments=alias.for_server(decision.arguments))
-    return decision
-
-
 async def _request_approval(context: CallContext, proceed: Proceed) -> Decision | bytes:
     """Ask a person to approve the call, or decide without a person if the configuration says so.
 
@@ -126,7 +117,7 @@ async def _request_approval(context: CallContext, proceed: Proceed) -> Decision 
     decision = decide.without_person(proceed, services.settings, can_ask or services.approvals.has_prompter(request))
     if request is None or not isinstance(decision, Proceed) or decision.approval_request is None:
         return decision
-    arguments = aliases.for_server(context.event_context.alias, context.event_context.arguments)
+    arguments = context.event_context.arguments
     message = approval_messages.message(services.session.server, call.tool, arguments, request)
     prompt_context = replace(context.event_context, trigger="permission_prompt", message=message)
     for event in (Event.NOTIFICATION, Event.USER_INPUT):
@@ -154,8 +145,7 @@ async def _resume(context: CallContext, earlier: CallRound) -> bytes | None:
     proceed = Proceed(earlier.rewritten, earlier.feedback, earlier.approval_request, earlier.asked)
     decision: Decision = proceed
     if earlier.rewritten is not None:
-        rewritten = aliases.for_hooks(context.event_context.alias, normalize.normalize(earlier.rewritten))
-        context.event_context = replace(context.event_context, arguments=rewritten)
+        context.event_context = replace(context.event_context, arguments=normalize.normalize(earlier.rewritten))
     if earlier.approval_request:
         approval = approval_messages.read_approval(
             response_edits.member_or_empty(context.call.inputs, approval_messages.MEMBER)
@@ -168,7 +158,7 @@ async def _carry_out(context: CallContext, decision: Decision) -> bytes | None:
     """Forward or refuse the call; return the response, or None if none is to be sent from here."""
     call, services, record = context.call, context.services, context.record
     if isinstance(decision, Proceed) and services.hooks.has_limits and not _was_forwarded(context):
-        decision = services.hooks.apply_limits(decision, call.tool)
+        decision = services.hooks.apply_limits(decision, context.event_context)
     asked = "asked-" if decision.asked else ""
     if isinstance(decision, Proceed):
         record.decision, record.final = f"{asked}allow", decision.arguments or b""
@@ -207,7 +197,7 @@ async def _forward(context: CallContext, decision: Proceed) -> bytes | None:
         handled = await handle_response(context, response, decision, line if rounds < _MAX_ROUNDS else b"")
         if handled.next_round:
             rounds, line = rounds + 1, handled.next_round
-        elif handled.max_repeats > context.record.repeats and services.hooks.may_repeat(call.tool):
+        elif handled.max_repeats > context.record.repeats and services.hooks.may_repeat(context.event_context):
             context.record.repeats += 1
         else:
             return handled.line

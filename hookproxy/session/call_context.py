@@ -130,16 +130,15 @@ def event_context_of(call: Call, services: CallServices) -> EventContext:
     """The context of the call's PreToolUse event."""
     listed = services.tool(call.tool)
     groups = services.hooks.groups
-    alias = groups.alias(call.tool, call.arguments) if groups.aliases else None
     request_id = call.key.decode(errors="replace")
     return EventContext(
         event=Event.PRE_TOOL_USE,
         session=services.session,
         tool=call.tool,
-        tool_name=groups.first_tool_name(call.tool),
+        tool_name=groups.first_tool_name(call.tool, call.alias),
         tool_use_id=(call.meta and _id_of_agent(call)) or f"call_{request_id}",
-        arguments=call.arguments if alias is None else alias.for_hooks(call.arguments),
-        alias=alias,
+        arguments=call.arguments,
+        alias=call.alias,
         annotations=listed.annotations if listed else b"",
         request_id=request_id,
         at=time(),

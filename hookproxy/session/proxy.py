@@ -19,7 +19,7 @@ from ..model.decision import Refuse
 from ..model.errors import RESOURCE_HINT, describe_error, resource_shortage
 from ..model.hooks import Event, Session, Tool
 from ..model.settings import Delivery, Settings
-from ..protocol import actions, calls, feedback, request_edits
+from ..protocol import actions, calls, feedback, request_edits, tool_list
 from ..protocol.actions import AgentAction, ServerAction
 from ..protocol.calls import Call, Phase, Progress
 from ..protocol.elicitations import Elicitations
@@ -66,7 +66,7 @@ class Proxy:
         groups = hooks.groups
         strict = bool(groups or hooks.has_rules or settings.audit_all_calls)  # the agent's lines must be read
         elicitations = Elicitations(groups.answers_elicitations) if groups.observes_elicitations else None
-        self.router = Router(self._concerns if strict else None, elicitations, groups.aliases)
+        self.router = Router(self._concerns if strict else None, elicitations, groups.alias)
         self.relay = Relay(agent, server, self.router, settings.max_message_bytes, strict, self._perform)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._pool: CoroutinePool  # from `open` on
@@ -195,6 +195,9 @@ class Proxy:
         self.session_events.begin_session()
 
     def _edit_tool_list(self, line: bytes) -> bytes:
+        server_name = self.router.handshake.server_name or tool_list.server_name(line)
+        self.hooks.note_tools(self.router.tools.values(), server_name)
+        self.router.forget_judged_tools()
         if self.settings.feedback is Delivery.STRIP_OUTPUT_SCHEMA:
             line = feedback.without_output_schemas(line, self._concerns)
         return feedback.without_tools(line, self.hooks.hides) if self.hooks.has_rules else line

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from ..dialects.dialect import Group
 from ..hooks.evaluate import Evaluation, Hooks
 from ..hooks.run_hooks import HookExecutor
+from ..hooks.select import MatchedHook
 from ..model.decision import Comments
 from ..model.hooks import Document, EventContext, HookResult, HookRun, HookSpec, Tool
 from ..runners.command import prepare
@@ -20,7 +21,7 @@ class GroupRun(Struct, frozen=True):
 
     group: Group
     event_context: EventContext
-    """The event as the group sees it."""
+    """The event, with the arguments under the server's names."""
     hooks: tuple[HookSpec, ...]
     """Its hooks that match and apply to the event. A denial may have ended the run before all of them had started."""
 
@@ -63,12 +64,12 @@ class _ObservingExecutor(HookExecutor):
     async def run(
         self,
         group: Group,
-        hooks: Sequence[HookSpec],
+        hooks: Sequence[MatchedHook],
         event_context: EventContext,
         hook_runs: list[HookRun],
         listed: Tool | None = None,
     ) -> list[HookRun]:
-        self.note(GroupRun(group, event_context, tuple(hooks)))
+        self.note(GroupRun(group, event_context, tuple(one.spec for one in hooks)))
         return await super().run(group, hooks, event_context, hook_runs, listed)
 
 

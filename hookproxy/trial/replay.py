@@ -192,6 +192,7 @@ class _Sessions:
         managed = loaded.settings.managed and replace(loaded.settings.managed, limits=())
         self._plan = Plan(_EVENTS, replace(loaded.settings, audit_all_calls=False, limits=(), managed=managed))
         self._trust = loaded.trust
+        self._project = loaded.project
         self._environ = environ
         self._cwd = cwd
         self._open: OrderedDict[tuple[str, str], TrialRunner] = OrderedDict()
@@ -203,7 +204,7 @@ class _Sessions:
             if len(self._open) >= _MAX_SESSIONS:
                 _, oldest = self._open.popitem(last=False)
                 await oldest.hooks.runners.aclose()
-            project = self._environ.get("CLAUDE_PROJECT_DIR") or self._cwd
+            project = self._project or self._environ.get("CLAUDE_PROJECT_DIR") or self._cwd
             session = Session(id=str(uuid.uuid4()), server=record.server, cwd=self._cwd, project_dir=project)
             self._open[key] = TrialRunner(self._groups, self._plan, session, self._environ, self._trust)
         self._open.move_to_end(key)

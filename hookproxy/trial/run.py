@@ -16,15 +16,15 @@ from msgspec.structs import replace
 
 from ..audit.log import Record
 from ..dialects.dialect import Group
+from ..hooks.familiar_tools import FamiliarTools
 from ..hooks.select import HookGroups
 from ..jsonrpc import raw_json
-from ..model import aliases
 from ..model.decision import Decision, Proceed, RefusalCause, Refuse
 from ..model.errors import UserError
 from ..model.hooks import Event, EventContext, Session
 from ..model.settings import Settings
 from ..protocol import actions, feedback
-from ..protocol.calls import CAPABILITIES_KEY, PROTOCOL_VERSION_KEY, Call
+from ..protocol.calls import CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
 from ..protocol.router import Router
 from ..session.call import handle_call
 from ..session.call_context import event_context_of
@@ -182,7 +182,8 @@ class TrialRunner:
         )
         self.hooks = ObservedHooks(self.groups, plan.settings, session.server, environ, trust)
         self.session = session
-        self._all = HookGroups(groups, session.server, plan.settings.aliases)
+        familiar = FamiliarTools() if plan.settings.auto_aliases else None
+        self._all = HookGroups(groups, session.server, plan.settings.aliases, familiar)
 
     async def __aenter__(self) -> Self:
         """Kept processes of hooks end with the block, also after an error."""
@@ -197,7 +198,7 @@ class TrialRunner:
 
     async def call(self, trial_call: TrialCall) -> TrialResult:
         """Try a call. On cancel its hooks are ended with their whole process groups. Raises UserError."""
-        router = Router(self._is_judged)
+        router = Router(self._is_judged, find_alias=self.hooks.groups.alias)
         observation = self.hooks.observation = Observation()
         line = trial_call.line
         if len(line) > self.settings.max_message_bytes:
@@ -220,20 +221,13 @@ class TrialRunner:
             observation=observation,
             record=record,
             question=services.question,
-            proposed=record.final or self._proposed(call, observation),
+            proposed=record.final or _proposed(observation),
             answer=_result(services.response),
         )
 
-    def _proposed(self, call: Call, observation: Observation) -> bytes:
-        """The arguments as hooks rewrote them, under the server's names."""
-        hook_decision = observation.evaluation.decision if observation.evaluation else None
-        if not isinstance(hook_decision, Proceed) or hook_decision.arguments is None:
-            return b""
-        return aliases.for_server(self.hooks.groups.alias(call.tool, call.arguments), hook_decision.arguments)
-
     async def run_event(self, event: Event, trial_call: TrialCall) -> TrialResult:
         """Try one of SIDE_EVENTS, for the call or for the session. Raises UserError."""
-        router = Router(lambda _tool: True)
+        router = Router(lambda _tool: True, find_alias=self.hooks.groups.alias)
         observation = self.hooks.observation = Observation()
         effect = None if event in SESSION_EVENTS else router.from_agent(trial_call.line)
         if isinstance(effect, actions.Refused):
@@ -266,6 +260,12 @@ class TrialRunner:
             raise UserError(f"hooks could not be run: {problem.strerror}", "ulimit -a shows the limits")
         self.hooks.observation.remarks += services.remarks
         return services
+
+
+def _proposed(observation: Observation) -> bytes:
+    """The arguments as hooks rewrote them."""
+    hook_decision = observation.evaluation.decision if observation.evaluation else None
+    return (hook_decision.arguments or b"") if isinstance(hook_decision, Proceed) else b""
 
 
 def _result(line: bytes) -> bytes:

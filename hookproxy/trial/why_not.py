@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from ..dialects.dialect import Group
+from ..model.aliases import Alias
 from ..model.decision import Proceed, Refuse
 from ..model.hooks import Event, EventContext, HookSpec
 from .observe import GroupRun
@@ -31,13 +32,20 @@ class SkippedHook(Struct, frozen=True):
 
 def skipped_hooks(configured: Sequence[Group], trials: TrialRunner, trial: TrialResult, tool: str) -> list[SkippedHook]:
     """All configured hooks that did not run in a trial of this tool, in their order."""
+    alias = _alias(trials, trial)
     ran = {id(run.spec) for run in trial.observation.runs}
     return [
-        SkippedHook(spec, group, _why(_HookContext(spec, tried, trials, trial, tool)))
+        SkippedHook(spec, group, _why(_HookContext(spec, tried, trials, trial, tool, alias)))
         for group, tried in zip(configured, trials.groups, strict=True)
         for spec in group.hooks
         if id(spec) not in ran
     ]
+
+
+def _alias(trials: TrialRunner, trial: TrialResult) -> Alias | None:
+    if trial.record is None:
+        return None
+    return trials.hooks.groups.alias(trial.record.tool, trial.record.arguments)
 
 
 class _HookContext(Struct, frozen=True):
@@ -49,6 +57,8 @@ class _HookContext(Struct, frozen=True):
     trials: TrialRunner
     trial: TrialResult
     tool: str
+    alias: Alias | None
+    """The alias of the tool in this call; None: it has none."""
 
     @property
     def group_run(self) -> GroupRun | None:
@@ -64,7 +74,7 @@ class _HookContext(Struct, frozen=True):
     def event_context(self) -> EventContext:
         """The event that its matcher is tried on."""
         trigger, _ = SIDE_EVENTS.get(self.spec.event, ("", ""))
-        return EventContext(self.spec.event, self.trials.session, tool=self.tool, trigger=trigger)
+        return EventContext(self.spec.event, self.trials.session, tool=self.tool, alias=self.alias, trigger=trigger)
 
 
 def _why(context: _HookContext) -> str:
@@ -95,7 +105,7 @@ def _not_matching(context: _HookContext) -> str:
     names = groups.match_values(context.group, context.event_context)
     if not any(map(spec.matches, names)):
         return f"its matcher {spec.matcher!r} does not match {' or '.join(map(repr, names))}"
-    selected = [one for each in groups.select_for(context.event_context) for one in each.hooks]
+    selected = [one.spec for each in groups.select_for(context.event_context) for one in each.hooks]
     if any(one is spec for one in selected):
         return ""
     same = [one for one in selected if one.identity == spec.identity and one.dialect == spec.dialect]

@@ -5,6 +5,9 @@ compared with their last state, and hashed again if that has changed. After the 
 hook has failed and the failure blocks. So a file that is replaced only while the hook starts is detected, because only
 root can set back the ctime of a file.
 
+A Python script depends on the modules in its folder that its import statements name, wherever these statements are; on
+all modules in its folder if it computes what it imports.
+
 These are not detected: a folder or a link on the path, or a new module in the folder, that exists only while a hook
 starts; files that scripts run, or load by other means than Python's import from their own folder; compiled modules in
 `__pycache__`; programs of the system; changes to the store itself. Whoever may write in the state folder can change the
@@ -14,6 +17,7 @@ store, an agent with a file tool included. Where agents may write there, put gua
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -166,7 +170,9 @@ def verify(groups: Sequence[Group], user: Layer, file_context: FileContext) -> T
         names = " ".join(dict.fromkeys(name for _, name in problems))
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         path, _, what = problems[0][0].partition(": ")
-        raise ConfigError(path, what + more, f"hookproxy trust {names} shows what is new or changed, and trusts it")
+        project = f"--project {shlex.quote(file_context.project)} " if file_context.project else ""
+        hint = f"hookproxy trust {project}{names} shows what is new or changed, and trusts it"
+        raise ConfigError(path, what + more, hint)
     return Trust(store, known, found)
 
 
@@ -245,8 +251,8 @@ class Trust:
     def _recheck(self, path: str) -> str:
         """Hash a changed file, or the modules of a folder, again. Returns why hooks must not run; empty: unchanged."""
         hint = f"hookproxy trust {self._found.files.get(path, 'FILE')} shows what changed"
-        modules = module_files(path, self._found.imports[path]) if path in self._found.imports else None
         try:
+            modules = module_files(path, self._found.imports[path]) if path in self._found.imports else None
             entries, snapshot = read_store(self._store), None
             if modules is None:
                 snapshot = read_for_hashing(path)
@@ -264,7 +270,12 @@ class Trust:
 
     def _current_signature(self, path: str) -> StatSignature | None:
         names = self._found.imports.get(path)
-        return _current_signature(path) if names is None else _listing_signature(module_files(path, names))
+        if names is None:
+            return _current_signature(path)
+        try:
+            return _listing_signature(module_files(path, names))
+        except ConfigError:  # it has become too large
+            return None
 
     @contextmanager
     def importing(self) -> Iterator[None]:

@@ -45,7 +45,7 @@ def layers(folder: str, read_layer: ReadLayer, environ: Mapping[str, str]) -> Se
     if not _exists(folder):
         return ()
     clean = environment(environ, real_home=True)
-    file_context = FileContext(clean, folder, read_root_owned)
+    file_context = FileContext(clean, folder, read_root_owned, managed=True)
     return [_check_programs(read_layer(path, file_context), clean) for path in _files(folder)]
 
 

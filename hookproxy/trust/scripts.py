@@ -16,15 +16,23 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from ..model.errors import ConfigError
 from ..model.hooks import HookSpec
 from ..processes.process import find_program
 
 MODULES: Final = (".py", ".pyc", ".so", ".pyd")
 """The suffixes of files that Python imports."""
 
-_IMPORT: Final = re.compile(r"^[ \t]*(?:import|from)\b(.*)", re.MULTILINE)
-_NAME: Final = re.compile(r"\w+")
-_MAX_SCRIPT_LENGTH: Final = 1024 * 1024  # characters of a script that are searched for imports
+ANY_NAME: Final = "*"
+"""In a set of module names: every name, because a script computes what it imports."""
+
+_MAX_PACKAGE_FOLDERS: Final = 1000  # more than a package has; they are listed before each run of a hook
+_MAX_SCRIPT_LENGTH: Final = 1024 * 1024  # bytes of a script that are searched for imports
+_DYNAMIC: Final = frozenset(
+    {"__import__", "importlib", "import_module", "exec", "eval", "runpy", "imp", "pkgutil", "zipimport", "__builtins__"}
+)
+"""Names by which Python code imports modules, or runs code, that its import statements do not show."""
+
 _OPERATOR: Final = re.compile(r"[();<>|&]+")
 _ASSIGNMENT: Final = re.compile(r"\w+=.*", re.DOTALL)
 _VARIABLE: Final = re.compile(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)
@@ -77,7 +85,7 @@ def program_path(word: str, cwd: str, environ: Mapping[str, str]) -> str:
 
 
 def files_of_hook(spec: HookSpec, environ: Mapping[str, str]) -> CommandFiles:
-    """Find the files of a hook that inherits these variables."""
+    """Find the files of a hook that inherits these variables. Raises ConfigError if its scripts have too many."""
     context = _CommandContext(spec.cwd or "/", {**environ, **dict(spec.env)})
     if spec.call:
         context.module(spec.call.partition(":")[0])
@@ -93,7 +101,7 @@ def files_of_hook(spec: HookSpec, environ: Mapping[str, str]) -> CommandFiles:
 
 
 def files_of_command(words: Sequence[str], cwd: str, environ: Mapping[str, str]) -> CommandFiles:
-    """Find the files of a program with its arguments."""
+    """Find the files of a program with its arguments. Raises ConfigError as `files_of_hook`."""
     context = _CommandContext(cwd, environ)
     context.command(list(words), 0)
     return context.files
@@ -298,25 +306,68 @@ def _tokens(line: str) -> list[str]:
 
 
 def module_files(folder: str, names: Collection[str]) -> list[str]:
-    """The files in a folder that Python may import under one of these names, and all files of such packages."""
+    """The files in a folder that Python may import under one of these names, and all files of such packages.
+
+    A folder without `__init__.py` is a package as well, but Python prefers its own modules to it. Raises ConfigError if
+    there are too many folders.
+    """
     found: list[str] = []
     with suppress(OSError):
         for entry in sorted(os.scandir(folder), key=lambda one: one.name):
-            if entry.name.partition(".")[0] not in names:
+            name = entry.name.partition(".")[0]
+            if ANY_NAME not in names and name not in names:
                 continue
-            if entry.name.endswith(MODULES):
+            if not entry.is_dir():
                 found.append(entry.path)
-            elif entry.is_dir() and any(name.startswith("__init__.") for name in os.listdir(entry.path)):
-                found += (os.path.join(at, name) for at, _, files in os.walk(entry.path) for name in files)
+            elif name not in sys.stdlib_module_names or _is_regular_package(entry.path):
+                found += _files_below(entry.path)
     return [path for path in found if path.endswith(MODULES) and "/__pycache__/" not in path]
 
 
+def _is_regular_package(folder: str) -> bool:
+    return any(name.startswith("__init__.") for name in os.listdir(folder))
+
+
+def _files_below(folder: str) -> Iterator[str]:
+    """All files in a folder and its subfolders; links to folders are followed, each folder once."""
+    seen: set[str] = set()
+    for at, subfolders, files in os.walk(folder, followlinks=True):
+        real = os.path.realpath(at)
+        if real in seen:
+            subfolders.clear()
+            continue
+        seen.add(real)
+        if len(seen) > _MAX_PACKAGE_FOLDERS:
+            problem = f"has more than {_MAX_PACKAGE_FOLDERS} folders, and a trusted script may import from each of them"
+            raise ConfigError(folder, problem, "put the script into a folder of its own")
+        yield from (os.path.join(at, name) for name in files)
+
+
 def imported_names(path: str) -> frozenset[str]:
-    """All names in the import statements of a Python file. It may contain others as well, which does no harm."""
+    """The first parts of the names in the import statements of a Python file, wherever these are.
+
+    ANY_NAME if the file may import others: it computes their names, or cannot be read as Python.
+    """
     if not os.path.isfile(path):  # opening a pipe would wait
         return frozenset()
+    import ast  # 3 ms, only where trust is required
+
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return frozenset(_NAME.findall(" ".join(_IMPORT.findall(file.read(_MAX_SCRIPT_LENGTH)))))
-    except OSError:
-        return frozenset()
+        with open(path, "rb") as file:
+            source = file.read(_MAX_SCRIPT_LENGTH + 1)
+        tree = ast.parse(source) if len(source) <= _MAX_SCRIPT_LENGTH else None
+    except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
+        tree = None
+    if tree is None:
+        return frozenset({ANY_NAME})
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=modules):
+                names.update(one.name.partition(".")[0] for one in modules)
+            case ast.ImportFrom(module=module, names=members):
+                names.update(one.name for one in members)
+                names.add((module or "").partition(".")[0])
+            case ast.Name(id=name) | ast.Attribute(attr=name) if name in _DYNAMIC:
+                names.add(ANY_NAME)
+    return frozenset(names | {ANY_NAME}) if names & _DYNAMIC else frozenset(names)

@@ -49,6 +49,10 @@ class FileContext(Struct, frozen=True):
     read: FileReader = read
     files_read: dict[str, FileSnapshot] = field(default_factory=dict)
     """All files that have been read, by path."""
+    project: str = ""
+    """The folder that `--project` names; empty: hook files determine theirs by their place."""
+    managed: bool = False
+    """The files are the administrator's: none of their commands may start from a folder of the user."""
 
     @property
     def home(self) -> str:

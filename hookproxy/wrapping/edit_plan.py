@@ -14,7 +14,7 @@ from msgspec import Struct
 from ..dialects.shared.hook_file import suggestion
 from ..model.errors import ConfigError
 from . import wrap_entry
-from .find_servers import Entry, Kind, servers
+from .find_servers import Entry, Kind, NoServers, servers
 from .json_file import JSON
 from .syntax_tree import Edit, MappingNode, Syntax, Tree, apply_edits, location, plain_value, printable_name
 from .toml_file import TOML
@@ -25,6 +25,8 @@ SYNTAXES: Final = (JSON, TOML, YAML)
 
 MAX_LENGTH: Final = 2**20
 """Characters of TOML and YAML: their parsers take seconds for that many. Files written by hand have some thousands."""
+
+_BLANKS: Final = " \t\r\n\ufeff"
 
 Launcher = Callable[[Entry], tuple[str, ...]]
 """Returns the words that start hookproxy in the environment of an entry."""
@@ -51,7 +53,9 @@ class Plan(Struct, frozen=True):
 
 
 def read(path: str, text: str) -> Configuration:
-    """Parse a configuration, by its file name's ending, as YAML, TOML or else JSON. Raises ConfigError."""
+    """Parse a configuration, by its file name's ending, as YAML, TOML or else JSON. Raises ConfigError, NoServers."""
+    if not text.strip(_BLANKS):
+        raise NoServers(path, "is empty", "add a server first, as your agent's documentation describes")
     syntax = next((one for one in SYNTAXES if path.endswith(one.endings)), JSON)
     if syntax is not JSON and len(text) > MAX_LENGTH:
         raise ConfigError(
@@ -115,13 +119,18 @@ def _plan(
     return plan
 
 
-def _selected(configuration: Configuration, names: Sequence[str]) -> list[Entry]:
+def require_servers(configuration: Configuration) -> None:
+    """Raise ConfigError if the configuration has no servers."""
     if not configuration.entries:
         raise ConfigError(
             configuration.path,
             "there are no servers in it",
             "add a server first, as your agent's documentation describes",
         )
+
+
+def _selected(configuration: Configuration, names: Sequence[str]) -> list[Entry]:
+    require_servers(configuration)
     known = {entry.name for entry in configuration.entries}
     for name in names:
         if name not in known:

@@ -1,18 +1,21 @@
 """Where agents keep their configurations, and where in these their servers are: literal tables, as of late 2026.
 
 Each row follows the agent's own documentation or source: Claude Code (scopes of servers), Claude Desktop, Cursor,
-Windsurf, Gemini CLI, Copilot CLI, Cline, VS Code (MCP configuration reference), Zed (`context_servers`), Codex
-(docs/config.md), goose (configuration files), opencode (MCP servers).
+Windsurf, Gemini CLI (configuration; GEMINI_CLI_HOME replaces the home folder), Copilot CLI (its configuration
+directory; `.mcp.json` and `.github/mcp.json` of a project), Cline (the extension's storage, and CLINE_DIR of its own
+CLI), VS Code (MCP configuration reference; each profile has its own mcp.json), Zed (`context_servers`), Codex
+(docs/config.md), goose (configuration files; GOOSE_PATH_ROOT), opencode (configuration: locations).
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from .syntax_tree import Shape
 
@@ -35,88 +38,179 @@ KNOWN_KEYS: Final = "mcpServers, servers, context_servers or mcp in JSON, mcp_se
 REMOTE_KEYS: Final = ("url", "httpUrl", "serverUrl", "uri")
 """Keys of a server that the agent does not start, but reaches at an address."""
 
-_VSCODE_NAMES: Final = ("Code", "Code - Insiders", "VSCodium")
-_CLINE_PATH: Final = "globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"
+_APPLICATIONS: Final = "<applications>"
+"""In the paths below: the folder for settings of desktop applications. It depends on the system."""
+
+_VSCODE_FOLDERS: Final = tuple(
+    f"{_APPLICATIONS}/{name}/User" for name in ("Code", "Code - Insiders", "Code - OSS", "VSCodium")
+)
+_VSCODE_FILES: Final = ("mcp.json", "profiles/*/mcp.json", "settings.json")
+_CLINE_FOLDERS: Final = (
+    *_VSCODE_FOLDERS,
+    *(f"{_APPLICATIONS}/{name}/User" for name in ("Cursor", "Windsurf")),  # editors that run extensions of VS Code
+    "~/.vscode-server/data/User",
+)
+_CLINE_FILE: Final = "globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"
+
+
+class Agent(Struct, frozen=True):
+    """An agent, and the files in which it may keep servers.
+
+    Paths begin with `~`, with a variable, or with the folder of desktop applications; `*` is each folder there.
+    """
+
+    name: str
+    """Its word on our command line."""
+    title: str
+    """Its name for people."""
+    user_files: tuple[str, ...]
+    project_files: tuple[str, ...] = ()
+    """Files in the project's folder."""
+    dialect: str = ""
+    """The dialect of the hooks that the agent runs itself, for the tools of servers too; empty: no dialect of ours."""
+
+
+AGENTS: Final = (
+    Agent(
+        "claude-code",
+        "Claude Code",
+        ("~/.claude.json", "$CLAUDE_CONFIG_DIR/.claude.json"),
+        (".mcp.json",),
+        dialect="claude",
+    ),
+    Agent("claude-desktop", "Claude Desktop", (f"{_APPLICATIONS}/Claude/claude_desktop_config.json",)),
+    Agent("cursor", "Cursor", ("~/.cursor/mcp.json",), (".cursor/mcp.json",)),
+    Agent(
+        "vscode",
+        "VS Code",
+        (
+            *(f"{folder}/{file}" for folder in _VSCODE_FOLDERS for file in _VSCODE_FILES),
+            "~/.vscode-server/data/User/mcp.json",
+        ),
+        (".vscode/mcp.json", ".vscode/settings.json"),
+    ),
+    Agent("codex", "Codex", ("~/.codex/config.toml", "$CODEX_HOME/config.toml"), (".codex/config.toml",)),
+    Agent(
+        "gemini",
+        "Gemini CLI",
+        ("~/.gemini/settings.json", "$GEMINI_CLI_HOME/.gemini/settings.json"),
+        (".gemini/settings.json",),
+    ),
+    Agent(
+        "windsurf",
+        "Windsurf",
+        (
+            "~/.codeium/windsurf/mcp_config.json",
+            "~/.codeium/windsurf-next/mcp_config.json",
+            "~/.codeium/mcp_config.json",  # its plugin for JetBrains
+        ),
+    ),
+    Agent(
+        "zed",
+        "Zed",
+        (
+            "~/.config/zed/settings.json",
+            "$XDG_CONFIG_HOME/zed/settings.json",
+            "~/.var/app/dev.zed.Zed/config/zed/settings.json",  # from Flathub
+        ),
+        (".zed/settings.json",),
+    ),
+    Agent(
+        "goose",
+        "goose",
+        (
+            "~/.config/goose/config.yaml",
+            "$XDG_CONFIG_HOME/goose/config.yaml",
+            "$GOOSE_PATH_ROOT/config/config.yaml",
+        ),
+    ),
+    Agent(
+        "opencode",
+        "opencode",
+        (
+            *(
+                f"{folder}/{file}"
+                for folder in ("~/.config/opencode", "$XDG_CONFIG_HOME/opencode", "$OPENCODE_CONFIG_DIR")
+                for file in ("opencode.json", "opencode.jsonc", "config.json")
+            ),
+            "$OPENCODE_CONFIG",
+        ),
+        ("opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"),
+    ),
+    Agent(
+        "copilot",
+        "Copilot CLI",
+        ("~/.copilot/mcp-config.json", "$COPILOT_HOME/mcp-config.json"),
+        (".mcp.json", ".github/mcp.json"),
+        dialect="copilot",
+    ),
+    Agent(
+        "cline",
+        "Cline",
+        (
+            "~/.cline/data/settings/cline_mcp_settings.json",
+            "$CLINE_DIR/data/settings/cline_mcp_settings.json",
+            *(f"{folder}/{_CLINE_FILE}" for folder in _CLINE_FOLDERS),
+        ),
+    ),
+)
+
+AGENTS_BY_NAME: Final[Mapping[str, Agent]] = {agent.name: agent for agent in AGENTS}
 
 
 class ConfigFile(Struct, frozen=True):
-    """A file in which an agent may keep servers."""
+    """A file in which agents may keep servers."""
 
-    agent: str
     path: str
+    """An absolute path."""
+    agents: tuple[Agent, ...]
+    """The agents that read it: more than one read a project's `.mcp.json`."""
+    in_project: bool
+    """True if it is a file of the project in the working directory."""
+
+    @property
+    def titles(self) -> str:
+        """The names of its agents, for people."""
+        return ", ".join(agent.title for agent in self.agents)
 
 
-_IN_HOME: Final = (
-    ConfigFile("Claude Code", "~/.claude.json"),
-    ConfigFile("Cursor", "~/.cursor/mcp.json"),
-    ConfigFile("Windsurf", "~/.codeium/windsurf/mcp_config.json"),
-    ConfigFile("Gemini CLI", "~/.gemini/settings.json"),
-    ConfigFile("Copilot CLI", "~/.copilot/mcp-config.json"),
-    ConfigFile("Cline", "~/.cline/data/settings/cline_mcp_settings.json"),
-    ConfigFile("Zed", "~/.config/zed/settings.json"),
-    ConfigFile("Codex", "~/.codex/config.toml"),
-    ConfigFile("goose", "~/.config/goose/config.yaml"),
-    ConfigFile("opencode", "~/.config/opencode/opencode.json"),
-    ConfigFile("opencode", "~/.config/opencode/opencode.jsonc"),
-)
-"""Files in the home folder, on every system."""
-
-_BY_VARIABLE: Final = (
-    ConfigFile("Claude Code", "$CLAUDE_CONFIG_DIR/.claude.json"),
-    ConfigFile("Copilot CLI", "$COPILOT_HOME/mcp-config.json"),
-    ConfigFile("Codex", "$CODEX_HOME/config.toml"),
-    ConfigFile("Zed", "$XDG_CONFIG_HOME/zed/settings.json"),
-    ConfigFile("goose", "$XDG_CONFIG_HOME/goose/config.yaml"),
-    ConfigFile("opencode", "$XDG_CONFIG_HOME/opencode/opencode.json"),
-    ConfigFile("opencode", "$XDG_CONFIG_HOME/opencode/opencode.jsonc"),
-    ConfigFile("opencode", "$OPENCODE_CONFIG"),
-)
-"""Files whose folder a variable names."""
-
-_BY_APPLICATION: Final = (
-    ConfigFile("Claude Desktop", "Claude/claude_desktop_config.json"),
-    *(
-        ConfigFile(f"VS Code ({code})" if code != "Code" else "VS Code", f"{code}/User/mcp.json")
-        for code in _VSCODE_NAMES
-    ),
-    *(
-        ConfigFile(f"VS Code ({code})" if code != "Code" else "VS Code", f"{code}/User/settings.json")
-        for code in _VSCODE_NAMES
-    ),
-    *(ConfigFile("Cline", f"{code}/User/{_CLINE_PATH}") for code in _VSCODE_NAMES),
-)
-"""Files of desktop applications: in ~/.config, or on macOS in ~/Library/Application Support."""
-
-_IN_PROJECT: Final = (
-    ConfigFile("Claude Code", ".mcp.json"),
-    ConfigFile("VS Code", ".vscode/mcp.json"),
-    ConfigFile("Cursor", ".cursor/mcp.json"),
-    ConfigFile("Gemini CLI", ".gemini/settings.json"),
-    ConfigFile("Zed", ".zed/settings.json"),
-    ConfigFile("Codex", ".codex/config.toml"),
-    ConfigFile("opencode", "opencode.json"),
-    ConfigFile("opencode", "opencode.jsonc"),
-)
-"""Files in the working directory."""
+def config_files(
+    environ: Mapping[str, str], home: str, cwd: str, agents: Sequence[Agent] = AGENTS, platform: str = sys.platform
+) -> list[ConfigFile]:
+    """Every file that may exist, once, in the order of the agents. Only the folders of profiles are looked up."""
+    found: dict[str, ConfigFile] = {}
+    for agent in agents:
+        paths = [(path, False) for template in agent.user_files for path in _expand(template, environ, home, platform)]
+        paths += [(os.path.join(cwd, file), True) for file in agent.project_files]
+        for path, in_project in paths:
+            known = found.setdefault(path := os.path.normpath(path), ConfigFile(path, (), in_project))
+            if agent not in known.agents:
+                found[path] = replace(known, agents=(*known.agents, agent))
+    return list(found.values())
 
 
-def config_files(environ: Mapping[str, str], home: str, cwd: str, platform: str = sys.platform) -> list[ConfigFile]:
-    """Every file that may exist, once, with its absolute path."""
-    applications = "Library/Application Support" if platform == "darwin" else ".config"
-    settings = os.path.join(home, applications)
-    if platform != "darwin" and os.path.isabs(environ.get("XDG_CONFIG_HOME", "")):
-        settings = environ["XDG_CONFIG_HOME"]
-    files = [
-        ConfigFile(config_file.agent, os.path.join(home, config_file.path.removeprefix("~/")))
-        for config_file in _IN_HOME
-    ]
-    for config_file in _BY_VARIABLE:
-        variable, slash, rest = config_file.path.removeprefix("$").partition("/")
-        if os.path.isabs(environ.get(variable, "")):
-            files.append(ConfigFile(config_file.agent, environ[variable] + slash + rest))
-    files += [
-        ConfigFile(config_file.agent, os.path.join(settings, config_file.path)) for config_file in _BY_APPLICATION
-    ]
-    files += [ConfigFile(config_file.agent, os.path.join(cwd, config_file.path)) for config_file in _IN_PROJECT]
-    by_path = {os.path.normpath(config_file.path): config_file for config_file in files}
-    return [ConfigFile(config_file.agent, path) for path, config_file in by_path.items()]
+def _expand(template: str, environ: Mapping[str, str], home: str, platform: str) -> list[str]:
+    """The absolute paths that a path in the tables stands for; none if it begins with a variable that is not set."""
+    start, slash, rest = template.partition("/")
+    if start == "~":
+        folder = home
+    elif start == _APPLICATIONS:
+        folder = _application_folder(environ, home, platform)
+    else:
+        folder = environ.get(start.removeprefix("$"), "")
+    if not os.path.isabs(folder):  # the XDG specification says to ignore a relative path
+        return []
+    before, star, after = rest.partition("*/")
+    if not star:
+        return [folder + slash + rest]
+    try:
+        return [os.path.join(folder, before, name, after) for name in sorted(os.listdir(os.path.join(folder, before)))]
+    except OSError:  # there are no profiles
+        return []
+
+
+def _application_folder(environ: Mapping[str, str], home: str, platform: str) -> str:
+    if platform == "darwin":
+        return os.path.join(home, "Library/Application Support")
+    folder = environ.get("XDG_CONFIG_HOME", "")
+    return folder if os.path.isabs(folder) else os.path.join(home, ".config")

@@ -7,7 +7,8 @@ before:
     "command": "/usr/bin/hookproxy", "args": ["run", "--name", "git", "--", "npx", "-y", "server"]
 
 If an entry has no arguments, `wrap` adds the key and `unwrap` removes it. If its list exists but is empty, `unwrap`
-must keep it: to show that, the name is given in one word, `--name=git`, which means the same to `run`.
+must keep it: to show that, the name is given in one word, `--name=git`, which means the same to `run`. A name such as
+`-x` is always given in one word; if the key was added, it is given twice.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from .syntax_tree import Edit, ListNode, Syntax
 PROGRAM: Final = "hookproxy"
 
 _PYTHON: Final = re.compile(r"(?:python|pypy)[0-9.]*t?")
-_OPTIONS_WITH_VALUE: Final = ("--config", "--hooks", "--name", "--audit")
+_OPTIONS_WITH_VALUE: Final = ("--config", "--hooks", "--project", "--name", "--audit")
 
 
 class RunOptions(Struct, frozen=True):
     """The options between `run` and the server's command."""
 
     name: tuple[str, ...] = ()
-    """The option `--name` in one word or two; empty if there is none."""
+    """The option `--name`: in two words if `wrap` added the key of the list, else in one; empty if there is none."""
     config: str | None = None
     hooks: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
@@ -60,11 +61,39 @@ class Wrapping(Struct, frozen=True):
 def parse_wrapping(argv: Sequence[str]) -> Wrapping | None:
     """The words of hookproxy at the beginning of a command line; None if it is not wrapped, or wraps nothing."""
     launcher = _launcher_length(argv)
-    others = list(argv[launcher:])
-    if not launcher or others[:1] != ["run"] or "--" not in others[:-1]:
+    words = list(argv[launcher:])
+    if not launcher or words[:1] != ["run"]:
         return None
-    end = others.index("--")
-    return Wrapping(tuple(argv[:launcher]), _parse_options(others[1:end]), launcher + end + 1)
+    end, command = _command_start(words)
+    if command >= len(words):
+        return None
+    return Wrapping(tuple(argv[:launcher]), _parse_options(words[1:end]), launcher + command)
+
+
+def _command_start(words: Sequence[str]) -> tuple[int, int]:
+    """The end of the options after `run`, and the start of the server's command, as `run` itself finds them."""
+    if "--" in words:
+        return words.index("--"), words.index("--") + 1
+    position = 1
+    while position < len(words) and words[position].startswith("-"):
+        if words[position].partition("=")[0] not in _OPTIONS_WITH_VALUE:
+            return len(words), len(words)
+        position += 2 if words[position] in _OPTIONS_WITH_VALUE else 1
+    return position, position
+
+
+def _with_project(present: tuple[str, ...], given: tuple[str, ...]) -> tuple[str, ...]:
+    """The present options, with the given `--project` instead of theirs."""
+    if not given:
+        return present
+    kept: list[str] = []
+    remaining = list(present)
+    while remaining:
+        words = _first_option(remaining)
+        del remaining[: len(words)]
+        if words[0].partition("=")[0] != "--project":
+            kept += words
+    return (*kept, *given)
 
 
 def _launcher_length(argv: Sequence[str]) -> int:
@@ -97,7 +126,7 @@ def _parse_options(words: Sequence[str]) -> RunOptions:
         if not equals:
             others += option_words
         elif key == "--name":
-            name = option_words
+            name += option_words
         elif key == "--config":
             config = value
         elif key == "--hooks":
@@ -134,6 +163,7 @@ def wrapping_words(entry: Entry, launcher: tuple[str, ...], options: RunOptions)
             present.options,
             config=options.config or present.options.config or options.fallback,
             hooks=options.hooks or present.options.hooks,
+            others=_with_project(present.options.others, options.others),
         )
         if new_options == present.options and name == new_options.name and launcher == present.launcher:
             return entry.argv[: present.count]
@@ -149,7 +179,10 @@ def wrap(text: str, syntax: Syntax, entry: Entry, words: tuple[str, ...]) -> lis
 
 
 def _name_option(name: str, one_word: bool) -> tuple[str, ...]:
-    return (f"--name={name}",) if one_word or name.startswith("-") else ("--name", name)
+    word = f"--name={name}"
+    if one_word:
+        return (word,)
+    return (word, word) if name.startswith("-") else ("--name", name)
 
 
 def _insert(text: str, syntax: Syntax, entry: Entry, words: tuple[str, ...]) -> list[Edit]:

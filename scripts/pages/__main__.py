@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import agents
 import dialects
 import keys
 import schema
@@ -19,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MARKS = re.compile(r"(?<=<!-- made: )(\S+)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
 
 PARTS: dict[str, Callable[[], str]] = {
+    "agents": agents.agents,
     "dialects": tables.tables,
     "summary": verbs.summary,
     "verbs": verbs.verbs,

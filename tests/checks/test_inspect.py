@@ -111,7 +111,9 @@ def test_a_hook_for_an_event_that_cannot_fire_is_an_entry_with_the_reason(projec
     )
     assert (unknown.file, unknown.key, unknown.event_name) == (str(path), "hooks.Stop", "Stop")
     assert (unknown.fires, unknown.line) == (False, 3)
-    assert [one.text for one in report.findings if one.file == str(path)] == [
+    assert report.findings == ()
+    assert idle.remarks + unknown.remarks == report.remarks[:2]
+    assert [one.text for one in report.remarks if one.file == str(path)] == [
         "hooks.Stop cannot fire behind MCP: an MCP server does not see turns, tasks and subagents",
         "none of its hooks can run here",
     ]
@@ -143,19 +145,20 @@ def test_a_finding_that_a_start_up_note_reports_is_not_repeated(project: Path) -
 
 
 @pytest.mark.parametrize(
-    ("text", "finding"),
+    ("text", "remark"),
     [
         ('{"hooks": {}}', "none of its hooks can run here"),
         ("{}", "contains no hooks"),
         ('{"hooks": {}, "disableAllHooks": true}', "disableAllHooks is true, so none of its hooks run"),
     ],
 )
-def test_a_file_without_any_hook_is_a_finding(project: Path, text: str, finding: str) -> None:
+def test_a_file_without_any_hook_gets_a_remark(project: Path, text: str, remark: str) -> None:
     (project / "settings.json").write_text(text)
     report = checked(project, "claude=settings.json")
     assert report.entries == ()
-    assert finding in texts(report.findings)
-    assert {one.file for one in report.findings} == {str(project / "settings.json")}
+    assert report.findings == ()
+    assert remark in texts(report.remarks)
+    assert {one.file for one in report.remarks} == {str(project / "settings.json")}
 
 
 def test_a_configuration_without_hooks_is_a_finding_without_a_file(project: Path) -> None:

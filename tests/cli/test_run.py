@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from hookproxy.cli.run import main, server_name
+from hookproxy.cli.run import _FLAGS, _OPTIONS_WITH_VALUE, _split, build_parser, main, server_name
 from hookproxy.model.errors import UserError
 
 pytestmark = pytest.mark.slow
@@ -45,12 +45,48 @@ def recorded_inputs(folder: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in (folder / "recorded.jsonl").read_text("utf-8").splitlines()]
 
 
-def test_a_command_without_two_dashes_is_an_error(tmp_path: Path) -> None:
-    ended = run(tmp_path, "npx", "server")
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["npx", "server"], ([], ["npx", "server"])),
+        (["--name", "git", "npx", "-y", "server"], (["--name", "git"], ["npx", "-y", "server"])),
+        (["--name=git", "--hooks", "a=b", "npx"], (["--name=git", "--hooks", "a=b"], ["npx"])),
+        (["stray", "--", "npx", "x"], (["stray"], ["npx", "x"])),
+        (["--", "npx", "--", "x"], ([], ["npx", "--", "x"])),
+        (["--name", "--", "npx"], (["--name"], ["npx"])),
+        (["--name", "git", "--", "--odd"], (["--name", "git"], ["--odd"])),
+        (["--hoks", "a", "--", "npx"], (["--hoks", "a"], ["npx"])),
+        (["--hoks", "a", "npx"], (["--hoks", "a", "npx"], [])),
+        (["--help", "npx"], (["--help"], ["npx"])),
+        (["--name", "git"], (["--name", "git"], [])),
+        (["--name"], (["--name"], [])),
+        ([], ([], [])),
+    ],
+)
+def test_the_command_begins_after_two_dashes_or_at_the_first_word_that_is_no_option(
+    arguments: list[str], expected: tuple[list[str], list[str]]
+) -> None:
+    assert _split(arguments) == expected
+
+
+def test_the_options_that_end_before_the_command_are_those_of_the_parser() -> None:
+    actions = build_parser()._actions
+    assert {flag for action in actions if action.nargs != 0 for flag in action.option_strings} == {*_OPTIONS_WITH_VALUE}
+    assert {flag for action in actions if action.nargs == 0 for flag in action.option_strings} == {*_FLAGS}
+
+
+def test_a_server_starts_without_two_dashes(tmp_path: Path) -> None:
+    ended = run(tmp_path, "--name", "x", *SERVER, agent=CALL)
+    assert (ended.returncode, ended.stdout) == (0, f"{ANSWER}\n")
+
+
+def test_an_unknown_option_before_a_command_is_an_error(tmp_path: Path) -> None:
+    ended = run(tmp_path, "--hoks", "x", "touch", "started")
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr.startswith(
-        "error: unrecognized arguments: npx server\nhint: the server's command line comes last"
+        "error: unrecognized arguments: --hoks x touch started\nhint: did you mean '--hooks'?"
     )
+    assert not (tmp_path / "started").exists()
 
 
 def test_an_empty_command_is_an_error(tmp_path: Path) -> None:

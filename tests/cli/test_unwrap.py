@@ -57,6 +57,6 @@ def test_errors_say_what_and_where(file: Path) -> None:
     done = run(file.parent, "unwrap", str(file), "--server", "gti")
     assert done.returncode == 2
     assert done.stderr == f"error: {file}: there is no server 'gti' in it\nhint: did you mean 'git'?\n"
-    with pytest.raises(UserError, match="required: FILE") as caught:
+    with pytest.raises(UserError, match="no agent and no file is named") as caught:
         main([])
     assert USAGE in caught.value.hint

@@ -26,8 +26,12 @@ ERRORS: Final = [
     (["x.json", "--config", "no.toml"], "no.toml: there is no such file"),
     (["x.json", "--hooks", "no.json"], "there is no such file"),
     (["x.json", "more"], "unrecognized arguments: more"),
-    (["--dry-run"], f"no file is named\nhint: usage: {USAGE}"),
-    (["--config", "x"], "no file is named"),
+    (["--dry-run"], f"no agent and no file is named\nhint: usage: {USAGE}"),
+    (["--config", "x"], "no agent and no file is named"),
+    (["x.json", "--all"], "both --all and 'x.json' are given"),
+    (["cursr"], "cursr: there is no such file\nhint: did you mean 'cursor'?"),
+    (["--all"], "no agent configuration with servers was found"),
+    (["cursor"], "Cursor has no configuration here: none of these files exists: ~/.cursor/mcp.json, "),
 ]
 
 
@@ -68,7 +72,10 @@ def test_it_shows_a_diff_and_writes_what_an_agent_can_start_from_anywhere(folder
     assert done.returncode == 0
     assert done.stdout.startswith("--- x.json\n+++ x.json\n@@ ")
     assert '-      "command": "npx",\n' in done.stdout
-    assert done.stderr.startswith("x.json: wrapped: mcpServers.git; backup: ")
+    assert done.stderr.startswith(
+        f"x.json: written with its path, {HOOKPROXY}: an agent may have another PATH\n"
+        "x.json: wrapped: mcpServers.git; backup: "
+    )
     assert servers(folder / "x.json") == {
         "git": {
             "command": HOOKPROXY,
@@ -230,10 +237,10 @@ def test_it_lists_configurations_and_which_servers_are_wrapped(folder: Path, hom
     done = run(folder, "wrap")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
+        f"{folder}/.mcp.json  Claude Code, Copilot CLI\n"
+        "  mcpServers.git  not wrapped\n  mcpServers.far  remote\n  mcpServers.off  not wrapped, disabled\n\n"
         f"{home}/.codex/config.toml  Codex\n"
         f"  mcp_servers.git  wrapped: {HOOKPROXY} run --name git\n\n"
-        f"{folder}/.mcp.json  Claude Code\n"
-        "  mcpServers.git  not wrapped\n  mcpServers.far  remote\n  mcpServers.off  not wrapped, disabled\n\n"
     )
 
 

@@ -199,11 +199,12 @@ def test_an_equals_sign_may_be_part_of_the_file_name(cwd: Path) -> None:
     assert commands(loaded(cwd, hooks=["claude=x=y.json"]).groups) == ["this.sh"]
 
 
-def test_a_file_without_hooks_is_noted_and_makes_no_group(cwd: Path) -> None:
+def test_a_file_without_hooks_gets_a_remark_and_makes_no_group(cwd: Path) -> None:
     path = write(cwd / "a.json", '{"permissions": {}}')
     found = loaded(cwd, hooks=["claude=a.json"])
     assert found.groups == ()
-    assert found.notes[-1] == f"{path}: none of its hooks can run here"
+    assert found.notes == ()
+    assert found.remarks == (f"{path}: contains no hooks", f"{path}: none of its hooks can run here")
 
 
 def test_a_file_that_begins_with_a_byte_order_mark_is_read(cwd: Path) -> None:
@@ -278,10 +279,39 @@ def test_the_project_of_the_users_own_settings_is_the_working_directory(cwd: Pat
     assert project_dir(group) == str(cwd)
 
 
-def test_the_project_of_any_other_file_is_its_folder(cwd: Path) -> None:
+def test_the_project_of_any_other_file_is_the_folder_in_which_hookproxy_was_started(cwd: Path) -> None:
     write(cwd / "there" / "hooks.json", settings_json("guard"))
     (group,) = loaded(cwd, hooks=["there/hooks.json"]).groups
-    assert project_dir(group) == str(cwd / "there")
+    assert project_dir(group) == str(cwd)
+
+
+def test_a_use_table_names_the_project_of_its_file(cwd: Path) -> None:
+    write(cwd / "conf" / ".claude" / "settings.json", settings_json("./a.sh"))
+    (cwd / "other").mkdir()
+    text = '[[use]]\nfile = ".claude/settings.json"\nproject = "../other"\n'
+    write(cwd / "conf" / "hookproxy.toml", text)
+    (group,) = loaded(cwd, config="conf/hookproxy.toml", CLAUDE_PROJECT_DIR="/elsewhere").groups
+    assert (project_dir(group), group.hooks[0].cwd) == (str(cwd / "other"), str(cwd / "other"))
+    write(cwd / "conf" / "hookproxy.toml", text.replace("other", "gone"))
+    with pytest.raises(ConfigError) as caught:
+        loaded(cwd, config="conf/hookproxy.toml")
+    assert caught.value.message.endswith(f"use[0].project: there is no folder {cwd}/gone")
+
+
+def test_the_project_of_the_command_line_is_that_of_all_hook_files(cwd: Path) -> None:
+    write(cwd / ".claude" / "settings.json", settings_json("a"))
+    write(cwd / "hookproxy.toml", '[[use]]\nfile = ".claude/settings.json"\nproject = "."\n')
+    (cwd / "other").mkdir()
+    found = load("hookproxy.toml", [".claude/settings.json"], None, os.environ, str(cwd), "other")
+    assert [project_dir(group) for group in found.groups] == [str(cwd / "other")] * 2
+    assert found.project == str(cwd / "other")
+
+
+@pytest.mark.parametrize("project", ["gone", "hooks.json"])
+def test_a_project_that_is_no_folder_is_an_error(cwd: Path, project: str) -> None:
+    write(cwd / "hooks.json", settings_json("a"))
+    with pytest.raises(UserError, match=f"--project {project}: there is no folder {cwd}/{project}"):
+        load(None, ["hooks.json"], None, os.environ, str(cwd), project)
 
 
 # --- our own hooks ---
@@ -523,7 +553,11 @@ def test_the_keys_of_a_dialect_are_passed_to_it(cwd: Path) -> None:
         (".claude/settings.json", "claude", "."),
         (".lime/settings.json", "lime", "."),
         ("hooks.json", "lime", "."),
-        ("sub/hooks.json", "lime", "sub"),
+        ("sub/hooks.json", "lime", "."),
+        ("sub/.claude/settings.local.json", "claude", "sub"),
+        ("sub/.claude/hooks/hooks.json", "claude", "."),
+        ("plugin/hooks/hooks.json", "claude", "."),
+        ("sub/anything.json", "claude", "."),
     ],
 )
 def test_commands_start_in_the_project_of_their_hook_file(cwd: Path, file: str, dialect: str, project: str) -> None:

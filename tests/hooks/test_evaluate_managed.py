@@ -194,14 +194,14 @@ async def test_an_alias_of_the_users_hides_nothing_from_managed_hooks_and_rules(
     alias = Alias("write", "Bash", {"command": "path"})
     users = Settings(aliases=(alias,))
     seen = managed(replace(stub(PRE, recording(tmp_path)), matches=lambda name: name == "write"))
-    call = replace(CALL, alias=alias, arguments=b'{"command":"/etc/passwd"}')
+    call = replace(CALL, alias=alias, arguments=b'{"path":"/etc/passwd"}')
     assert await decided(layered(seen, users=users), call) == Proceed()
     assert hook_inputs(tmp_path) == [{"path": "/etc/passwd"}]
     assert isinstance(await decided(layered(users=users, deny=("write(/etc/**)",)), call), Refuse)
     rewriting = managed(stub(PRE, arguments={"path": "/tmp/x"}))
     decision = await decided(layered(rewriting, users=users), call)
     assert isinstance(decision, Proceed)
-    assert json.loads(decision.arguments or b"") == {"command": "/tmp/x"}  # as its caller knows it, who maps it back
+    assert json.loads(decision.arguments or b"") == {"path": "/tmp/x"}
 
 
 async def test_an_alias_of_the_users_hides_nothing_from_managed_hooks_after_a_call(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ async def test_an_alias_of_the_users_hides_nothing_from_managed_hooks_after_a_ca
     event = Event.POST_TOOL_USE
     seen = replace(stub(event, recording(tmp_path, event)), matches=lambda name: name == "write")
     hooks = layered(stub_group(seen), managed(seen), users=Settings(aliases=(alias,)))
-    call = replace(CALL, event=event, alias=alias, tool_name="Harmless", arguments=b'{"command":"/etc/passwd"}')
+    call = replace(CALL, event=event, alias=alias, tool_name="Harmless", arguments=b'{"path":"/etc/passwd"}')
     call = replace(call, outcome=NO_OUTCOME)
     with anyio.fail_after(10):
         await hooks.run_post_hooks(call, [])

@@ -79,8 +79,7 @@ BASH = Alias("run", "Bash", {"command": "cmd"})
 
 
 def aliased(arguments: bytes) -> EventContext:
-    alias = BASH.for_call(arguments)
-    return EventContext(Event.PRE_TOOL_USE, SESSION, tool="run", arguments=alias.for_hooks(arguments), alias=alias)
+    return EventContext(Event.PRE_TOOL_USE, SESSION, tool="run", arguments=arguments, alias=BASH)
 
 
 def of_bash(**rules: Any) -> Permissions:  # noqa: ANN401  # as above
@@ -111,7 +110,7 @@ def test_a_path_rule_is_about_the_argument_that_hooks_know() -> None:
     one = Permissions(HookGroups((), "my files", [edit]), Settings(deny=("Edit(/etc/**)",)))
 
     def decision_on(arguments: bytes) -> object:
-        told = EventContext(Event.PRE_TOOL_USE, SESSION, tool="change", arguments=edit.for_hooks(arguments), alias=edit)
+        told = EventContext(Event.PRE_TOOL_USE, SESSION, tool="change", arguments=arguments, alias=edit)
         return one.apply_rules(Proceed(), told)
 
     assert isinstance(decision_on(b'{"target":"/etc/passwd","text":"x"}'), Refuse)
@@ -137,15 +136,15 @@ def test_a_limit_concerns_a_tool_by_its_alias_and_refuses_by_its_key() -> None:
     assert (one.concerns("run"), one.concerns("other"), one.hides("run")) == (True, False, False)
     context, proceed = aliased(b'{"cmd":"ls"}'), Proceed(feedback=("a",))
     assert one.apply_rules(proceed, context) is proceed
-    assert one.apply_limits(proceed, "run") is proceed
+    assert one.apply_limits(proceed, context) is proceed
     refused = Refuse("limits[0]", "no more than 1 call of Bash per session", cause=RefusalCause.LIMIT, feedback=("a",))
-    assert one.apply_rules(proceed, context) == one.apply_limits(proceed, "run") == refused
-    assert one.apply_limits(proceed, "other") is proceed
+    assert one.apply_rules(proceed, context) == one.apply_limits(proceed, context) == refused
+    assert one.apply_limits(proceed, EventContext(Event.PRE_TOOL_USE, SESSION, tool="other")) is proceed
 
 
 def test_a_deny_rule_is_reported_before_a_limit_and_an_allow_rule_lifts_no_limit() -> None:
     one = limited(deny=("Bash(rm *)",), allow=("Bash",))
-    one.apply_limits(Proceed(), "run")
+    one.apply_limits(Proceed(), aliased(b'{"cmd":"ls"}'))
     denied, refused = (
         one.apply_rules(Proceed(), aliased(b'{"cmd":"rm x"}')),
         one.apply_rules(Proceed(), aliased(b'{"cmd":"ls"}')),

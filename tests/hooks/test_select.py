@@ -81,8 +81,8 @@ def test_a_group_sees_a_tool_under_the_name_it_expects(
     one = replace(group(hook("true", matcher=matcher)), tool_names=names, match_all_names=both)
     hook_groups = groups(one)
     assert hook_groups.concerns("write") is (seen is not None)
-    assert hook_groups.first_tool_name("write") == (seen or "write")
-    assert [selected.tool_name for selected in hook_groups.select(PRE, "write")] == ([seen] if seen else [])
+    assert hook_groups.first_tool_name("write", None) == (seen or "write")
+    assert [one.hooks[0].tool_name for one in hook_groups.select(PRE, "write", None)] == ([seen] if seen else [])
 
 
 def test_matchers_of_tool_events_are_tried_on_the_tool_and_others_on_the_trigger() -> None:
@@ -92,9 +92,9 @@ def test_matchers_of_tool_events_are_tried_on_the_tool_and_others_on_the_trigger
         group(hook("true", Event.PERMISSION_DENIED, matcher="write"), hook(":", Event.PERMISSION_DENIED, "read")),
     )
     (selected,) = hook_groups.select_for(EventContext(start, SESSION, trigger="startup"))
-    assert [one.matcher for one in selected.hooks] == ["startup", ""]
+    assert [one.spec.matcher for one in selected.hooks] == ["startup", ""]
     (selected,) = hook_groups.select_for(EventContext(Event.PERMISSION_DENIED, SESSION, tool="write", trigger="read"))
-    assert [one.matcher for one in selected.hooks] == ["write"]
+    assert [one.spec.matcher for one in selected.hooks] == ["write"]
 
 
 def test_the_cache_of_tools_is_bounded() -> None:
@@ -127,15 +127,15 @@ def test_an_agent_that_runs_these_hooks_itself_is_known() -> None:
 )
 def test_of_two_entries_that_differ_in_the_consequence_of_a_failure_both_run(stricter: dict[str, Any]) -> None:
     lenient = hook("guard")
-    (selected,) = groups(group(lenient, replace(lenient, **stricter), lenient)).select(PRE, "write")
+    (selected,) = groups(group(lenient, replace(lenient, **stricter), lenient)).select(PRE, "write", None)
     assert len(selected.hooks) == 2
 
 
 def test_a_hook_of_two_files_runs_once_only_if_both_configure_it_the_same() -> None:
     one = group(hook("guard"))
-    assert len(groups(one, one).select(PRE, "write")) == 1
-    assert len(groups(one, replace(one, on_failure=OnFailure.DENY)).select(PRE, "write")) == 2
-    assert len(groups(one, replace(one, tool_names=ToolNames.MCP)).select(PRE, "write")) == 2
+    assert len(groups(one, one).select(PRE, "write", None)) == 1
+    assert len(groups(one, replace(one, on_failure=OnFailure.DENY)).select(PRE, "write", None)) == 2
+    assert len(groups(one, replace(one, tool_names=ToolNames.MCP)).select(PRE, "write", None)) == 2
 
 
 BASH = Alias("run", "Bash", {"command": "cmd"})
@@ -146,8 +146,8 @@ BASH = Alias("run", "Bash", {"command": "cmd"})
 def test_hooks_of_each_system_see_an_alias_and_match_it(dialect: str, names: ToolNames) -> None:
     one = replace(group(hook("true", matcher="Bash")), dialect=DIALECTS[dialect], tool_names=names)
     hook_groups = HookGroups([one], "my files", [BASH])
-    assert [selected.tool_name for selected in hook_groups.select(PRE, "run")] == ["Bash"]
-    assert hook_groups.first_tool_name("run") == "Bash"
+    assert [one.hooks[0].tool_name for one in hook_groups.select(PRE, "run", BASH)] == ["Bash"]
+    assert hook_groups.first_tool_name("run", BASH) == "Bash"
     assert (
         hook_groups.concerns("run"),
         hook_groups.concerns("Run"),
@@ -178,7 +178,7 @@ def test_an_alias_disables_no_guard_and_is_the_name_that_guards_see(
 ) -> None:
     one = replace(group(hook("true", matcher=matcher)), tool_names=names, match_all_names=both)
     hook_groups = HookGroups([one], "my files", [BASH])
-    assert [selected.tool_name for selected in hook_groups.select(PRE, "run")] == (["Bash"] if matches else [])
+    assert [one.hooks[0].tool_name for one in hook_groups.select(PRE, "run", BASH)] == (["Bash"] if matches else [])
 
 
 @pytest.mark.parametrize(
@@ -193,15 +193,15 @@ def test_an_alias_disables_no_guard_and_is_the_name_that_guards_see(
 )
 def test_an_if_may_name_the_tool_by_its_alias_or_its_own_name(rule: str, applies: bool) -> None:
     hook_groups = HookGroups([group(replace(hook("true"), only_if=rule))], "my files", [BASH])
-    (selected,) = hook_groups.select(PRE, "run")
-    context = EventContext(PRE, SESSION, tool="run", tool_name="Bash", arguments=b'{"command":"rm x"}')
+    (selected,) = hook_groups.select(PRE, "run", BASH)
+    context = EventContext(PRE, SESSION, tool="run", alias=BASH, arguments=b'{"cmd":"rm x"}')
     assert bool(selected.applicable(context)) is applies
 
 
 def test_the_names_of_a_call_are_those_of_its_alias() -> None:
     hook_groups = HookGroups([], "my files", [BASH, Alias("quiet", "", {"path": "p"})])
-    assert hook_groups.names("run") == ("run", "mcp__my_files__run", "Bash")
-    assert hook_groups.names("quiet") == ("quiet", "mcp__my_files__quiet")
+    assert hook_groups.possible_names("run") == ("run", "mcp__my_files__run", "Bash")
+    assert hook_groups.possible_names("quiet") == ("quiet", "mcp__my_files__quiet")
     assert hook_groups.alias("run", b'{"cmd":1}') is BASH
     assert hook_groups.alias("other", b"{}") is None
     with pytest.raises(Unreadable):

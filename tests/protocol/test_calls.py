@@ -146,7 +146,14 @@ def test_a_call_with_unreadable_meta_cannot_be_judged(meta: bytes) -> None:
 
 def test_arguments_that_are_the_same_for_hooks_under_an_alias_cannot_be_judged() -> None:
     alias = Alias("danger", "Bash", {"command": "a"})
+
+    def find_alias(tool: str, arguments: bytes) -> Alias:
+        assert tool == "danger"
+        alias.for_call(arguments)
+        return alias
+
     request = calls.read(raw_json.fields(LINE.replace(b'{"a":1}', b'{"a":1,"command":2}')))
     with pytest.raises(Unreadable, match="'a' and 'command' are the same argument for its hooks"):
-        calls.judged_call(request, LINE, None, alias)
-    assert calls.judged_call(calls.read(raw_json.fields(LINE)), LINE, None, alias).arguments == b'{"a":1}'
+        calls.judged_call(request, LINE, None, find_alias)
+    call = calls.judged_call(calls.read(raw_json.fields(LINE)), LINE, None, find_alias)
+    assert (call.arguments, call.alias) == (b'{"a":1}', alias)

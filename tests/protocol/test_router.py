@@ -479,7 +479,7 @@ def test_names_of_tools_do_not_fill_memory(router: Router) -> None:
 
 def test_a_call_that_is_ambiguous_under_its_alias_is_refused() -> None:
     alias = Alias("danger", "Bash", {"command": "cmd"})
-    router = Router(lambda tool: tool == "danger", None, {"danger": alias})
+    router = Router(lambda tool: tool == "danger", None, lambda _tool, arguments: alias.for_call(arguments))
     template = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"danger","arguments":%b}}\n'
     refused = router.from_agent(template % b'{"cmd":"rm","command":"ls"}')
     assert isinstance(refused, Refused)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import pty
 import re
+import select
 import struct
 import subprocess
 import termios
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fcntl import ioctl
 from pathlib import Path
+from typing import Final
+
+PATIENCE: Final = 60.0  # seconds until a test gives up on a command, on a busy machine
 
 
 def shown(argv: Sequence[str], folder: Path, env: Mapping[str, str], columns: int) -> str:
@@ -32,6 +36,54 @@ def run(argv: Sequence[str], folder: Path, env: Mapping[str, str], columns: int)
             process.kill()  # else a test that is given up would wait for it
             os.close(ours)
     return subprocess.CompletedProcess(argv, status, written.decode().replace("\r\n", "\n"))
+
+
+def converse(
+    argv: Sequence[str],
+    folder: Path,
+    env: Mapping[str, str],
+    columns: int,
+    answers: Sequence[tuple[str, bytes | Callable[[], object]]],
+) -> subprocess.CompletedProcess[str]:
+    """A command that has ended; it was given each answer when the text before that had appeared on its terminal.
+
+    b"\\x03" is Ctrl-C, and b"\\x04" the end of the input; a function is called instead.
+    """
+    ours, terminal = pty.openpty()
+    ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    with subprocess.Popen(
+        argv,
+        cwd=folder,
+        env={"TERM": "xterm-256color", **env},
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        start_new_session=True,
+        preexec_fn=_take_terminal,
+    ) as process:
+        os.close(terminal)
+        written = b""
+        try:
+            for prompt, answer in answers:
+                begin = len(written)
+                while prompt.encode() not in written[begin:]:
+                    assert select.select([ours], [], [], PATIENCE)[0], f"no {prompt!r} in {written!r}"
+                    written += os.read(ours, 65536)
+                if callable(answer):
+                    answer()
+                else:
+                    os.write(ours, answer)
+            written += everything(ours)
+            status = process.wait(PATIENCE)
+        finally:
+            process.kill()
+            os.close(ours)
+    return subprocess.CompletedProcess(argv, status, written.decode().replace("\r\n", "\n"))
+
+
+def _take_terminal() -> None:
+    """Make standard input the terminal that Ctrl-C in it interrupts us."""
+    ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def everything(number: int) -> bytes:

@@ -366,3 +366,63 @@ def test_another_name_of_a_trusted_script_is_another_file(project: Project) -> N
     os.link(project.guard, project.folder / "linked.sh")
     project.config.write_text(project.config.read_text().replace("guard.sh", "linked.sh"))
     assert project.refusal().message.endswith("(and 1 more)")
+
+
+# --- plugins and other projects ---
+
+
+def test_all_files_of_a_plugin_must_be_trusted_with_its_folder(project: Project) -> None:
+    hook = {"type": "command", "command": "python3 ${CLAUDE_PLUGIN_ROOT}/hooks/pretooluse.py"}
+    manifest = project.write("plugin/.claude-plugin/plugin.json", '{"name": "p"}')
+    hooks = project.write("plugin/hooks/hooks.json", json.dumps({"hooks": {"PreToolUse": [{"hooks": [hook]}]}}))
+    script = project.write("plugin/hooks/pretooluse.py", "import rules")
+    module = project.write("plugin/hooks/rules.py", "")
+    named = f"claude={project.folder}/plugin"
+    project.trust()
+    assert f"hookproxy trust {named} shows what" in project.refusal(named).hint
+    project.trust(named)
+    assert project.load(named).groups
+    for path in (manifest, hooks, script, module):
+        before = path.read_text()
+        path.write_text(before + "\n")
+        error = project.refusal(named)
+        assert (error.message, named in error.hint) == (f"{path}: has changed since it was trusted", True)
+        path.write_text(before)
+
+
+def test_switching_a_plugin_of_the_user_off_needs_trust(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = project.folder / "home"
+    monkeypatch.setenv("HOME", str(home))
+    hook = {"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "true"}]}]}}
+    project.write("home/.claude/plugins/cache/m/p/1/hooks/hooks.json", json.dumps(hook))
+    installed = {"version": 2, "plugins": {"p@m": [{"installPath": f"{home}/.claude/plugins/cache/m/p/1"}]}}
+    project.write("home/.claude/plugins/installed_plugins.json", json.dumps(installed))
+    settings = project.write("home/.claude/settings.json", '{"enabledPlugins": {"p@m": true}}')
+    project.trust()
+    project.trust("claude=~/.claude")
+    assert len(project.load("claude=~/.claude").groups) == 2
+    settings.write_text('{"enabledPlugins": {"p@m": false}}')
+    error = project.refusal("claude=~/.claude")
+    assert f"{settings}: has changed" in error.message
+    assert f"hookproxy trust claude={home}/.claude" in error.hint
+
+
+def test_the_scripts_of_another_project_are_trusted_for_that_project(project: Project) -> None:
+    project.write(".claude/settings.json", json.dumps(
+        {"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "./check.sh"}]}]}}
+    ))  # fmt: skip
+    project.write("check.sh", "true")
+    other = project.write("other/check.sh", "true").parent
+    project.trust()
+    project.trust("claude=.claude/settings.json")
+
+    def load_there() -> Loaded:
+        named = ["claude=.claude/settings.json"]
+        return load(str(project.config), named, None, os.environ, str(project.folder), "other")
+
+    with pytest.raises(ConfigError) as caught:
+        load_there()
+    assert caught.value.message == f"{other}/check.sh: is not trusted yet"
+    assert caught.value.hint.startswith(f"hookproxy trust --project {other} claude=")
+    assert main(["trust", "--project", "other", "claude=.claude/settings.json"]) == 0
+    assert load_there().groups

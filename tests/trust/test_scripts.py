@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import HookSpec
 from hookproxy.trust import scripts
 from hookproxy.trust.scripts import imported_names, module_files
@@ -168,14 +169,67 @@ def test_modules_and_packages_are_found_by_name(tmp_path: Path) -> None:
     (tmp_path / "b/__pycache__").mkdir()
     (tmp_path / "b/__pycache__/d.cpython-311.pyc").touch()
     found = sorted(path.removeprefix(f"{tmp_path}/") for path in module_files(str(tmp_path), {"a", "b", "e"}))
-    assert found == ["a.cpython-311.so", "a.py", "b/__init__.py", "b/c/d.py"]
+    assert found == ["a.cpython-311.so", "a.py", "b/__init__.py", "b/c/d.py", "e/f.py"]
     assert module_files(str(tmp_path / "gone"), {"a"}) == []
 
 
 def test_names_in_import_statements_are_found(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
-    script.write_bytes(b"import os.path, json as j\n  from .rules import deny\n\xff\nimportant = 1\n")
-    assert imported_names(str(script)) >= {"os", "json", "rules", "deny"}
-    assert "important" not in imported_names(str(script))
+    script.write_text("import os.path, json as j\nfrom .rules import deny\nimportant = 1\n")
+    assert imported_names(str(script)) == {"os", "json", "rules", "deny"}
     os.mkfifo(tmp_path / "pipe")
     assert imported_names(str(tmp_path / "pipe")) == imported_names(str(tmp_path / "gone")) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("if True:\n    import rules\n", {"rules"}),
+        ("try:\n    import rules\nexcept ImportError:\n    rules = None\n", {"rules"}),
+        (
+            "def f():\n    from rules import (\n        deny,  # import this\n        ask,\n    )\n",
+            {"rules", "deny", "ask"},
+        ),
+        ("import rules, \\\n    more\n", {"rules", "more"}),
+        ("text = 'import nothing'\n", set()),
+        ("import importlib\nimportlib.import_module('ru' + 'les')\n", {"importlib", "*"}),
+        ("from importlib import import_module as load\nload('rules')\n", {"importlib", "import_module", "*"}),
+        ("__import__('rules')\n", {"*"}),
+        ("exec(open('rules.py').read())\n", {"*"}),
+        ("print 'Python 2'\n", {"*"}),
+        ("\xff\n", {"*"}),
+        ("x = " + "(" * 500 + ")" * 500 + "\n", {"*"}),
+        ("x = 1\n" * 200_000, {"*"}),
+    ],
+)
+def test_names_that_a_script_imports_or_may_import(tmp_path: Path, source: str, names: set[str]) -> None:
+    (tmp_path / "script.py").write_text(source, encoding="latin-1")
+    assert imported_names(str(tmp_path / "script.py")) == names
+
+
+def test_a_script_that_computes_what_it_imports_depends_on_its_whole_folder(cwd: Path) -> None:
+    (cwd / "guard.py").write_text("import importlib\nimportlib.import_module(name)\n")
+    for name in ("a.py", "deep/er/b.py", "data.txt"):
+        (cwd / name).parent.mkdir(parents=True, exist_ok=True)
+        (cwd / name).write_text("")
+    found = relative(cwd, files_of(cwd, "python3 guard.py").named)
+    assert set(found) >= {"a.py", "deep/er/b.py"}
+    assert "data.txt" not in found
+
+
+def test_a_folder_is_no_package_if_python_has_a_module_of_its_name(tmp_path: Path) -> None:
+    for name in ("json/a.py", "test/__init__.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert module_files(str(tmp_path), {"json", "test"}) == [str(tmp_path / "test/__init__.py")]
+
+
+def test_a_folder_that_is_too_large_to_be_watched_is_an_error(cwd: Path) -> None:
+    (cwd / "guard.py").write_text("exec(code)\n")
+    for number in range(1001):
+        (cwd / f"many/{number}").mkdir(parents=True)
+    with pytest.raises(ConfigError, match="more than 1000 folders"):
+        files_of(cwd, "python3 guard.py")
+    (cwd / "many").rename(cwd.parent / "elsewhere")
+    (cwd / "loop").symlink_to(cwd)
+    assert relative(cwd, files_of(cwd, "python3 guard.py").programs) == ["guard.py"]

@@ -93,6 +93,7 @@ def test_the_fallback_configuration_is_used_only_for_entries_without_one() -> No
         ("/usr/bin/python3.12", "-P", "-m", "hookproxy", "run", "--"),
         ("python", "-m", "hookproxy", "run", "--config=/x", "--hooks", "claude=/y", "--hooks=/z", "--"),
         ("uvx", "hookproxy", "run", "--audit", "/a", "--"),
+        ("hookproxy", "run", "--name", "git", "--config=/x"),  # `run` needs no dashes
     ],
 )
 def test_a_command_line_that_starts_hookproxy_before_a_command_is_wrapped(words: tuple[str, ...]) -> None:
@@ -109,6 +110,7 @@ def test_a_command_line_that_starts_hookproxy_before_a_command_is_wrapped(words:
         ("hookproxy",),
         ("hookproxy", "demo"),
         ("hookproxy", "run", "--name", "x"),
+        ("hookproxy", "run", "--odd", "x"),
         ("hookproxy", "run", "--"),
         ("hookproxy.sh", "run", "--", "npx"),
         ("docker", "run", "image", "hookproxy", "run", "--", "npx"),

@@ -111,6 +111,12 @@ def _completion_of(value: Value) -> str:
         case ValueType.HOOKS:
             return "_hookproxy_hooks"
         case ValueType.CHOICES:
-            return f"_hookproxy_words {' '.join(quote(word) for word in value.choices)}"
+            return _words(value)
+        case ValueType.AGENT:
+            return f'{_words(value)}; _hookproxy_files ""'
         case _:
             return ":"
+
+
+def _words(value: Value) -> str:
+    return f"_hookproxy_words {' '.join(quote(word) for word in value.choices)}"

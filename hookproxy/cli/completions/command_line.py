@@ -9,6 +9,8 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
+from ...wrapping.known_agents import AGENTS_BY_NAME
+
 
 class ValueType(Enum):
     """What a value on the command line is, and so what can complete it."""
@@ -18,12 +20,14 @@ class ValueType(Enum):
     FOLDER = "folder"
     HOOKS = "hooks"  # DIALECT=FILE
     CHOICES = "choices"  # one of a few words
+    AGENT = "agent"  # one of a few words, or a file
     OTHER = "other"  # only the person knows it
 
 
 _BY_METAVAR: Final = {
     "FILE": ValueType.FILE,
     "AUDIT": ValueType.FILE,
+    "AGENT|FILE": ValueType.AGENT,
     "FOLDER": ValueType.FOLDER,
     "[DIALECT=]FILE": ValueType.HOOKS,
     "DIALECT=FILE": ValueType.HOOKS,
@@ -96,6 +100,8 @@ def _value(action: Action) -> Value:
     choices = tuple(str(choice) for choice in action.choices or ())
     if action.nargs == 0:
         value_type = ValueType.NOTHING
+    elif _BY_METAVAR.get(label) is ValueType.AGENT:
+        value_type, choices = ValueType.AGENT, tuple(AGENTS_BY_NAME)
     elif choices:
         value_type = ValueType.CHOICES
     else:

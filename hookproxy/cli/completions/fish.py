@@ -97,6 +97,8 @@ def _completion_of(value: Value) -> str:
             return "-f -a '(__hookproxy_hooks)'"
         case ValueType.CHOICES:
             return f"-f -a {_quoted(' '.join(value.choices))}"
+        case ValueType.AGENT:
+            return f"-F -a {_quoted(' '.join(value.choices))}"
         case _:
             return ""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from shlex import quote
 
+from ...wrapping.known_agents import AGENTS_BY_NAME
 from .command_line import Option, Value, ValueType, Verb
 
 _HEAD = """\
@@ -19,6 +20,10 @@ _hookproxy_hooks() { # DIALECT=FILE, or FILE
         compadd -S = -a dialects
         _files
     fi
+}
+
+_hookproxy_agent() { # an agent's name, or a file
+    _alternative 'agents:agent:(@AGENTS@)' 'files:file:_files'
 }
 
 _hookproxy() {
@@ -47,7 +52,11 @@ compdef _hookproxy hookproxy
 def script(verbs: Sequence[Verb], dialects: Sequence[str]) -> str:
     """The script for zsh."""
     names = "\n".join(f"        {quote(f'{verb.name}:{verb.description}')}" for verb in verbs)
-    head = _HEAD.replace("@VERBS@", names).replace("@DIALECTS@", " ".join(dialects))
+    head = (
+        _HEAD.replace("@VERBS@", names)
+        .replace("@DIALECTS@", " ".join(dialects))
+        .replace("@AGENTS@", " ".join(AGENTS_BY_NAME))
+    )
     return head + "".join(_case(verb) for verb in verbs) + _TAIL
 
 
@@ -107,5 +116,7 @@ def _completion_of(value: Value) -> str:
             return "_hookproxy_hooks"
         case ValueType.CHOICES:
             return f"({' '.join(value.choices)})"
+        case ValueType.AGENT:
+            return "_hookproxy_agent"
         case _:
             return " "

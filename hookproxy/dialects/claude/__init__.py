@@ -8,7 +8,7 @@ from ...model.hooks import Order
 from ...model.settings import ToolNames
 from ..dialect import Dialect
 from ..shared.identity_variables import IDENTITY_VARIABLES
-from . import hook_file, input, output
+from . import hook_file, input, output, plugins
 
 CLAUDE: Final = Dialect(
     name=hook_file.NAME,
@@ -24,6 +24,8 @@ CLAUDE: Final = Dialect(
     read_output=output.read_output,
     recognises=hook_file.recognises,
     folders=(".claude",),
+    find_plugin=plugins.find_plugin,
+    read_folder=plugins.read_folder,
     agents=("claude-code",),
     constant_environment=True,
     variables=IDENTITY_VARIABLES["claude"],

@@ -10,7 +10,7 @@ from typing import Final
 from ...model.hooks import Event, HookSpec
 from ...policy import matchers
 from ..dialect import HookFile, HookList
-from ..shared import handler_types
+from ..shared import handler_types, labels
 from ..shared import hook_file as shared_hook_file
 from ..shared.handler_types import Handler
 from ..shared.hook_file import Table
@@ -85,13 +85,41 @@ def read_hook_file(file: HookFile) -> HookList:
     """The hooks of a settings file or of a plugin's hooks.json. Raises ConfigError."""
     settings = shared_hook_file.read_json(file.path, file.text)
     if settings.flag("disableAllHooks"):
-        return HookList((), (f"{file.path}: disableAllHooks is true, so none of its hooks run",))
+        return HookList((), remarks=(f"{file.path}: disableAllHooks is true, so none of its hooks run",))
     if "hooks" not in settings.members:
-        return HookList((), (f"{file.path}: contains no hooks",))
-    table = settings.table("hooks")
-    return shared_hook_file.read_events(
-        table, EVENTS, UNAVAILABLE_EVENTS, table.tables, lambda name, group: _group(file, EVENTS[name], group)
-    )
+        misplaced = next((name for name in settings.members if name in EVENTS or name in UNAVAILABLE_EVENTS), "")
+        notes = (f'{file.path}: {misplaced} is not read: Claude Code reads events inside of "hooks" only',)
+        without_hooks = HookList((), notes if misplaced else (), (f"{file.path}: contains no hooks",))
+        return shared_hook_file.merge([_notes_on_file(settings), without_hooks])
+    return shared_hook_file.merge([_notes_on_file(settings), *(_events(file, table) for table in _tables(settings))])
+
+
+def _tables(settings: Table) -> list[Table]:
+    """The tables of events. The manifest of a plugin may have several, and the names of files instead of them."""
+    if os.path.basename(settings.where) != "plugin.json" or isinstance(settings.members["hooks"], dict):
+        return [settings.table("hooks")]
+    if not isinstance(settings.members["hooks"], list):
+        return []
+    items = settings.items("hooks")
+    return [items.table(place) for place, item in items.members.items() if not isinstance(item, str)]
+
+
+def _notes_on_file(settings: Table) -> HookList:
+    if "modules" not in settings.members:
+        return HookList(())
+    return HookList((), (f"{settings.where}: modules cannot run here: they are functions inside Claude Code",))
+
+
+def _events(file: HookFile, table: Table) -> HookList:
+    """The hooks of a table of events. What is malformed is left out, as Claude Code does."""
+
+    def read_event(name: str) -> HookList:
+        def read_groups() -> HookList:
+            return shared_hook_file.read_each(table, name, lambda group: _group(file, EVENTS[name], group))
+
+        return shared_hook_file.or_left_out(table.where, table.place(name), read_groups)
+
+    return shared_hook_file.read_events(table, EVENTS, UNAVAILABLE_EVENTS, read_event)
 
 
 def recognises(members: Mapping[str, object]) -> bool:
@@ -108,32 +136,37 @@ def recognises(members: Mapping[str, object]) -> bool:
 def _group(file: HookFile, event: Event, group: Table) -> HookList:
     """One matcher group: the hooks that can run, and notes on everything else."""
     group.require("hooks", 'write {"matcher": "…", "hooks": [{"type": "command", "command": "…"}]}')
-    matches = shared_hook_file.compile_member(group, "matcher", matchers.claude_matcher)
-    notes = _misspelt_keys(group, _GROUP_KEYS) + _matcher_notes(event, group, matches)
-    hooks: list[HookSpec] = []
-    for entry in group.tables("hooks"):
-        entry.require("type", 'write "type": "command"')
-        entry.choice("type", ("command", "http", "mcp_tool", *_UNSUPPORTED_TYPES), "")
-        reason = _why_impossible(event, entry)
-        if reason:
-            notes.append(f"{file.path}: {entry.path} does not run: {reason}")
-        else:
-            hooks.append(_hook(file, event, group, entry, matches))
-            notes += _misspelt_keys(entry, _HOOK_KEYS) + _hook_notes(file, entry, hooks[-1])
-    return HookList(tuple(hooks), tuple(notes))
+    matches, matcher_notes = _matcher(event, group)
+    notes = HookList((), (*_misspelt_keys(group, _GROUP_KEYS), *matcher_notes))
+    return shared_hook_file.merge(
+        [notes, shared_hook_file.read_each(group, "hooks", lambda entry: _entry(file, event, group, entry, matches))]
+    )
 
 
-def _hook(file: HookFile, event: Event, group: Table, entry: Table, matches: Callable[[str], bool]) -> HookSpec:
+def _entry(file: HookFile, event: Event, group: Table, entry: Table, matches: Callable[[str], bool]) -> HookList:
+    """The hook of one entry, or a note on why it cannot run, and notes on the rest. Raises ConfigError."""
+    entry.require("type", 'write "type": "command"')
+    entry.choice("type", ("command", "http", "mcp_tool", *_UNSUPPORTED_TYPES), "")
+    reason = _why_impossible(event, entry)
+    if reason:
+        return HookList((), (f"{file.path}: {entry.path} does not run: {reason}",))
+    hook, handler_notes = _hook(file, event, group, entry, matches)
+    notes = [f"{hook.source}: {note}" for note in (*handler_notes, *_hook_notes(file, entry, hook))]
+    return HookList((hook,), (*_misspelt_keys(entry, _HOOK_KEYS), *notes))
+
+
+def _hook(
+    file: HookFile, event: Event, group: Table, entry: Table, matches: Callable[[str], bool]
+) -> tuple[HookSpec, tuple[str, ...]]:
+    """The hook of one entry, and notes on how it runs."""
     entry.text("statusMessage")
     handler = handler_types.http_or_mcp_tool(entry, "allowedEnvVars")
     command, argv = ("", ()) if handler else _command(file, entry)
-    handler = handler or Handler(
-        "command", shared_hook_file.argv_label(list(argv)) if argv else shared_hook_file.command_label(command)
-    )
+    handler = handler or Handler("command", labels.argv_label(list(argv)) if argv else labels.command_label(command))
     on_failure = entry.choice("onFailure", ("block", "continue"), "continue")
     if "if" in entry.members:
         shared_hook_file.compile_member(entry, "if", matchers.permission_rule)
-    return HookSpec(
+    hook = HookSpec(
         dialect=NAME,
         source=f"{file.path}: {entry.path}",
         event=event,
@@ -156,6 +189,7 @@ def _hook(file: HookFile, event: Event, group: Table, entry: Table, matches: Cal
         tool=handler.tool,
         input=handler.input,
     )
+    return hook, handler.http_target.notes
 
 
 def _command(file: HookFile, entry: Table) -> tuple[str, tuple[str, ...]]:
@@ -170,9 +204,8 @@ def _command(file: HookFile, entry: Table) -> tuple[str, tuple[str, ...]]:
 def _folder_variables(file: HookFile) -> dict[str, str]:
     """The folders by which a hook finds its own files, by the names of their variables and placeholders."""
     folders = {"CLAUDE_PROJECT_DIR": file.project_dir}
-    folder, name = os.path.split(file.path)
-    if name == "hooks.json" and os.path.basename(folder) == "hooks":  # the documented place of a plugin's file
-        folders["CLAUDE_PLUGIN_ROOT"] = os.path.dirname(folder)
+    if file.plugin:
+        folders |= {"CLAUDE_PLUGIN_ROOT": file.plugin.root, "CLAUDE_PLUGIN_DATA": file.plugin.data}
     return folders
 
 
@@ -201,19 +234,42 @@ def _hook_notes(file: HookFile, entry: Table, hook: HookSpec) -> list[str]:
         notes.append("`once` only has an effect in skills, as documented: the hook runs every time")
     if entry.flag("asyncRewake"):
         notes.append("`asyncRewake` cannot wake the agent behind MCP: the hook only runs in the background")
-    if hook.timeout > shared_hook_file.LONG_TIMEOUT:
-        notes.append(f"a timeout of {hook.timeout:g} seconds is longer than agents wait for a call")
+    notes += shared_hook_file.long_timeout_notes(hook.timeout)
     unknown = set(_PLUGIN_PLACEHOLDER.findall(hook.shell or " ".join(hook.argv))) - set(_folder_variables(file))
     notes += [
         f"{name} has no value here, because the file does not belong to an installed plugin" for name in sorted(unknown)
     ]
-    return [f"{hook.source}: {note}" for note in notes]
+    return notes
 
 
 def _misspelt_keys(table: Table, known: Sequence[str]) -> list[str]:
     """Notes on unknown keys that look like known ones. Other keys get no note: Claude Code adds keys often."""
     similar = {key: hint for key, hint in table.unknown(known).items() if hint}
     return [f"{table.where}: {table.place(key)} is unknown and ignored: {hint}" for key, hint in similar.items()]
+
+
+def _matcher(event: Event, group: Table) -> tuple[Callable[[str], bool], list[str]]:
+    """The compiled matcher, and notes on it. One that is no regular expression matches nothing, as in Claude Code.
+
+    Source: Claude Code 2.1.291 logs "Invalid regex pattern in hook matcher", and the hook does not match. Raises
+    ConfigError for an expression that only Python cannot read: then it is not known what the matcher means.
+    """
+    matcher = group.text("matcher")
+    hint = "write tool names, with | between them"
+    if matchers.is_rule(matcher):
+        tool = matcher.partition("(")[0]
+        hint = f'it is a permission rule: write "matcher": "{tool}", and "if": "{matcher}" in the hook'
+    place = f"{group.where}: {group.place('matcher')} {matcher!r} never matches"
+    try:
+        matches = matchers.claude_matcher(matcher)
+    except (re.error, OverflowError, RecursionError) as problem:
+        if isinstance(problem, re.error) and matchers.is_no_expression(problem):
+            why = f"Claude Code cannot read it as a regular expression either ({problem.msg})"
+            return (lambda _name: False), [f"{place}: {why}: {hint}"]
+        matches = shared_hook_file.compile_member(group, "matcher", matchers.claude_matcher)
+    if matchers.is_rule(matcher):
+        return matches, [f"{place} a tool's name: {hint}"]
+    return matches, _matcher_notes(event, group, matches)
 
 
 def _matcher_notes(event: Event, group: Table, matches: Callable[[str], bool]) -> list[str]:
@@ -225,4 +281,10 @@ def _matcher_notes(event: Event, group: Table, matches: Callable[[str], bool]) -
     if event is Event.NOTIFICATION and not any(map(matches, _NOTIFICATIONS)):
         return [f"{place}: behind MCP, the only types are {' and '.join(_NOTIFICATIONS)}"]
     servers = [name for name in matchers.plain_names(matcher) if matchers.is_server(name)]
-    return [f"{place} {name}'s tools: write {name}__.*" for name in servers if event in TOOL_EVENTS]
+    return [
+        f"{place} {name}'s tools: write {name}__.*"
+        if name[5:]
+        else f"{place}: write mcp__.* for the tools of all servers"
+        for name in servers
+        if event in TOOL_EVENTS
+    ]

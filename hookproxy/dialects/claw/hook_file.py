@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from msgspec import Struct
@@ -11,6 +12,7 @@ from msgspec import Struct
 from ...model.hooks import Event, HookSpec
 from ..dialect import HookFile, HookList
 from ..shared import hook_file as shared_hook_file
+from ..shared import labels
 from ..shared.hook_file import Table
 
 TIMEOUT: Final = 60.0
@@ -61,31 +63,36 @@ def read_hook_file(file_format: FileFormat, file: HookFile) -> HookList:
     """The hooks of a settings file. Other settings in it are ignored. Raises ConfigError."""
     settings = shared_hook_file.read_json(file.path, file.text)
     if "hooks" not in settings.members:
-        return HookList((), (f"{file.path}: contains no hooks",))
+        return HookList((), remarks=(f"{file.path}: contains no hooks",))
     table = settings.table("hooks")
-    found: list[HookList] = []
-    for name in table.members:
-        if name not in file_format.events:
-            raise table.error(name, "is not an event", _event_hint(file_format, name))
-        items = _items(table, name)
-        found += [_item(file_format, file, name, items, key) for key in items.members]
-    return shared_hook_file.merge(found)
+    return shared_hook_file.read_events(
+        table, file_format.events, {}, lambda name: _event(file_format, file, table, name), _event_hint
+    )
 
 
-def _event_hint(file_format: FileFormat, name: str) -> str:
-    """Which event to write instead of `name`."""
-    if name == FAILURE_EVENT:
-        also = f"in {file_format.dialect}, PostToolUse hooks also run for failed calls"
-        return f"only the dialect {CURRENT.dialect} has it; {also}"
-    return shared_hook_file.suggestion(name, file_format.events) or f"the events are {', '.join(file_format.events)}"
+def _event_hint(name: str) -> str:
+    """What else to know about a name that is not an event; empty: nothing."""
+    if name != FAILURE_EVENT:
+        return ""
+    also = f"in {DOCUMENTED.dialect}, PostToolUse hooks also run for failed calls"
+    return f"only the dialect {CURRENT.dialect} has it; {also}"
 
 
-def _items(table: Table, name: str) -> Table:
-    """The items of an event's list, as a table whose keys are their places, `PreToolUse[0]`."""
-    listed = table.members[name]
-    if not isinstance(listed, list):
-        raise table.error(name, "must be a list of commands", f'write "{name}": ["./guard.sh"]')
-    return Table(table.where, table.path, {f"{name}[{at}]": item for at, item in enumerate(listed)})
+def _event(file_format: FileFormat, file: HookFile, table: Table, name: str) -> HookList:
+    """The hooks of an event. A malformed item is left out, and claw-code reads the others."""
+
+    def read_items() -> HookList:
+        if not isinstance(table.members[name], list):
+            raise table.error(name, "must be a list of commands", f'write "{name}": ["./guard.sh"]')
+        items = table.items(name)
+        return shared_hook_file.merge(
+            shared_hook_file.or_left_out(
+                table.where, items.place(key), partial(_item, file_format, file, name, items, key)
+            )
+            for key in items.members
+        )
+
+    return shared_hook_file.or_left_out(table.where, table.place(name), read_items)
 
 
 def _item(file_format: FileFormat, file: HookFile, name: str, items: Table, key: str) -> HookList:
@@ -97,14 +104,15 @@ def _item(file_format: FileFormat, file: HookFile, name: str, items: Table, key:
         raise items.error(key, "must be a command string, not an object", hint)
     group = items.table(key)
     group.require("hooks", 'write {"matcher": "…", "hooks": [{"type": "command", "command": "…"}]}')
-    notes = [*_unknown_key_notes(group, _GROUP_KEYS), *_matcher_notes(group)]
-    hooks: list[HookSpec] = []
-    for entry in group.tables("hooks"):
+    notes = HookList((), (*_unknown_key_notes(group, _GROUP_KEYS), *_matcher_notes(group)))
+
+    def read_entry(entry: Table) -> HookList:
         entry.choice("type", ("command",), "command")
         entry.require("command")
-        hooks += _hooks(file_format, file, name, entry, "command", group.text("matcher"))
-        notes += _unknown_key_notes(entry, _HOOK_KEYS)
-    return HookList(tuple(hooks), tuple(notes))
+        hooks = _hooks(file_format, file, name, entry, "command", group.text("matcher"))
+        return HookList(hooks, tuple(_unknown_key_notes(entry, _HOOK_KEYS)))
+
+    return shared_hook_file.merge([notes, shared_hook_file.read_each(group, "hooks", read_entry)])
 
 
 def _hooks(
@@ -132,13 +140,13 @@ def _hooks(
     )
 
 
-_PROGRAM: Final = re.compile(r"(?!(?:case|for|if|test|until|while)$)\w.*", re.DOTALL)
+_PROGRAM: Final = re.compile(r"(?!(?:case|for|if|test|until|while)\b)\w.*", re.DOTALL)
 """A possible program name: no punctuation, and no keyword that begins a shell script of one line."""
 
 
 def _label(command: str, place: str) -> str:
     """The name of the program. A shell script of one line has none: its label is its place in the file."""
-    label = shared_hook_file.command_label(command)
+    label = labels.command_label(command)
     return label if _PROGRAM.match(label) else place
 
 

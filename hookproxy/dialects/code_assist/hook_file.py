@@ -9,6 +9,7 @@ from typing import Final
 from ...model.hooks import Event, HookSpec
 from ..dialect import HookFile, HookList
 from ..shared import hook_file as shared_hook_file
+from ..shared import labels
 from ..shared.hook_file import Table
 
 NAME: Final = "code-assist"
@@ -57,10 +58,13 @@ def read_hook_file(file: HookFile) -> HookList:
     """The hooks of a settings file. Raises ConfigError."""
     settings = shared_hook_file.read_json(file.path, file.text)
     if "hooks" not in settings.members:
-        return HookList((), (f"{file.path}: contains no hooks",))
+        return HookList((), remarks=(f"{file.path}: contains no hooks",))
     table = settings.table("hooks")
     return shared_hook_file.read_events(
-        table, EVENTS, UNAVAILABLE_EVENTS, table.tables, lambda name, entry: _entry(file, EVENTS[name], entry)
+        table,
+        EVENTS,
+        UNAVAILABLE_EVENTS,
+        lambda name: shared_hook_file.merge(_entry(file, EVENTS[name], entry) for entry in table.tables(name)),
     )
 
 
@@ -94,7 +98,7 @@ def _hook(file: HookFile, event: Event, entry: Table) -> HookSpec:
         dialect=NAME,
         source=f"{file.path}: {entry.path}",
         event=event,
-        label=name.strip() or shared_hook_file.command_label(command),
+        label=name.strip() or labels.command_label(command),
         shell=command,
         cwd=file.project_dir,
         timeout=_timeout(entry),

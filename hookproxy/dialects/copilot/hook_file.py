@@ -10,7 +10,7 @@ from typing import Final
 from ...model.hooks import Event, HookSpec
 from ...policy import matchers
 from ..dialect import HookFile, HookList
-from ..shared import handler_types
+from ..shared import handler_types, labels
 from ..shared import hook_file as shared_hook_file
 from ..shared.handler_types import NO_HTTP_TARGET, HttpTarget
 from ..shared.hook_file import Table
@@ -58,7 +58,7 @@ def http_target(environ: Mapping[str, str], event: Event, entry: Table) -> HttpT
         )
     if target.allowed_env_vars:
         raise entry.error("url", "must begin with https:// because allowedEnvVars is set", "as documented")
-    if environ.get(_ALLOW_LOCALHOST) != "1":
+    if environ.get(_ALLOW_LOCALHOST) != "1" or not handler_types.is_loopback(target.host):
         raise entry.error(
             "url",
             "is not an https:// URL",
@@ -145,15 +145,15 @@ def read_hook_file(current: bool, file: HookFile) -> HookList:
         raise document.error("version", f"must be 1, not {version!r}", "hook files have version 1")
     notes = _misspelt_keys(document, ("version", "hooks", "disableAllHooks"))
     if document.flag("disableAllHooks"):
-        return HookList((), (f"{file.path}: disableAllHooks is true, so none of its hooks run", *notes))
+        return HookList((), tuple(notes), (f"{file.path}: disableAllHooks is true, so none of its hooks run",))
     if "hooks" not in document.members:
-        return HookList((), (f"{file.path}: contains no hooks", *notes))
+        return HookList((), tuple(notes), (f"{file.path}: contains no hooks",))
     unavailable = CURRENT_UNAVAILABLE_EVENTS if current else UNAVAILABLE_EVENTS
     table = document.table("hooks")
     hook_list = shared_hook_file.read_events(
-        table, EVENTS, unavailable, table.tables, lambda name, entry: _entry(current, file, name, entry)
+        table, EVENTS, unavailable, lambda name: _event(current, file, table, name)
     )
-    return HookList(hook_list.hooks, (*notes, *hook_list.notes))
+    return HookList(hook_list.hooks, (*notes, *hook_list.notes), hook_list.remarks)
 
 
 def recognises(members: Mapping[str, object]) -> bool:
@@ -171,6 +171,15 @@ def _is_entry(entry: object) -> bool:
     return (
         isinstance(entry, dict) and "hooks" not in entry and not entry.keys().isdisjoint(("type", "bash", "powershell"))
     )
+
+
+def _event(current: bool, file: HookFile, table: Table, name: str) -> HookList:
+    """The hooks of an event. Copilot leaves out a malformed item, and so do we."""
+
+    def read_entries() -> HookList:
+        return shared_hook_file.read_each(table, name, lambda entry: _entry(current, file, name, entry))
+
+    return shared_hook_file.or_left_out(table.where, table.place(name), read_entries)
 
 
 def _entry(current: bool, file: HookFile, event_name: str, entry: Table) -> HookList:
@@ -191,11 +200,7 @@ def _entry(current: bool, file: HookFile, event_name: str, entry: Table) -> Hook
         source=source,
         event=event,
         label=target.host
-        or (
-            shared_hook_file.command_label(argv[2])
-            if argv[:2] == ("bash", "-c")
-            else shared_hook_file.argv_label(list(argv))
-        ),
+        or (labels.command_label(argv[2]) if argv[:2] == ("bash", "-c") else labels.argv_label(list(argv))),
         matcher=entry.text("matcher"),
         matches=matches,
         argv=shared_hook_file.resolve_program(argv, folder),
@@ -210,8 +215,7 @@ def _entry(current: bool, file: HookFile, event_name: str, entry: Table) -> Hook
         traits=frozenset({OBJECT} if file.options.get("tool_args") == "object" else ()),
         every_call=event is Event.PERMISSION_REQUEST and file.options.get("fire_permission_request") == "always",
     )
-    if hook.timeout > shared_hook_file.LONG_TIMEOUT:
-        notes.append(f"a timeout of {hook.timeout:g} seconds is longer than agents wait for a call")
+    notes += [*target.notes, *shared_hook_file.long_timeout_notes(hook.timeout)]
     notes += [f"env: ${name} is not set, so its value is empty" for name in unset]
     return HookList((hook,), (*_unknown_keys(current, entry), *(f"{source}: {note}" for note in notes)))
 
@@ -267,7 +271,7 @@ def _anchored(pattern: str) -> Callable[[str], bool]:
 def _unknown_keys(current: bool, entry: Table) -> list[str]:
     """Notes on keys of the other edition, and on unknown keys that look like known ones. Other keys get no note."""
     current_only = [] if current else [key for key in CURRENT_KEYS if key in entry.members]
-    return _misspelt_keys(entry, (*_HOOK_KEYS, *CURRENT_KEYS, "comment")) + [  # "comment" is similar to "command"
+    return _misspelt_keys(entry, (*_HOOK_KEYS, *CURRENT_KEYS)) + [
         f"{entry.where}: {entry.place(key)} is ignored: only the dialect {CURRENT} has it" for key in current_only
     ]
 

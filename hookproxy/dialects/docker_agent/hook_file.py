@@ -13,6 +13,7 @@ from ...model.errors import ConfigError
 from ...model.hooks import Event, HookSpec
 from ..dialect import HookFile, HookList
 from ..shared import hook_file as shared_hook_file
+from ..shared import labels
 from ..shared.hook_file import Table
 from . import go_regex, output
 
@@ -143,7 +144,7 @@ def read_hook_file(file_format: FileFormat, file: HookFile) -> HookList:
     reader.read()
     order = list(file_format.groups)
     hooks = sorted(reader.hooks, key=lambda hook: (_index(order, hook.event_name), output.PREEMPTS not in hook.traits))
-    return HookList(tuple(hooks), tuple(reader.notes))
+    return HookList(tuple(hooks), tuple(reader.notes), tuple(reader.remarks))
 
 
 def _index(order: list[str], name: str) -> int:
@@ -158,9 +159,13 @@ class _Reader(Struct):
     agent: str = _ROOT
     hooks: list[HookSpec] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
 
     def note(self, text: str) -> None:
         self.notes.append(f"{self.file.path}: {text}")
+
+    def remark(self, text: str) -> None:
+        self.remarks.append(f"{self.file.path}: {text}")
 
     def read(self) -> None:
         if (table := self._hooks_table()) is not None:
@@ -181,7 +186,7 @@ class _Reader(Struct):
             raise ConfigError(self.file.path, f"there is no agent {agent!r} in it", "it has no agents")
         found = self._hooks_of_file(whole)
         if found is None:
-            self.note("contains no hooks")
+            self.remark("contains no hooks")
         return found
 
     def _hooks_of_agent(self, whole: Table, name: str) -> Table | None:
@@ -202,7 +207,7 @@ class _Reader(Struct):
                 self.note(f'agents.{other}.hooks do not run: for them, write agent = "{other}" in [[use]]')
         agent = agents.table(name)
         if "hooks" not in agent.members:
-            self.note(f"{agent.path} contains no hooks")
+            self.remark(f"{agent.path} contains no hooks")
             return None
         return agent.table("hooks")
 
@@ -234,7 +239,7 @@ class _Reader(Struct):
                 self._read_hook(name, entry, lambda _tool: True, frozenset())
         elif name in file_format.unavailable:
             if self._entries(table, name):
-                self.note(f"{table.place(name)} cannot fire behind MCP: {file_format.unavailable[name]}")
+                self.remark(f"{table.place(name)} cannot fire behind MCP: {file_format.unavailable[name]}")
         else:
             hint = (
                 shared_hook_file.suggestion(name, file_format.names) or f"the events are {', '.join(file_format.names)}"
@@ -279,7 +284,7 @@ class _Reader(Struct):
                 dialect=self.file_format.dialect,
                 source=f"{self.file.path}: {entry.path}",
                 event=event,
-                label=options.name or shared_hook_file.command_label(command),
+                label=options.name or labels.command_label(command),
                 matcher=matcher,
                 matches=matches,
                 shell=command,
@@ -315,8 +320,9 @@ class _Reader(Struct):
         if name == "session_end" and "timeout" in entry.members and timeout > shared_hook_file.SESSION_END_TIMEOUT:
             limit = shared_hook_file.SESSION_END_TIMEOUT
             self.note(f"{entry.place('timeout')}: session_end hooks get {limit:g} seconds: the agent has disconnected")
-        elif timeout > shared_hook_file.LONG_TIMEOUT:
-            self.note(f"{entry.path}: a timeout of {timeout:g} seconds is longer than agents wait for a call")
+            return
+        for note in shared_hook_file.long_timeout_notes(timeout):
+            self.note(f"{entry.path}: {note}")
 
     def _note_unknown_keys(self, table: Table, known: tuple[str, ...], newer: tuple[str, ...]) -> None:
         """Note the keys that have no effect here. Docker Agent itself refuses unknown keys."""

@@ -8,6 +8,7 @@ from typing import Final
 from ...model.hooks import Event, HookSpec
 from ..dialect import HookFile, HookList
 from ..shared import hook_file as shared_hook_file
+from ..shared import labels
 from ..shared.hook_file import Table
 
 NAME: Final = "lime"
@@ -49,14 +50,18 @@ def read_hook_file(file: HookFile) -> HookList:
     """The hooks of a settings file, JSON or TOML. Raises ConfigError."""
     settings = shared_hook_file.read_document(file.path, file.text)
     if "hooks" not in settings.members:
-        return HookList((), (f"{file.path}: contains no hooks",))
+        return HookList((), remarks=(f"{file.path}: contains no hooks",))
     table = settings.table("hooks")
     return shared_hook_file.read_events(
         table,
         EVENTS,
         UNAVAILABLE_EVENTS,
-        lambda name: list(enumerate(_commands(table, name))),
-        lambda name, command: HookList((_hook(file, f"hooks.{name}[{command[0]}]", EVENTS[name], command[1]),)),
+        lambda name: HookList(
+            tuple(
+                _hook(file, f"hooks.{name}[{at}]", EVENTS[name], command)
+                for at, command in enumerate(_commands(table, name))
+            )
+        ),
     )
 
 
@@ -88,7 +93,7 @@ def _hook(file: HookFile, place: str, event: Event, command: str) -> HookSpec:
         dialect=NAME,
         source=f"{file.path}: {place}",
         event=event,
-        label=shared_hook_file.command_label(command),
+        label=labels.command_label(command),
         shell=command,
         cwd=file.project_dir,
         timeout=_TIMEOUTS.get(event, TIMEOUT),

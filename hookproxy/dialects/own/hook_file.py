@@ -30,8 +30,10 @@ def own_hook(table: Mapping[str, object], event: Event, where: str, folder: str)
     Raises ConfigError.
     """
     entry = Table(where, "", table)
-    for key, hint in entry.unknown(KEYS).items():
-        raise ConfigError(where, f"unknown key {key!r}", hint or f"the keys are {', '.join(KEYS)}")
+    for key in entry.members:
+        if key not in KEYS:
+            hint = shared_hook_file.suggestion(key, KEYS) or f"the keys are {', '.join(KEYS)}"
+            raise ConfigError(where, f"unknown key {key!r}", hint)
     handler = handler_types.read_handler(entry, folder)
     if "env" in entry.members and handler.type in ("python", "http"):
         raise entry.error(
@@ -54,7 +56,7 @@ def own_hook(table: Mapping[str, object], event: Event, where: str, folder: str)
         shell=handler.shell,
         cwd=folder,
         env=tuple((key, entry.table("env").text(key)) for key in entry.table("env").members),
-        timeout=shared_hook_file.read_timeout(entry, event, TIMEOUT),
+        timeout=shared_hook_file.read_timeout(entry, event, TIMEOUT, plausible=True),
         background=entry.flag("async"),
         fails_closed=True,
         withholds=True,

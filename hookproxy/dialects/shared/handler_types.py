@@ -14,6 +14,7 @@ from ...model.errors import ConfigError
 from ...model.hooks import HookSpec
 from ..dialect import Dialect
 from . import hook_file as shared_hook_file
+from . import labels
 from .hook_file import Table
 
 KEYS: Final = (
@@ -59,6 +60,8 @@ class HttpTarget(Struct, frozen=True):
     url: str
     headers: tuple[tuple[str, str], ...]
     allowed_env_vars: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    """What does not work as its author may expect, each a sentence without a place."""
 
     @property
     def host(self) -> str:
@@ -99,7 +102,7 @@ def read_handler(entry: Table, folder: str) -> Handler:
     if handler == "python":
         return _python(entry)
     if handler == "http":
-        target = read_http_target(entry, "allowed_env_vars")
+        target = read_http_target(entry, "allowed_env_vars", strict=True)
         return Handler("http", target.host, http_target=target)
     command, argv = entry.text("command"), entry.texts("argv") or ()
     if bool(command.strip()) == bool(argv):
@@ -110,11 +113,11 @@ def read_handler(entry: Table, folder: str) -> Handler:
             raise entry.error(key, "is only for warm hooks", "write warm = true")
     return Handler(
         "warm" if warm else handler,
-        shared_hook_file.argv_label(list(argv)) if argv else shared_hook_file.command_label(command),
+        labels.argv_label(list(argv)) if argv else labels.command_label(command),
         argv=shared_hook_file.resolve_program(argv, folder),
         shell=command if not argv else "",
         concurrent=entry.flag("concurrent"),
-        warm_max_age=entry.seconds("warm_max_age", 600.0),
+        warm_max_age=entry.plausible_seconds("warm_max_age", 600.0),
         warm_spares=_spares(entry),
     )
 
@@ -161,7 +164,7 @@ def make_warm(
             f"is not possible: the variables of {dialect.name} hooks depend on the call, so they cannot start before it"
         )
         raise ConfigError(f"{place}.warm", message, "remove it")
-    age, spares = entry.seconds("warm_max_age", 600.0), _spares(entry)
+    age, spares = entry.plausible_seconds("warm_max_age", 600.0), _spares(entry)
     return tuple(
         replace(hook, type="warm", warm_max_age=age, warm_spares=spares) if hook.type == "command" else hook
         for hook in hooks
@@ -185,17 +188,60 @@ def _spares(entry: Table) -> int:
     return spares
 
 
-def read_http_target(entry: Table, allowed_key: str) -> HttpTarget:
+def read_http_target(entry: Table, allowed_key: str, *, strict: bool = False) -> HttpTarget:
     """The URL and the headers of an HTTP hook. `allowed_key` lists the variables that headers may use.
 
-    Raises ConfigError for a URL that would send the document unencrypted, and for a header that cannot be sent.
+    A variable that is not in the list is replaced by nothing, as Claude Code's document says, and plain http leaves
+    this machine if the file says so. Both get a note; `strict`, for our own files: both raise ConfigError. So do a text
+    that is no URL, and a header that cannot be sent.
     """
     entry.require("url")
     url, allowed = entry.text("url"), entry.texts(allowed_key) or ()
-    headers = entry.table("headers")
-    return HttpTarget(
-        _url(entry, url), tuple(_header(headers, name, allowed, allowed_key) for name in headers.members), allowed
-    )
+    headers, notes = entry.table("headers"), list[str]()
+    target = HttpTarget(_url(entry, url), (), allowed)
+    if url[:5].lower() == "http:" and not is_loopback(target.host):
+        if strict:
+            hint = "write https://; http:// is only for localhost"
+            raise entry.error("url", "would send the document unencrypted", hint)
+        if not _is_private(target.host):
+            notes.append(f"the document goes to {target.host} unencrypted: write https://")
+    values: dict[str, str] = {}
+    for name in headers.members:
+        values[name], unlisted = _listed_only(_header(headers, name), allowed)
+        if unlisted and strict:
+            hint = f"add {unlisted[0]!r} to {allowed_key}"
+            raise headers.error(name, f"uses ${unlisted[0]}, which is not in {allowed_key}", hint)
+        notes += [f"the header {name} uses ${one}, which is not in {allowed_key}, so it is empty" for one in unlisted]
+    return HttpTarget(target.url, tuple(values.items()), allowed, tuple(notes))
+
+
+def _listed_only(value: str, allowed: tuple[str, ...]) -> tuple[str, list[str]]:
+    """A header's value without the variables that are not allowed, and their names."""
+    unlisted: list[str] = []
+
+    def replaced(found: re.Match[str]) -> str:
+        name = found[1] or found[2]
+        if name in allowed:
+            return found[0]
+        unlisted.append(name)
+        return ""
+
+    return HEADER_VARIABLE.sub(replaced, value), unlisted
+
+
+def is_loopback(host: str) -> bool:
+    """Whether the host is this machine."""
+    return _LOOPBACK.fullmatch(host) is not None
+
+
+def _is_private(host: str) -> bool:
+    """Whether the host is an address of a private network, in which people often have no certificates."""
+    from ipaddress import ip_address
+
+    try:
+        return ip_address(host).is_private
+    except ValueError:
+        return False
 
 
 def _url(entry: Table, url: str) -> str:
@@ -210,12 +256,10 @@ def _url(entry: Table, url: str) -> str:
         raise entry.error("url", f"{url!r} cannot be the URL of a hook", 'write "https://host/path"')
     if "@" in parts.netloc:
         raise entry.error("url", "contains a user name or a password", "send an Authorization header")
-    if parts.scheme == "http" and not _LOOPBACK.fullmatch(parts.hostname):
-        raise entry.error("url", "would send the document unencrypted", "write https://; http:// is only for localhost")
     return url.partition("#")[0]
 
 
-def _header(headers: Table, name: str, allowed: tuple[str, ...], allowed_key: str) -> tuple[str, str]:
+def _header(headers: Table, name: str) -> str:
     value = headers.text(name)
     if not _HEADER_NAME.fullmatch(name) or name.lower() in _FORBIDDEN_HEADERS:
         raise headers.error(repr(name), "is not a header that a hook can send", "write letters, digits and - only")
@@ -223,9 +267,4 @@ def _header(headers: Table, name: str, allowed: tuple[str, ...], allowed_key: st
         raise headers.error(
             name, "contains line ends or characters other than ASCII", "encode it, for example in base64"
         )
-    for found in HEADER_VARIABLE.finditer(value):
-        variable = found[1] or found[2]
-        if variable not in allowed:
-            hint = f"add {variable!r} to {allowed_key}"
-            raise headers.error(name, f"uses ${variable}, which is not in {allowed_key}", hint)
-    return name, value
+    return value

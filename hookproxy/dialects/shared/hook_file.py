@@ -1,4 +1,4 @@
-"""Strict reading of hook files for all dialects: typed members, errors that name the key, and labels of hooks.
+"""Strict reading of hook files for all dialects: typed members, and errors that name the key.
 
 A member of the wrong type is an error. Its value is never guessed (law 3).
 """
@@ -6,11 +6,10 @@ A member of the wrong type is an error. Its value is never guessed (law 3).
 from __future__ import annotations
 
 import json
-import math
 import re
-import shlex
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from os.path import basename, join
+from os.path import join
 from typing import Final, NoReturn, TypeVar
 
 from msgspec import Struct
@@ -26,7 +25,11 @@ SESSION_END_TIMEOUT_LIMIT: Final = 60.0
 """The longest `timeout` of a SessionEnd hook in seconds, as in Claude Code."""
 
 MILLISECONDS_THRESHOLD: Final = 10_000.0
-"""Longer timeouts are taken for milliseconds: few people mean three hours, many mean ten seconds."""
+"""Seconds. Longer timeouts are probably meant in milliseconds: few people mean three hours, many mean ten seconds."""
+
+_SIMILAR_KEY: Final = 0.8
+"""How similar an unknown key must be to a known one to be its misspelling, from 0 to 1: `timout` is (0.92), but
+`comment` and `command` (0.71) are two words."""
 
 LONG_TIMEOUT: Final = 3600.0
 """Seconds. A longer timeout gets a note, because the agent gives up on the call before."""
@@ -37,12 +40,12 @@ _TYPE_NAMES: Final[Mapping[type, str]] = {
 }  # fmt: skip
 
 
-def suggestion(word: str, known: Iterable[str]) -> str:
-    """For example `did you mean 'timeout'?`. Empty if no known name is similar."""
+def suggestion(word: str, known: Iterable[str], similarity: float = 0.6) -> str:
+    """For example `did you mean 'timeout'?`. Empty if no known name has this `similarity`, from 0 to 1."""
     import difflib  # 2 ms, for errors only
 
     spelled = {name.lower(): name for name in known}
-    near = difflib.get_close_matches(word.lower(), spelled, n=1)
+    near = difflib.get_close_matches(word.lower(), spelled, n=1, cutoff=similarity)
     return f"did you mean {spelled[near[0]]!r}?" if near else ""
 
 
@@ -64,15 +67,17 @@ class Table(Struct, frozen=True):
         return ConfigError(self.where, f"{self.place(key)} {message}".strip(), hint)
 
     def unknown(self, known: Sequence[str]) -> dict[str, str]:
-        """The keys that are not in `known`, each with a suggestion or an empty string."""
-        return {key: suggestion(key, known) for key in self.members if key not in known}
+        """The keys that are not in `known`, each with a suggestion or an empty string. Comments are left out."""
+        return {
+            key: suggestion(key, known, _SIMILAR_KEY)
+            for key in self.members
+            if key not in known and not is_comment(key)
+        }
 
     def require(self, key: str, hint: str = "") -> None:
         """Raise ConfigError if the member is absent."""
         if key not in self.members:
-            misspelt = next(
-                (f"write {key} for {other}" for other, similar in self.unknown((key,)).items() if similar), ""
-            )
+            misspelt = next((f"write {key} for {other}" for other in self.members if suggestion(other, (key,))), "")
             raise self.error(key, "is missing", hint or misspelt or f"add {key}")
 
     def text(self, key: str, default: str = "") -> str:
@@ -111,19 +116,28 @@ class Table(Struct, frozen=True):
         return self._table(key, self.members.get(key, {}))
 
     def seconds(self, key: str, default: float) -> float:
-        """A timeout. Raises ConfigError unless it is more than 0 and cannot be meant as milliseconds."""
+        """A timeout as it is written. Raises ConfigError unless it is a number more than 0."""
         value = self.members.get(key, default)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self._mistyped(key, "a number of seconds", value)
-        if not 0 < value < math.inf:
-            raise self.error(
-                key,
-                f"must be more than 0 seconds, not {value}",
-                "write the most seconds that the hook may take, for example 5",
-            )
-        if value >= MILLISECONDS_THRESHOLD:
-            raise self.error(key, f"looks like milliseconds: {value}", f"write seconds: {value // 1000} for {value}")
+        if not 0 < value <= sys.float_info.max:
+            hint = "write the most seconds that the hook may take, for example 5"
+            raise self.error(key, f"must be more than 0 seconds, not {str(value)[:20]}", hint)
         return float(value)
+
+    def plausible_seconds(self, key: str, default: float) -> float:
+        """The same in our own files. Raises ConfigError for a timeout that is probably meant in milliseconds, too."""
+        value = self.seconds(key, default)
+        if value >= MILLISECONDS_THRESHOLD:
+            raise self.error(
+                key, f"looks like milliseconds: {value:.15g}", f"write seconds: {value // 1000:.15g} for {value:.15g}"
+            )
+        return value
+
+    def items(self, key: str) -> Table:
+        """A list as a table, whose keys are the places of its items: `PreToolUse[0]`. Empty if the member is absent."""
+        items = {f"{key}[{at}]": item for at, item in enumerate(self._list(key))}
+        return Table(self.where, self.path, items)
 
     def _list(self, key: str) -> list[object]:
         value = self.members.get(key, [])
@@ -212,6 +226,11 @@ def read_yaml(path: str, text: str) -> Table:
     return Table(path, "", load(path, text))
 
 
+def is_comment(key: str) -> bool:
+    """Whether a key is there for readers. JSON has no comments, so people write them as members."""
+    return key in ("comment", "comments", "description") or key.startswith(("_", "$", "//", "#"))
+
+
 T = TypeVar("T")
 
 
@@ -227,28 +246,52 @@ def merge(lists: Iterable[HookList]) -> HookList:
 
 def read_events(
     table: Table,
-    events: Mapping[str, Event],
+    events: Iterable[str],
     unavailable: Mapping[str, str],
-    entries: Callable[[str], Sequence[T]],
-    read_entry: Callable[[str, T], HookList],
+    read_event: Callable[[str], HookList],
+    hint: Callable[[str], str] = lambda _name: "",
 ) -> HookList:
-    """The hooks in a table whose keys are names of events. `entries` gives an event's entries; `read_entry` reads one.
+    """The hooks in a table whose keys are names of events; `read_event` reads the entries of one.
 
-    An `unavailable` event that has entries gets a remark with the reason. Raises ConfigError for other keys.
+    An `unavailable` event that has entries gets a remark with the reason. A key that is no event gets a note with the
+    `hint` for it: the agents skip it, because each of their versions adds events.
     """
+    known = list(events)
     found: list[HookList] = []
-    for name in table.members:
-        if name not in events and name not in unavailable:
-            known = [*events, *unavailable]
-            raise table.error(name, "is not an event", suggestion(name, known) or f"the events are {', '.join(known)}")
-        event_entries = entries(name)
-        if name in events:
-            found += [read_entry(name, entry) for entry in event_entries]
-        elif event_entries:
-            reason = unavailable[name]
-            remark = f"{table.where}: {table.place(name)} cannot fire behind MCP: {reason}"
-            found.append(HookList((), remarks=(remark,)))
+    for name, entries in table.members.items():
+        place = f"{table.where}: {table.place(name)}"
+        if name in known:
+            found.append(read_event(name))
+        elif name in unavailable:
+            if entries:
+                found.append(HookList((), remarks=(f"{place} cannot fire behind MCP: {unavailable[name]}",)))
+        elif not is_comment(name):
+            names = [*known, *unavailable]
+            what = hint(name) or suggestion(name, names, _SIMILAR_KEY) or f"the events are {', '.join(names)}"
+            found.append(HookList((), (f"{place} is not an event, so its hooks never run: {what}",)))
     return merge(found)
+
+
+def or_left_out(where: str, place: str, read: Callable[[], HookList]) -> HookList:
+    """What `read` returns. An entry at `place` that it refuses gets a note instead: its agent skips it, and goes on."""
+    try:
+        return read()
+    except ConfigError as error:
+        what = error.message.removeprefix(f"{where}: ").removeprefix(place).lstrip(". ")
+        return HookList((), (f"{where}: {place} is left out: {what}: {error.hint}",))
+
+
+def read_each(table: Table, key: str, read: Callable[[Table], HookList]) -> HookList:
+    """What `read` returns for each object in a list. A malformed one is left out, as in `or_left_out`.
+
+    Raises ConfigError if the member is not a list.
+    """
+    items = table.items(key)
+
+    def read_item(name: str) -> HookList:
+        return or_left_out(table.where, items.place(name), lambda: read(items.table(name)))
+
+    return merge(map(read_item, items.members))
 
 
 def compile_member(table: Table, key: str, compile_text: Callable[[str], T]) -> T:
@@ -264,11 +307,25 @@ def compile_member(table: Table, key: str, compile_text: Callable[[str], T]) -> 
         ) from None
 
 
-def read_timeout(table: Table, event: Event, default: float) -> float:
-    """The hook's timeout in seconds. SessionEnd hooks have a shorter one, because the agent has disconnected."""
+def read_timeout(table: Table, event: Event, default: float, *, plausible: bool = False) -> float:
+    """The hook's timeout in seconds; `plausible` as in `Table.plausible_seconds`.
+
+    SessionEnd hooks have a shorter one, because the agent has disconnected.
+    """
+    seconds = table.plausible_seconds if plausible else table.seconds
     if event is not Event.SESSION_END:
-        return table.seconds("timeout", default)
-    return min(table.seconds("timeout", SESSION_END_TIMEOUT), SESSION_END_TIMEOUT_LIMIT)
+        return seconds("timeout", default)
+    return min(seconds("timeout", SESSION_END_TIMEOUT), SESSION_END_TIMEOUT_LIMIT)
+
+
+def long_timeout_notes(seconds: float) -> list[str]:
+    """A note on a timeout that is longer than agents wait for a call."""
+    if seconds >= MILLISECONDS_THRESHOLD:
+        milliseconds = f"if they are meant as milliseconds, write {seconds / 1000:g}"
+        return [f"a timeout of {seconds:.15g} is read as seconds, as written: {milliseconds}"]
+    if seconds > LONG_TIMEOUT:
+        return [f"a timeout of {seconds:g} seconds is longer than agents wait for a call"]
+    return []
 
 
 def resolve_program(words: tuple[str, ...], folder: str) -> tuple[str, ...]:
@@ -276,40 +333,3 @@ def resolve_program(words: tuple[str, ...], folder: str) -> tuple[str, ...]:
     if not words or "/" not in words[0]:
         return words
     return (join(folder, words[0].removeprefix("./")), *words[1:])
-
-
-_ASSIGNMENT: Final = re.compile(r"\w+=")
-_INTERPRETER: Final = re.compile(
-    r"(?:[a-z]*sh|python[\d.]*|pypy[\d.]*|node|deno|bun|ruby|perl|php|env|exec|sudo|nice|timeout|npx|uvx?|pwsh)(?:\.exe)?"
-)
-"""Programs that run another program. The label is the other's name, if it can be found."""
-_SCRIPT_NAME: Final = re.compile(r".*[/.]\w.*", re.DOTALL)
-
-
-def command_label(command: str) -> str:
-    """The short name of a shell command for people and the model: `python3 guards/paths.py --x` is `paths.py`."""
-    try:
-        words = shlex.split(command)
-    except ValueError:  # an open quotation mark, for example in a comment
-        words = command.split()
-    return argv_label(words) or command.strip()
-
-
-def argv_label(words: list[str]) -> str:
-    """The same for a command that is already split into words."""
-    while words and _ASSIGNMENT.match(words[0]):
-        words = words[1:]
-    if not words:
-        return ""
-    program = _last_part(words[0])
-    if _INTERPRETER.fullmatch(program):
-        for word in words[1:]:
-            if word in ("-c", "-e", "-m"):  # code or a module follows, not a script
-                break
-            if not word.startswith("-") and not _ASSIGNMENT.match(word) and _SCRIPT_NAME.fullmatch(word):
-                return _last_part(word)
-    return program
-
-
-def _last_part(word: str) -> str:
-    return basename(word.rstrip("/;&|)")) or word

@@ -5,7 +5,7 @@ import json
 from msgspec.structs import fields
 
 from hookproxy.dialects.claude import CLAUDE
-from hookproxy.dialects.dialect import HookFile, HookList
+from hookproxy.dialects.dialect import HookFile, HookList, Plugin
 from hookproxy.model.hooks import Event, HookSpec, Order
 from hookproxy.model.settings import ToolNames
 
@@ -105,10 +105,16 @@ def test_a_plugins_hooks_find_their_plugin() -> None:
             {"type": "command", "command": "${CLAUDE_PLUGIN_ROOT}/format.sh"},
         ]}]},
     }  # fmt: skip
-    found = load(settings, "/plugins/fmt/hooks/hooks.json")
+    plugin = Plugin("/plugins/fmt", "/data/fmt")
+    found = CLAUDE.read_hook_file(
+        HookFile("/plugins/fmt/hooks/hooks.json", json.dumps(settings), "/repo", plugin=plugin)
+    )
     direct, through_shell = found.hooks
     assert direct.argv == ("/plugins/fmt/format.sh",)
-    assert dict(through_shell.env)["CLAUDE_PLUGIN_ROOT"] == "/plugins/fmt"
+    assert dict(through_shell.env) == {
+        "CLAUDE_PROJECT_DIR": "/repo", "CLAUDE_PLUGIN_ROOT": "/plugins/fmt", "CLAUDE_PLUGIN_DATA": "/data/fmt",
+    }  # fmt: skip
+    assert {direct.cwd, through_shell.cwd} == {"/repo"}
     assert found.notes == ()
 
 

@@ -2,6 +2,7 @@
 
 import json
 from contextlib import suppress
+from typing import Final
 
 import pytest
 from hypothesis import given
@@ -30,18 +31,18 @@ def note_on(entry: dict[str, object], event: str = "PreToolUse", **group: object
     return len(found.hooks), note
 
 
-def test_disabled_hooks_do_not_run_and_get_a_note() -> None:
+def test_disabled_hooks_do_not_run_and_get_a_remark() -> None:
     settings = {
         "disableAllHooks": True,
         "hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "x"}]}]},
     }
     assert load(settings) == HookList(
-        (), ("/repo/.claude/settings.json: disableAllHooks is true, so none of its hooks run",)
+        (), remarks=("/repo/.claude/settings.json: disableAllHooks is true, so none of its hooks run",)
     )
 
 
-def test_a_file_without_hooks_gets_a_note() -> None:
-    assert notes({"model": "x"}) == ("/repo/.claude/settings.json: contains no hooks",)
+def test_a_file_without_hooks_gets_a_remark() -> None:
+    assert load({"model": "x"}) == HookList((), remarks=("/repo/.claude/settings.json: contains no hooks",))
 
 
 def test_every_event_of_claude_code_is_available_or_has_a_reason() -> None:
@@ -57,12 +58,10 @@ def test_every_event_of_claude_code_is_available_or_has_a_reason() -> None:
 
 
 @pytest.mark.parametrize("event", CLAUDE.unavailable)
-def test_an_event_that_cannot_occur_gets_a_note(event: str) -> None:
-    hooks, note = note_on({"type": "command", "command": "x"}, event)
-    assert (hooks, note) == (
-        0,
-        f"/repo/.claude/settings.json: hooks.{event} cannot fire behind MCP: {CLAUDE.unavailable[event]}",
-    )
+def test_an_event_that_cannot_occur_gets_a_remark(event: str) -> None:
+    remark = f"/repo/.claude/settings.json: hooks.{event} cannot fire behind MCP: {CLAUDE.unavailable[event]}"
+    entry = {"hooks": [{"type": "command", "command": "x"}]}
+    assert load({"hooks": {event: [entry]}}) == HookList((), remarks=(remark,))
 
 
 @pytest.mark.parametrize(
@@ -145,10 +144,6 @@ def refusal(settings: object) -> tuple[str, str]:
         ("[]", ": must contain one JSON object", ""),
         ({"disableAllHooks": "yes"}, ": disableAllHooks must be true or false, not a string", ""),
         ({"hooks": []}, ": hooks must be an object, not a list", ""),
-        ({"hooks": {"preToolUse": []}}, ": hooks.preToolUse is not an event", "did you mean 'PreToolUse'?"),
-        ({"hooks": {"Whenever": []}}, ": hooks.Whenever is not an event", ""),
-        ({"hooks": {"PreToolUse": {}}}, ": hooks.PreToolUse must be a list, not an object", ""),
-        ({"hooks": {"Stop": "x"}}, ": hooks.Stop must be a list, not a string", ""),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_by_line_or_key(settings: object, message: str, hint: str) -> None:
@@ -157,20 +152,128 @@ def test_a_file_that_cannot_be_used_is_refused_by_line_or_key(settings: object, 
     assert hint in actual_hint
 
 
+# --- what Claude Code leaves out, and goes on ---
+
+GOOD: Final[dict[str, object]] = {"type": "command", "command": "x"}
+
+
+def left_out(events: dict[str, object]) -> str:
+    """The note on what is left out of a file that has a good hook beside it."""
+    found = load({"hooks": {**events, "SessionStart": [{"hooks": [GOOD]}]}}, "/s.json")
+    assert "SessionStart" in [hook.event.value for hook in found.hooks]
+    (note,) = found.notes
+    return note.removeprefix("/s.json: ")
+
+
 @pytest.mark.parametrize(
-    ("group", "message", "hint"),
+    ("event", "hint"),
     [
-        ("./a.sh", " must be an object, not a string", ""),
-        ({"command": "x"}, ".hooks is missing", 'write {"matcher": '),
-        ({"hooks": ["./a.sh"]}, ".hooks[0] must be an object, not a string", ""),
-        ({"matcher": "mcp__(", "hooks": []}, ".matcher 'mcp__(' cannot be used: missing ), unterminated", ""),
-        ({"matcher": 1, "hooks": []}, ".matcher must be a string, not a number", ""),
+        ("preToolUse", "did you mean 'PreToolUse'?"),
+        ("PreToolUze", "did you mean 'PreToolUse'?"),
+        ("PreCommit", "the events are PreToolUse, PostToolUse,"),
+        ("preEditHook", "the events are PreToolUse, PostToolUse,"),
     ],
 )
-def test_a_group_that_cannot_be_used_is_refused_by_key(group: object, message: str, hint: str) -> None:
-    actual_message, actual_hint = refusal({"hooks": {"PreToolUse": [group]}})
-    assert actual_message.startswith(f"/s.json: hooks.PreToolUse[0]{message}")
-    assert hint in actual_hint
+def test_an_unknown_event_is_left_out(event: str, hint: str) -> None:
+    for entries in ([{"hooks": [GOOD]}], {"command": "x"}, []):
+        note = left_out({event: entries})
+        assert note.startswith(f"hooks.{event} is not an event, so its hooks never run: {hint}")
+
+
+@pytest.mark.parametrize("key", ["//", "// PreToolUse", "_comment", "comment", "description", "$schema", "#1"])
+def test_a_comment_is_no_event_and_no_misspelt_key(key: str) -> None:
+    entry = {"matcher": "Bash", "hooks": [{**GOOD, key: "x"}], key: "x"}
+    found = load({"hooks": {key: "x", "PreToolUse": [entry]}, key: "x"})
+    assert (len(found.hooks), found.notes, found.remarks) == (1, (), ())
+
+
+def test_keys_of_other_programs_get_no_wrong_hint() -> None:
+    entry = {**GOOD, "commandWindows": "x", "rewakeMessage": "x", "rewakeSummary": "x", "model": "x", "note": "x"}
+    assert load({"hooks": {"PreToolUse": [{"hooks": [entry]}]}}).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("group", "note"),
+    [
+        ("./a.sh", "hooks.PreToolUse[0] is left out: must be an object, not a string: write an object"),
+        ({"type": "command", "command": "x"}, "hooks.PreToolUse[0] is left out: hooks is missing: write {"),
+        ({"hooks": ["./a.sh"]}, "hooks.PreToolUse[0].hooks[0] is left out: must be an object, not a string"),
+        ({"hooks": "./a.sh"}, "hooks.PreToolUse[0] is left out: hooks must be a list, not a string"),
+        ({"matcher": 1, "hooks": []}, "hooks.PreToolUse[0] is left out: matcher must be a string, not a number"),
+        ({"matcher": {"tools": ["Write"]}, "hooks": [GOOD]}, "hooks.PreToolUse[0] is left out: matcher must be a stri"),
+    ],
+)
+def test_a_malformed_group_is_left_out(group: object, note: str) -> None:
+    assert left_out({"PreToolUse": [group]}).startswith(note)
+    assert len(load({"hooks": {"PreToolUse": [group, {"hooks": [GOOD]}]}}).hooks) == 1
+
+
+def test_an_event_that_is_no_list_is_left_out() -> None:
+    note = left_out({"PreToolUse": {"hooks": [GOOD]}})
+    assert note == "hooks.PreToolUse is left out: must be a list, not an object: write a list"
+
+
+def test_a_pattern_that_only_javascript_reads_leaves_its_group_out() -> None:
+    note = left_out({"PreToolUse": [{"matcher": "(?<=a+)b", "hooks": [GOOD]}]})
+    assert note.startswith("hooks.PreToolUse[0] is left out: matcher '(?<=a+)b' cannot be used: look-behind requires")
+
+
+@pytest.mark.parametrize(
+    ("matcher", "why"),
+    [
+        ("mcp__(", "Claude Code cannot read it as a regular expression either (missing ), unterminated subpattern): "
+                   "write tool names, with | between them"),
+        ("*Bash*", "Claude Code cannot read it as a regular expression either (nothing to repeat): write tool names"),
+        ("tools:Write AND file_paths:**/*.py", "Claude Code cannot read it as a regular expression either"),
+        ("Write(*.py)", "Claude Code cannot read it as a regular expression either (nothing to repeat): it is a "
+                        'permission rule: write "matcher": "Write", and "if": "Write(*.py)" in the hook'),
+        ("Bash(git push:*)", 'a tool\'s name: it is a permission rule: write "matcher": "Bash", and '
+                             '"if": "Bash(git push:*)" in the hook'),
+        ("Edit(src/x)", 'a tool\'s name: it is a permission rule: write "matcher": "Edit", and'),
+    ],
+)  # fmt: skip
+def test_a_matcher_that_is_no_regular_expression_matches_nothing_as_in_claude_code(matcher: str, why: str) -> None:
+    hooks, note = note_on(GOOD, matcher=matcher)
+    place = f"/repo/.claude/settings.json: hooks.PreToolUse[0].matcher {matcher!r} never matches"
+    assert hooks == 1
+    assert note.startswith((f"{place}: {why}", f"{place} {why}"))
+    (hook,) = load({"hooks": {"PreToolUse": [{"matcher": matcher, "hooks": [GOOD]}]}}).hooks
+    assert not any(map(hook.matches, ("Bash", "Write", "Edit", "mcp__git__push")))
+
+
+@pytest.mark.parametrize("matcher", ["Write(.*)", "mcp__(a|b)__x", "Notebook(Edit)", "^(Bash|Edit)$", "mcp__.*"])
+def test_a_regular_expression_with_parentheses_is_no_rule(matcher: str) -> None:
+    assert notes({"hooks": {"PreToolUse": [{"matcher": matcher, "hooks": [GOOD]}]}}) == ()
+
+
+def test_the_hint_for_all_servers_is_a_matcher_that_matches_them() -> None:
+    _, note = note_on(GOOD, matcher="mcp__")
+    assert note.endswith("'mcp__' never matches: write mcp__.* for the tools of all servers")
+
+
+@pytest.mark.parametrize("timeout", [10_000, 30_000, 600_000])
+def test_a_timeout_in_milliseconds_is_used_as_written_with_a_note(timeout: int) -> None:
+    found = load({"hooks": {"PreToolUse": [{"hooks": [{**GOOD, "timeout": timeout}]}]}})
+    assert [hook.timeout for hook in found.hooks] == [timeout]
+    (note,) = found.notes
+    assert note.endswith(
+        f"hooks[0]: a timeout of {timeout} is read as seconds, as written: "
+        f"if they are meant as milliseconds, write {timeout // 1000}"
+    )
+
+
+def test_modules_of_a_plugin_get_a_note() -> None:
+    note = "/p/hooks/hooks.json: modules cannot run here: they are functions inside Claude Code"
+    events = {"PreToolUse": [{"hooks": [GOOD]}]}
+    assert load({"modules": ["./register.ts"], "hooks": events}, "/p/hooks/hooks.json").notes == (note,)
+    assert load({"modules": ["./register.ts"]}, "/p/hooks/hooks.json").notes == (note,)
+
+
+def test_events_outside_of_hooks_get_a_note() -> None:
+    found = load({"PreToolUse": [{"hooks": [GOOD]}]})
+    (note,) = found.notes
+    assert note.endswith(': PreToolUse is not read: Claude Code reads events inside of "hooks" only')
+    assert found.hooks == ()
 
 
 @pytest.mark.parametrize(
@@ -188,7 +291,7 @@ def test_a_group_that_cannot_be_used_is_refused_by_key(group: object, message: s
         ({"timeout": True}, "timeout must be a number of seconds, not true or false", ""),
         ({"timeout": 0}, "timeout must be more than 0 seconds, not 0", ""),
         ({"timeout": -1}, "timeout must be more than 0 seconds, not -1", ""),
-        ({"timeout": 30000}, "timeout looks like milliseconds: 30000", "write seconds: 30 for 30000"),
+        ({"timeout": 10**400}, "timeout must be more than 0 seconds, not 1000", ""),
         ({"onFailure": "blok"}, "onFailure must be one of block, continue, not 'blok'", "'block'"),
         ({"shell": "zsh"}, "shell must be one of bash, powershell, not 'zsh'", ""),
         ({"if": "Bash(a"}, "if 'Bash(a' cannot be used: 'Bash(a' is not a permission rule", ""),
@@ -200,18 +303,19 @@ def test_a_group_that_cannot_be_used_is_refused_by_key(group: object, message: s
         ({"type": "mcp_tool", "server": "a", "tool": "b", "input": "c"}, "input must be an object", ""),
     ],
 )
-def test_a_hook_that_cannot_be_used_is_refused_by_key(entry: dict[str, object], message: str, hint: str) -> None:
-    whole = {"type": "command", "command": "x", **entry}
+def test_a_malformed_hook_is_left_out(entry: dict[str, object], message: str, hint: str) -> None:
+    whole = {**GOOD, **entry}
     bad = {key: value for key, value in whole.items() if value is not ...}
-    good = {"type": "command", "command": "x"}
-    actual_message, actual_hint = refusal({"hooks": {"PreToolUse": [{"hooks": [good, bad]}]}})
-    assert actual_message.startswith(f"/s.json: hooks.PreToolUse[0].hooks[1].{message}")
-    assert hint in actual_hint
+    note = left_out({"PreToolUse": [{"hooks": [GOOD, bad]}]})
+    assert note.startswith(f"hooks.PreToolUse[0].hooks[1] is left out: {message}")
+    assert hint in note
+    assert len(load({"hooks": {"PreToolUse": [{"hooks": [bad, GOOD]}]}}).hooks) == 1
 
 
 def test_infinity_is_not_a_timeout() -> None:
-    with pytest.raises(ConfigError, match="must be more than 0 seconds"):
-        load('{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"x","timeout":1e999}]}]}}')
+    found = load('{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"x","timeout":1e999}]}]}}')
+    assert found.hooks == ()
+    assert "must be more than 0 seconds, not inf" in found.notes[0]
 
 
 KEYS = st.sampled_from(["hooks", "PreToolUse", "matcher", "type", "command", "timeout", "if"]) | st.text()

@@ -27,14 +27,16 @@ def entries(*given: object, event: str = "preToolUse") -> dict[str, object]:
 
 
 @BOTH
-def test_disabled_hooks_do_not_run_and_get_a_note(dialect: Dialect) -> None:
+def test_disabled_hooks_do_not_run_and_get_a_remark(dialect: Dialect) -> None:
     document = {**entries({"type": "command", "bash": "x"}), "disableAllHooks": True}
-    assert load(document, dialect) == HookList((), ("/h.json: disableAllHooks is true, so none of its hooks run",))
+    assert load(document, dialect) == HookList(
+        (), remarks=("/h.json: disableAllHooks is true, so none of its hooks run",)
+    )
     assert len(load({**document, "disableAllHooks": False}, dialect).hooks) == 1
 
 
-def test_a_file_without_hooks_gets_a_note() -> None:
-    assert load({"version": 1}) == HookList((), ("/h.json: contains no hooks",))
+def test_a_file_without_hooks_gets_a_remark() -> None:
+    assert load({"version": 1}) == HookList((), remarks=("/h.json: contains no hooks",))
 
 
 @pytest.mark.parametrize(
@@ -42,9 +44,9 @@ def test_a_file_without_hooks_gets_a_note() -> None:
     [(dialect, event) for dialect in (COPILOT, COPILOT_CURRENT) for event in dialect.unavailable],
     ids=lambda one: one if isinstance(one, str) else one.name,
 )
-def test_an_event_that_cannot_occur_gets_a_note(dialect: Dialect, event: str) -> None:
-    note = f"/h.json: hooks.{event} cannot fire behind MCP: {dialect.unavailable[event]}"
-    assert load(entries({"type": "command", "bash": "x"}, event=event), dialect) == HookList((), (note,))
+def test_an_event_that_cannot_occur_gets_a_remark(dialect: Dialect, event: str) -> None:
+    remark = f"/h.json: hooks.{event} cannot fire behind MCP: {dialect.unavailable[event]}"
+    assert load(entries({"type": "command", "bash": "x"}, event=event), dialect) == HookList((), remarks=(remark,))
     assert load(entries(event=event), dialect) == HookList(())
 
 
@@ -143,20 +145,6 @@ def refusal(document: object, dialect: Dialect = COPILOT) -> tuple[str, str]:
         ({"version": None}, ": version must be 1, not None", ""),
         ({"version": 1, "disableAllHooks": "yes"}, ": disableAllHooks must be true or false, not a string", ""),
         ({"version": 1, "hooks": []}, ": hooks must be an object, not a list", ""),
-        (
-            {"version": 1, "hooks": {"PreTooluse": []}},
-            ": hooks.PreTooluse is not an event",
-            "did you mean 'PreToolUse'?",
-        ),
-        (
-            {"version": 1, "hooks": {"preTollUse": []}},
-            ": hooks.preTollUse is not an event",
-            "did you mean 'PreToolUse'?",
-        ),
-        ({"version": 1, "hooks": {"whenever": []}}, ": hooks.whenever is not an event", ""),
-        ({"version": 1, "hooks": {"preToolUse": {}}}, ": hooks.preToolUse must be a list, not an object", ""),
-        ({"version": 1, "hooks": {"agentStop": "x"}}, ": hooks.agentStop must be a list, not a string", ""),
-        ({"version": 1, "hooks": {"preToolUse": ["x"]}}, ": hooks.preToolUse[0] must be an object, not a string", ""),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_by_line_or_key(
@@ -165,6 +153,35 @@ def test_a_file_that_cannot_be_used_is_refused_by_line_or_key(
     actual_message, actual_hint = refusal(document, dialect)
     assert actual_message.startswith(f"/h.json{message}")
     assert hint in actual_hint
+
+
+# --- what Copilot leaves out, and goes on ---
+
+
+def left_out(events: dict[str, object], dialect: Dialect = COPILOT) -> str:
+    """The note on what is left out of a file that has a good hook beside it."""
+    good = {"sessionStart": [{"type": "command", "bash": "x"}]}
+    found = load({"version": 1, "hooks": {**events, **good}}, dialect)
+    assert "sessionStart" in [hook.event_name for hook in found.hooks]
+    (note,) = found.notes
+    return note.removeprefix("/h.json: ")
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("events", "note"),
+    [
+        ({"PreTooluse": []}, "hooks.PreTooluse is not an event, so its hooks never run: did you mean 'PreToolUse'?"),
+        ({"preTollUse": []}, "hooks.preTollUse is not an event, so its hooks never run: did you mean 'PreToolUse'?"),
+        ({"whenever": [{}]}, "hooks.whenever is not an event, so its hooks never run: the events are preToolUse,"),
+        ({"preToolUse": {}}, "hooks.preToolUse is left out: must be a list, not an object"),
+        ({"preToolUse": ["x"]}, "hooks.preToolUse[0] is left out: must be an object, not a string"),
+    ],
+)
+def test_an_unknown_event_and_a_malformed_item_are_left_out(
+    dialect: Dialect, events: dict[str, object], note: str
+) -> None:
+    assert left_out(events, dialect).startswith(note)
 
 
 @BOTH
@@ -194,21 +211,20 @@ def test_a_file_that_cannot_be_used_is_refused_by_line_or_key(
         ({"timeoutSec": None}, ".timeoutSec must be a number of seconds, not null", ""),
         ({"timeoutSec": 0}, ".timeoutSec must be more than 0 seconds, not 0", ""),
         ({"timeoutSec": -1}, ".timeoutSec must be more than 0 seconds, not -1", ""),
-        ({"timeoutSec": 30000}, ".timeoutSec looks like milliseconds: 30000", "write seconds: 30 for 30000"),
         ({"matcher": 1}, ".matcher must be a string, not a number", ""),
         ({"matcher": "bash("}, ".matcher 'bash(' cannot be used: missing ), unterminated", ""),
         ({"matcher": "a)|(b"}, ".matcher 'a)|(b' cannot be used: unbalanced parenthesis", ""),
         ({"matcher": "*"}, ".matcher '*' cannot be used: it is not a regular expression: to match all", ""),
     ],
 )
-def test_a_hook_that_cannot_be_used_is_refused_by_key(
+def test_a_hook_that_cannot_be_used_is_left_out(
     dialect: Dialect, entry: dict[str, object], message: str, hint: str
 ) -> None:
     whole = {"type": "command", "bash": "x", **entry}
     bad = {key: value for key, value in whole.items() if value is not ...}
-    actual_message, actual_hint = refusal(entries({"type": "command", "bash": "x"}, bad), dialect)
-    assert actual_message.startswith(f"/h.json: hooks.preToolUse[1]{message}")
-    assert hint in actual_hint
+    note = left_out({"preToolUse": [{"type": "command", "bash": "x"}, bad]}, dialect)
+    assert note.startswith(f"hooks.preToolUse[1] is left out: {message.lstrip('. ')}")
+    assert hint in note
 
 
 @pytest.mark.parametrize(
@@ -226,21 +242,27 @@ def test_a_hook_that_cannot_be_used_is_refused_by_key(
         (COPILOT_CURRENT, {"bash": "x", "args": ["y"]}, ".args needs exec, which is missing", ""),
         (COPILOT_CURRENT, {"command": ""}, ".command is empty", ""),
         (COPILOT_CURRENT, {"type": "http"}, ".url is missing", ""),
-        (COPILOT_CURRENT, {"type": "http", "url": "http://x"}, ".url would send the document unencrypted", ""),
+        (COPILOT_CURRENT, {"type": "http", "url": "http://x"}, ".url must begin with https://", "grant"),
         (COPILOT_CURRENT, {"type": "http", "url": "http://localhost/"}, ".url must begin with https://", "grant"),
-        (COPILOT_CURRENT, {"type": "http", "url": "https://x", "headers": {"A": "$B"}}, ".headers.A uses $B", ""),
-        (COPILOT_CURRENT, {"bash": "x", "timeout": 5000000}, ".timeout looks like milliseconds", ""),
     ],
 )
-def test_what_only_one_edition_refuses(dialect: Dialect, entry: object, message: str, hint: str) -> None:
-    actual_message, actual_hint = refusal(entries(entry), dialect)
-    assert actual_message.startswith(f"/h.json: hooks.preToolUse[0]{message}")
-    assert hint in actual_hint
+def test_what_only_one_edition_leaves_out(dialect: Dialect, entry: object, message: str, hint: str) -> None:
+    note = left_out({"preToolUse": [entry]}, dialect)
+    assert note.startswith(f"hooks.preToolUse[0] is left out: {message.lstrip('. ')}")
+    assert hint in note
+
+
+@BOTH
+def test_a_timeout_in_milliseconds_is_used_as_written_with_a_note(dialect: Dialect) -> None:
+    found = load(entries({"type": "command", "bash": "x", "timeoutSec": 30000}), dialect)
+    assert [hook.timeout for hook in found.hooks] == [30000.0]
+    assert found.notes[0].endswith("read as seconds, as written: if they are meant as milliseconds, write 30")
 
 
 def test_infinity_is_not_a_timeout() -> None:
-    with pytest.raises(ConfigError, match="must be more than 0 seconds"):
-        load('{"version":1,"hooks":{"preToolUse":[{"type":"command","bash":"x","timeoutSec":1e999}]}}')
+    found = load('{"version":1,"hooks":{"preToolUse":[{"type":"command","bash":"x","timeoutSec":1e999}]}}')
+    assert found.hooks == ()
+    assert "must be more than 0 seconds" in found.notes[0]
 
 
 KEYS = st.sampled_from(["version", "hooks", "preToolUse", "Notification", "type", "bash", "matcher", "env", "exec"])

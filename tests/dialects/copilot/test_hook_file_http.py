@@ -5,17 +5,26 @@ import json
 import pytest
 
 from hookproxy.dialects.copilot import COPILOT_CURRENT
-from hookproxy.dialects.dialect import HookFile
-from hookproxy.model.errors import ConfigError
+from hookproxy.dialects.dialect import HookFile, HookList
 from hookproxy.model.hooks import Ended, HookResult, HookSpec, Permission
 
 LOCAL = {"COPILOT_HOOK_ALLOW_LOCALHOST": "1"}
 
 
-def posts(url: str, event: str = "postToolUse", environ: dict[str, str] = LOCAL, **more: object) -> HookSpec:
+def read(url: str, event: str = "postToolUse", environ: dict[str, str] = LOCAL, **more: object) -> HookList:
     text = json.dumps({"version": 1, "hooks": {event: [{"type": "http", "url": url, **more}]}})
-    (hook,) = COPILOT_CURRENT.read_hook_file(HookFile("/repo/.github/hooks/a.json", text, "/repo", {}, environ)).hooks
+    return COPILOT_CURRENT.read_hook_file(HookFile("/repo/.github/hooks/a.json", text, "/repo", {}, environ))
+
+
+def posts(url: str, event: str = "postToolUse", environ: dict[str, str] = LOCAL, **more: object) -> HookSpec:
+    (hook,) = read(url, event, environ, **more).hooks
     return hook
+
+
+def left_out(url: str, event: str = "postToolUse", environ: dict[str, str] = LOCAL, **more: object) -> str:
+    found = read(url, event, environ, **more)
+    assert found.hooks == ()
+    return found.notes[0]
 
 
 def test_an_http_entry_is_a_web_service() -> None:
@@ -30,14 +39,21 @@ def test_plain_http_is_only_for_this_machine_if_the_environment_allows_it_and_th
     url: str,
 ) -> None:
     assert posts(url).url == url
-    with pytest.raises(ConfigError, match="is not an https:// URL") as problem:
-        posts(url, environ={})
-    assert "COPILOT_HOOK_ALLOW_LOCALHOST=1" in problem.value.hint
-    with pytest.raises(ConfigError, match="because allowedEnvVars is set"):
-        posts(url, allowedEnvVars=["T"])
+    assert "is not an https:// URL: set COPILOT_HOOK_ALLOW_LOCALHOST=1" in left_out(url, environ={})
+    assert "because allowedEnvVars is set" in left_out(url, allowedEnvVars=["T"])
     for event in ("preToolUse", "PermissionRequest"):
-        with pytest.raises(ConfigError, match="must begin with https://"):
-            posts(url, event)
+        assert "must begin with https://" in left_out(url, event)
+
+
+@pytest.mark.parametrize("url", ["http://example.com/", "http://10.0.0.1/", "http://localhost.example/"])
+def test_plain_http_never_leaves_this_machine(url: str) -> None:
+    assert "is not an https:// URL" in left_out(url)
+
+
+def test_a_variable_that_is_not_allowed_is_empty_with_a_note() -> None:
+    found = read("https://h.example/x", headers={"A": "Bearer $T"})
+    assert found.hooks[0].headers == (("A", "Bearer "),)
+    assert found.notes[0].endswith("the header A uses $T, which is not in allowedEnvVars, so it is empty")
 
 
 @pytest.mark.parametrize("ended", [Ended.FAILED, Ended.TIMED_OUT])

@@ -8,7 +8,7 @@ import tomllib
 import pytest
 
 from hookproxy.dialects.claude import CLAUDE
-from hookproxy.dialects.dialect import HookFile
+from hookproxy.dialects.dialect import HookFile, HookList
 from hookproxy.dialects.own.hook_file import own_hook
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.dialects.shared.handler_types import make_warm
@@ -81,9 +81,13 @@ def test_a_combination_that_cannot_work_is_refused_by_key(toml: str, message: st
     assert hint in problem.value.hint
 
 
-def claude(**entry: object) -> HookSpec:
+def claude_file(**entry: object) -> HookList:
     text = json.dumps({"hooks": {"PreToolUse": [{"hooks": [entry]}]}})
-    (hook,) = CLAUDE.read_hook_file(HookFile("/r/.claude/settings.json", text, "/r")).hooks
+    return CLAUDE.read_hook_file(HookFile("/r/.claude/settings.json", text, "/r"))
+
+
+def claude(**entry: object) -> HookSpec:
+    (hook,) = claude_file(**entry).hooks
     return hook
 
 
@@ -97,15 +101,39 @@ def test_an_http_hook_of_a_settings_file_runs_as_our_own_do() -> None:
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ({}, "hooks.PreToolUse[0].hooks[0].url is missing"),
-        ({"url": "http://example.com"}, "would send the document unencrypted"),
-        ({"url": "https://a/", "headers": {"X": "$T"}}, "uses $T, which is not in allowedEnvVars"),
+        ({}, "url is missing"),
+        ({"url": "ftp://a/"}, "url 'ftp://a/' cannot be the URL of a hook"),
+        ({"url": "https://a/", "headers": {"Host": "b"}}, "headers.'Host' is not a header that a hook can send"),
     ],
 )
-def test_a_settings_files_http_hook_that_cannot_work_is_refused(entry: dict[str, object], message: str) -> None:
-    with pytest.raises(ConfigError) as problem:
-        claude(type="http", **entry)
-    assert message in problem.value.message
+def test_a_settings_files_http_hook_that_cannot_work_is_left_out(entry: dict[str, object], message: str) -> None:
+    found = claude_file(type="http", **entry)
+    assert found.hooks == ()
+    assert f"hooks.PreToolUse[0].hooks[0] is left out: {message}" in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    "url", ["http://10.1.2.3:8080/h", "http://192.168.0.7/", "http://172.16.0.1/", "http://[fd00::1]/"]
+)
+def test_plain_http_to_a_private_address_is_as_the_file_says(url: str) -> None:
+    found = claude_file(type="http", url=url)
+    assert ([hook.url for hook in found.hooks], found.notes) == ([url], ())
+
+
+@pytest.mark.parametrize("host", ["example.com", "8.8.8.8", "localhost.evil.com", "10.0.0.1.evil.com"])
+def test_plain_http_to_other_hosts_gets_a_note(host: str) -> None:
+    found = claude_file(type="http", url=f"http://{host}/")
+    assert len(found.hooks) == 1
+    assert found.notes[0].endswith(f"hooks[0]: the document goes to {host} unencrypted: write https://")
+
+
+def test_a_variable_that_is_not_allowed_is_empty_with_a_note() -> None:
+    headers = {"A": "Bearer $T-${U}", "B": "$U$U", "C": "$"}
+    found = claude_file(type="http", url="https://a/", headers=headers, allowedEnvVars=["U"])
+    assert found.hooks[0].headers == (("A", "Bearer -${U}"), ("B", "$U$U"), ("C", "$"))
+    assert found.hooks[0].allowed_env_vars == ("U",)
+    (note,) = found.notes
+    assert note.endswith("hooks[0]: the header A uses $T, which is not in allowedEnvVars, so it is empty")
 
 
 @pytest.mark.parametrize("name", DIALECTS)

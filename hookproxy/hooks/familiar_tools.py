@@ -1,0 +1,132 @@
+"""The familiar names of one server's tools: names of Claude Code's tools that do the same, as far as they are known.
+
+They only add names: no hook or rule that knows a tool by the server's own name is affected (law 4). The recogniser and
+the presets are imported when a tool is first looked up, because a run without a tool call never needs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from msgspec.structs import replace
+
+from ..model.aliases import Alias
+from ..model.hooks import Tool
+
+if TYPE_CHECKING:
+    from ..policy.presets import Preset
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+_MAX_CACHED: Final = 4096  # the agent chooses names and arguments, so the caches must be bounded
+
+
+class FamiliarTools:
+    """What is known of the server and its tools so far, and the aliases that follow from it."""
+
+    def __init__(self, command: Sequence[str] = ()) -> None:
+        """`command` is the server's command line; empty: not known."""
+        self._command = command
+        self._server_name = ""
+        self._preset_of_server: tuple[str, Preset | None] | None = None  # None: not looked up yet
+        self._listed: dict[str, Tool] = {}
+        self._aliases: dict[str, tuple[Alias, ...]] = {}
+        self._possible: dict[str, tuple[Alias, ...]] = {}
+        self._of_arguments: dict[tuple[str, frozenset[tuple[str, str]]], tuple[Alias, ...]] = {}
+
+    def note_tools(self, tools: Iterable[Tool], server_name: str) -> None:
+        """Note the tools in a tools/list result, and `serverInfo.name`; empty: not known."""
+        if server_name != self._server_name:
+            self._server_name, self._preset_of_server = server_name, None
+        self._listed.update((tool.name, tool) for tool in tools)
+        for cache in (self._aliases, self._possible, self._of_arguments):
+            cache.clear()
+
+    def aliases(self, tool: str) -> tuple[Alias, ...]:
+        """The aliases of a tool that is in a preset or was listed, the most specific first; else none."""
+        cached = self._aliases.get(tool)
+        if cached is None:
+            cached = self._known_aliases(tool)
+            _cache(self._aliases, tool, cached)
+        return cached
+
+    def possible_aliases(self, tool: str) -> tuple[Alias, ...]:
+        """An alias for each name that a call of this tool may get; those that depend on its arguments map none."""
+        cached = self._possible.get(tool)
+        if cached is None:
+            known = self.aliases(tool)
+            guessed = frozenset() if self._in_preset(tool) is not None else _possible_names(tool)
+            names = guessed - {one.name for one in known}
+            cached = (*known, *(Alias(tool, name, automatic=True) for name in sorted(names)))
+            _cache(self._possible, tool, cached)
+        return cached
+
+    def alias(self, tool: str, arguments: bytes) -> Alias | None:
+        """The alias for a call with these arguments, a JSON object; None: it has none.
+
+        Raises Unreadable, DuplicateKeys for arguments that cannot be read.
+        """
+        if not self.possible_aliases(tool):
+            return None
+        from ..policy import familiar_names
+
+        types = familiar_names.types_of(arguments)
+        aliases = self.aliases(tool)
+        if not aliases:
+            key = (tool, frozenset(types.items()))
+            found = self._of_arguments.get(key)
+            if found is None:
+                listed = self._listed.get(tool)
+                found = familiar_names.familiar_aliases(tool, types, listed.annotations if listed else b"")
+                _cache(self._of_arguments, key, found)
+            aliases = found
+        return familiar_names.alias_for_call(aliases, types)
+
+    def _known_aliases(self, tool: str) -> tuple[Alias, ...]:
+        if (in_preset := self._in_preset(tool)) is not None:
+            return in_preset
+        listed = self._listed.get(tool)
+        if listed is None:
+            return ()
+        from ..policy import familiar_names
+
+        types = familiar_names.argument_types(listed.input_schema)
+        return familiar_names.familiar_aliases(tool, types, listed.annotations)
+
+    def _in_preset(self, tool: str) -> tuple[Alias, ...] | None:
+        """The aliases that the server's preset gives to the tool; None if the preset does not know this tool.
+
+        A tool without the arguments that the preset names is one of another version of the server.
+        """
+        name, preset = self._preset
+        found = preset.aliases_of(tool) if preset is not None else None
+        listed = self._listed.get(tool)
+        if found is None or (
+            listed is not None and not all(listed.properties.issuperset(one.arguments.values()) for one in found)
+        ):
+            return None
+        return tuple(replace(one, preset=name, automatic=True) for one in found if one.name)
+
+    @property
+    def _preset(self) -> tuple[str, Preset | None]:
+        """The name of the server's preset, and the preset; None if it has none."""
+        if self._preset_of_server is None:
+            from ..policy import presets
+
+            name = presets.preset_for(self._command, self._server_name)
+            self._preset_of_server = (name, presets.PRESETS.get(name))
+        return self._preset_of_server
+
+
+def _possible_names(tool: str) -> frozenset[str]:
+    from ..policy import familiar_names
+
+    return familiar_names.possible_names(tool)
+
+
+def _cache(table: dict[_Key, _Value], key: _Key, value: _Value) -> None:
+    if len(table) >= _MAX_CACHED:
+        table.clear()
+    table[key] = value

@@ -1,0 +1,585 @@
+"""Recognises tools that do what a tool of Claude Code does, by their names and arguments.
+
+Adds names, never takes one away (law 4): hooks that match a tool's own name run as before. Nothing here knows a server;
+`presets` does. Where a name and its arguments do not clearly say what a tool does, it gets no familiar name, because
+rules and hooks that allow `Read` would then allow something else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterable, Mapping, Sequence
+from functools import cache
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from ..jsonrpc import raw_json
+from ..model.aliases import Alias
+
+# --- words of a tool's name ---
+
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+"""A word of snake_case, kebab-case, camelCase, dots and spaces. Digits say nothing here."""
+
+
+@cache
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+def _in_order(words: str) -> tuple[str, ...]:
+    return tuple(words.split())
+
+
+_SPELLINGS: Final = {
+    **dict.fromkeys(("cmd", "cmds", "commands", "commandline"), ("command",)),
+    **dict.fromkeys(("exec", "executes"), ("execute",)),
+    **dict.fromkeys(("dir", "dirs", "directories", "folder", "folders"), ("directory",)),
+    **dict.fromkeys(("files", "txt"), ("file",)),
+    **dict.fromkeys(("contents",), ("content",)),
+    **dict.fromkeys(("urls", "link", "uri"), ("url",)),
+    "runcommand": ("run", "command"),
+    "executecommand": ("execute", "command"),
+    "execcommand": ("execute", "command"),
+    "runshell": ("run", "shell"),
+    "readfile": ("read", "file"),
+    "writefile": ("write", "file"),
+    "createfile": ("create", "file"),
+    "editfile": ("edit", "file"),
+    "listdir": ("list", "directory"),
+    "listfiles": ("list", "file"),
+    "searchfiles": ("search", "file"),
+    "findfiles": ("find", "file"),
+    "webfetch": ("fetch", "web"),
+    "websearch": ("web", "search"),
+    "webpage": ("web", "page"),
+    "website": ("web", "site"),
+    "goto": ("navigate",),
+    "ripgrep": ("grep",),
+    "rg": ("grep",),
+}
+"""Words that are other spellings of a word in the tables below, and pairs of words that are often written as one."""
+
+
+def _words(tool: str) -> list[str]:
+    found: list[str] = []
+    for word in _WORD.findall(tool):
+        lower = word.lower()
+        found += _SPELLINGS.get(lower, (lower,))
+    return found
+
+
+class _Phrase(Struct, frozen=True):
+    """Names of tools: a verb, and what it acts on. What stands before that is the server's or the product's name."""
+
+    verbs: frozenset[str]
+    objects: frozenset[str] = frozenset()
+    """At least one of them stands after the verb, or directly before it."""
+    fillers: frozenset[str] = frozenset()
+    """Other words that may stand after the verb. Any further word (`read_file_metadata`) means something else."""
+    alone: frozenset[str] = frozenset()
+    """Verbs that need no object."""
+    not_before: frozenset[str] = frozenset()
+    """Words that mean something else when they stand anywhere before the verb."""
+
+    def fits(self, words: Sequence[str]) -> bool:
+        for at, word in enumerate(words):
+            if word not in self.verbs:
+                continue
+            after = words[at + 1 :]
+            if any(each not in self.objects and each not in self.fillers for each in after):
+                continue
+            if not self.not_before.isdisjoint(words[:at]):
+                return False
+            if word in self.alone or not self.objects.isdisjoint(words[max(at - 1, 0) :]):
+                return True
+        return False
+
+
+_LINK: Final = _set("a an the of to in on from for at by with and or as new tool")
+_ELSEWHERE: Final = _set(
+    "git github gitlab bitbucket repo repository gist issue pr pull commit branch wiki jira confluence notion slack "
+    "drive gdrive onedrive sharepoint dropbox bucket blob sftp ftp remote cloud sql db database mysql postgres "
+    "postgresql sqlite mongo mongodb redis duckdb table collection query graph graphql memory prompt resource email "
+    "mail message comment ticket calendar event excel workbook worksheet sheet slide presentation workflow"
+)
+"""Words of tools that act on something else than this machine."""
+_OTHER_VERBS: Final = _set(
+    "get list kill stop check search find explain validate describe delete remove create update set add move copy "
+    "rename watch cancel abort is can should allow block dont not never history suggest generate preview parse "
+    "analyze lint test register define schedule"
+)
+
+_BASH: Final = (
+    _Phrase(
+        _set("run execute spawn launch start invoke bash shell terminal powershell pwsh zsh"),
+        _set("command shell bash sh zsh terminal process script code python powershell pwsh console cli program node")
+        | _set("applescript osascript ruby perl php snippet"),
+        _LINK
+        | _set("run execute local system os host background async sync safe unsafe secure ssh remote container docker")
+        | _set("pod sandbox interactive wait line file windows linux wsl mac macos simple"),
+        alone=_set("run execute bash shell terminal powershell pwsh zsh"),
+        not_before=_ELSEWHERE - _set("remote cloud")
+        | _OTHER_VERBS
+        | _set("read write edit browser page tab vscode ide editor"),
+    ),
+    _Phrase(
+        _set("write send type"),
+        _set("terminal shell bash console"),
+        _LINK | _set("command input text"),
+        not_before=_ELSEWHERE | _OTHER_VERBS | _set("read edit"),
+    ),
+)
+_COMMAND: Final = _in_order("command cmd commandline shellcommand bashcommand script scriptcontent code pythoncode")
+
+_FILE: Final = _set("file text content document note notes")
+_WRITE: Final = (
+    _Phrase(
+        _set("write create save overwrite append put"),
+        _FILE,
+        _LINK | _set("update overwrite local code source raw whole full"),
+        alone=_set("write"),
+        not_before=_ELSEWHERE | _OTHER_VERBS | _set("read edit run execute"),
+    ),
+)
+_READ: Final = (
+    _Phrase(
+        _set("read view cat"),
+        _FILE | _set("media image pdf markdown docx source"),
+        _LINK | _set("line lines range chunk raw path local partial full numbers section part"),
+        alone=_set("read view cat"),
+        not_before=_ELSEWHERE | _OTHER_VERBS | _set("write edit run execute"),
+    ),
+    _Phrase(
+        _set("get"),
+        _set("file"),
+        _LINK | _set("content text lines range raw path"),
+        not_before=_ELSEWHERE | _OTHER_VERBS | _set("write edit run execute"),
+    ),
+)
+_LS: Final = (
+    _Phrase(
+        _set("list ls"),
+        _set("directory file tree"),
+        _LINK | _set("content path sizes size recursive recursively structure entries local"),
+        alone=_set("ls"),
+        not_before=_ELSEWHERE | _OTHER_VERBS - _set("list"),
+    ),
+    _Phrase(
+        _set("tree"),
+        _set("directory file"),
+        _LINK | _set("view"),
+        alone=_set("tree"),
+        not_before=_ELSEWHERE | _OTHER_VERBS - _set("list get"),
+    ),
+)
+_GLOB: Final = (
+    _Phrase(
+        _set("glob find search"),
+        _set("file glob"),
+        _LINK | _set("path paths name names pattern directory local recursive recursively search find"),
+        alone=_set("glob"),
+        not_before=_ELSEWHERE | _OTHER_VERBS - _set("find search"),
+    ),
+)
+_GREP: Final = (
+    _Phrase(
+        _set("grep"),
+        _set("file"),
+        _LINK | _set("content text code search pattern directory project recursive advanced"),
+        alone=_set("grep"),
+        not_before=_ELSEWHERE | _OTHER_VERBS - _set("find search"),
+    ),
+    _Phrase(
+        _set("search find"),
+        _set("code text content regex pattern in file"),
+        _LINK | _set("path directory project workspace string strings local advanced"),
+        not_before=_ELSEWHERE | _OTHER_VERBS - _set("find search"),
+    ),
+)
+_PAGE: Final = _set("url page web site html http browser tab readable markdown json")
+_WEB_FETCH: Final = (
+    _Phrase(
+        _set("fetch navigate visit browse scrape crawl get"),
+        _PAGE | _set("file text content"),
+        _LINK | _set("raw and convert extract clean"),
+        alone=_set("fetch navigate visit browse scrape crawl get"),
+        not_before=_ELSEWHERE | _OTHER_VERBS - _set("get") | _set("post put patch"),
+    ),
+    _Phrase(
+        _set("open read go load retrieve extract new request"),
+        _PAGE,
+        _LINK | _set("content text raw"),
+        not_before=_ELSEWHERE | _OTHER_VERBS | _set("post put patch"),
+    ),
+)
+_ENGINES: Final = _set("web internet online google bing duckduckgo ddg brave tavily exa kagi searx searxng serper")
+_WEB_SEARCH: Final = (
+    _Phrase(
+        _set("search"),
+        _ENGINES,
+        _LINK | _set("query advanced"),
+        not_before=_ELSEWHERE | _OTHER_VERBS,
+    ),
+)
+_EDIT_VERBS: Final = _set("edit edits replace patch modify change substitute update str editor")
+_NOT_EDITED: Final = _ELSEWHERE - _set("text") | _set("delete remove rename move copy list get cell node entity symbol")
+
+# --- what arguments say ---
+
+_PATH: Final = _in_order(
+    "filepath path file filename relativepath targetfile absolutepath abspath fullpath targetpath notepath "
+    "pathinproject pathname relativeworkspacepath"
+)
+_DIRECTORY: Final = _in_order(
+    "path directory dir directorypath dirpath folder folderpath relativepath root rootpath basepath searchpath cwd "
+    "searchdirectory targetdirectory workingdirectory pathinproject directorytosearch"
+)
+_CONTENT: Final = _in_order("content contents text data filecontent filecontents filetext textcontent body")
+_OLD: Final = _in_order(
+    "oldstring oldstr oldtext oldcontent oldcode searchstring searchtext findtext find search needle"
+)
+_OLD_OF_A_REPLACEMENT: Final = [*_OLD, "original", "originaltext", "pattern", "text"]
+_NEW: Final = _in_order(
+    "newstring newstr newtext newcontent newcode replacestring replacetext replacewith replacement replace repl"
+)
+_EDITS: Final = _in_order("edits changes replacements patches")
+_URL: Final = _in_order("url uri link href address pageurl targeturl websiteurl weburl")
+_PATTERN: Final = _in_order(
+    "pattern query regex regexp searchpattern searchtext search searchterm substringpattern text"
+)
+_NAME_PATTERN: Final = _in_order(
+    "pattern glob globpattern filepattern namepattern filemask filenamepattern searchpattern"
+)
+_FILE_FILTER: Final = _in_order("glob include includeglob filepattern fileglob filemask globpattern includepattern")
+_ABOUT_CONTENT: Final = _set("regex contextlines filepattern fileglob include includepattern caseinsensitive")
+"""Arguments that a search for names of files does not have beside its pattern."""
+_QUERY: Final = _in_order("query q searchquery searchterm")
+
+_REMOTE: Final = _set(
+    "owner repo repository reponame repoid repositoryid projectid projectkey branch ref sha bucket database collection "
+    "table vault channel channelid pageid driveid siteid spreadsheetid sheet sheetname workbook connection "
+    "connectionid connectionname host hostname server servername sandboxid container containerid issuenumber vmid"
+)
+"""Arguments that say that a path is not one of this machine's: hooks for Write would judge the wrong file."""
+
+
+class _Tool(Struct, frozen=True):
+    """What is known of a tool; arguments also by their names without case, `_` and `-`."""
+
+    name: str
+    words: Sequence[str]
+    types: Mapping[str, str]
+    names: Mapping[str, str]
+
+    @property
+    def is_editor(self) -> bool:
+        return _is_editor(self.words)
+
+    def named(self, names: Iterable[str], kind: str = "string") -> str:
+        """The tool's own name of the first of these arguments that has this type or an unknown one; empty: none."""
+        for name in names:
+            own = self.names.get(name)
+            if own is not None and self.types[own] in (kind, ""):
+                return own
+        return ""
+
+    def alias(self, name: str, required: Mapping[str, str], optional: Mapping[str, str]) -> Alias | None:
+        """The alias, by hooks' name of each argument; None where a name would have two meanings."""
+        if not all(required.values()):
+            return None
+        own_names = dict(required)
+        for known, own in optional.items():
+            if own and known not in self.types and own not in own_names.values():
+                own_names[known] = own
+        renamed = {known: own for known, own in own_names.items() if known != own}
+        if len(set(own_names.values())) < len(own_names) or any(known in self.types for known in renamed):
+            return None
+        if renamed and self._confusable({*renamed, *renamed.values()}):
+            return None
+        return Alias(self.name, name, renamed, automatic=True, needed=frozenset(required.values()))
+
+    def _confusable(self, known: set[str]) -> bool:
+        """True if another argument may be taken for one of these: a call with it would be refused for the alias."""
+        folded = {raw_json.folded_key(name) for name in known}
+        return any(name not in known and raw_json.folded_key(name) in folded for name in self.types)
+
+
+def _read_tool(name: str, words: Sequence[str], types: Mapping[str, str]) -> _Tool | None:
+    names: dict[str, str] = {}
+    for own in types:
+        if names.setdefault(own.lower().replace("_", "").replace("-", ""), own) != own:
+            return None  # two spellings of one name: nobody knows which one counts
+    return _Tool(name, words, types, names)
+
+
+# --- the rules ---
+
+
+def possible_names(tool: str) -> frozenset[str]:
+    """The familiar names that a tool of this name may get, whatever its arguments are: never fewer than it gets."""
+    return frozenset(_possible(_words(tool)))
+
+
+def familiar_aliases(tool: str, arguments: Mapping[str, str], annotations: bytes = b"") -> tuple[Alias, ...]:
+    """Return the aliases that fit a tool with these arguments (JSON type by name), the most specific first.
+
+    Several, where one tool does several things: `alias_for_call` and `aliases_for_call` choose by a call's arguments.
+    A list of edits is both `MultiEdit` and `Edit`. An empty type stands for an unknown one.
+
+    Annotations are what the server says of itself, so they only ever make recognition stricter where a familiar name
+    may allow a call: a tool that says that it destroys gets none of the names of tools that only read.
+    """
+    words = _words(tool)
+    possible = _possible(words)
+    known = _read_tool(tool, words, arguments) if possible and arguments else None
+    if known is None:
+        return ()
+    if b"destructiveHint" in annotations and _destroys(annotations):
+        possible -= _READ_ONLY
+    found: list[Alias] = []
+    for name, recognise in _RECOGNISE.items():
+        if name in possible:
+            found += (one for one in recognise(known) if one is not None)
+    return tuple(found)
+
+
+def alias_for_call(aliases: Sequence[Alias], keys: Container[str]) -> Alias | None:
+    """The first alias whose needed arguments the call has, else the first of all; None if there are no aliases.
+
+    A tool keeps a familiar name for calls with other arguments: its hooks run, and see what is there.
+    """
+    for one in aliases:
+        if all(name in keys for name in one.needed):
+            return one
+    return aliases[0] if aliases else None
+
+
+def aliases_for_call(aliases: Sequence[Alias], keys: Container[str]) -> tuple[Alias, ...]:
+    """All aliases that fit the call, as `alias_for_call`: a hook for any of these names concerns it."""
+    return tuple(one for one in aliases if all(name in keys for name in one.needed)) or tuple(aliases[:1])
+
+
+_READ_ONLY: Final = _set("Read LS Glob Grep WebSearch")
+"""Names that people allow without a second thought."""
+
+_PHRASES: Final = {
+    "Bash": _BASH,
+    "Write": _WRITE,
+    "Read": _READ,
+    "LS": _LS,
+    "Glob": _GLOB,
+    "Grep": _GREP,
+    "WebFetch": _WEB_FETCH,
+    "WebSearch": _WEB_SEARCH,
+}
+
+
+def _possible(words: Sequence[str]) -> set[str]:
+    names = {name for name, phrases in _PHRASES.items() if any(each.fits(words) for each in phrases)}
+    if not _EDIT_VERBS.isdisjoint(words) and _NOT_EDITED.isdisjoint(words):
+        names |= {"Edit", "MultiEdit"}
+        if _is_editor(words):
+            names |= {"Write", "Read"}
+    return names
+
+
+def _is_editor(words: Sequence[str]) -> bool:
+    """True for one tool that views, creates and edits files, depending on its arguments."""
+    return "editor" in words or ("edit" in words and "tool" in words)
+
+
+def _bash(tool: _Tool) -> Iterable[Alias | None]:
+    command = tool.named(_COMMAND)
+    timeout = tool.named(("timeoutms",), "number")
+    background = tool.named(("isbackground", "background"), "boolean")
+    if not {"sql", "query", "database", "table", "collection"}.isdisjoint(tool.names):
+        return
+    if "command" in tool.types and command != "command":
+        return  # its `command` is a list or an object
+    yield tool.alias("Bash", {"command": command}, {"timeout": timeout, "run_in_background": background})
+
+
+def _edit(tool: _Tool) -> Iterable[Alias | None]:
+    path, new = _local_path(tool), tool.named(_NEW)
+    old = tool.named(_OLD_OF_A_REPLACEMENT)
+    required = {"file_path": path, "old_string": old, "new_string": new}
+    every = tool.named(("replaceall", "allowmultiple", "allowmultipleoccurrences"), "boolean")
+    edit = tool.alias("Edit", required, {"replace_all": every})
+    if edit is not None:
+        # a call that deletes text may have no new one, and one that inserts has no old one
+        yield Alias(tool.name, "Edit", edit.arguments, automatic=True, needed=frozenset({path, old}))
+        inserted = tool.named(("insertline", "inserttext"), "number") or tool.named(("inserttext",))
+        for own in (new, inserted):
+            if own and tool.is_editor:
+                yield Alias(tool.name, "Edit", edit.arguments, automatic=True, needed=frozenset({path, own}))
+
+
+def _multi_edit(tool: _Tool) -> Iterable[Alias | None]:
+    path, edits = _local_path(tool), tool.named(_EDITS, "array")
+    if tool.types.get(edits) != "array":
+        return
+    multiple = tool.alias("MultiEdit", {"file_path": path, "edits": edits}, {})
+    if multiple is not None:
+        yield multiple
+        yield Alias(tool.name, "Edit", multiple.arguments, automatic=True, needed=multiple.needed)
+
+
+def _write(tool: _Tool) -> Iterable[Alias | None]:
+    if tool.named(_NEW) and not tool.is_editor:
+        return
+    yield tool.alias("Write", {"file_path": _local_path(tool), "content": tool.named(_CONTENT)}, {})
+
+
+def _read(tool: _Tool) -> Iterable[Alias | None]:
+    editor = tool.is_editor
+    if editor and not tool.named(("viewrange",), "array"):
+        return
+    if not editor and (tool.named(_CONTENT) or tool.named(_NEW)):
+        return
+    yield tool.alias("Read", {"file_path": _local_path(tool)}, {})
+
+
+def _ls(tool: _Tool) -> Iterable[Alias | None]:
+    if _REMOTE.isdisjoint(tool.names) and not tool.named(_CONTENT):
+        yield tool.alias("LS", {"path": tool.named(_DIRECTORY)}, {})
+
+
+def _glob(tool: _Tool) -> Iterable[Alias | None]:
+    pattern = tool.named(_NAME_PATTERN)
+    beside = _ABOUT_CONTENT.intersection(name for name, own in tool.names.items() if own != pattern)
+    if _REMOTE.isdisjoint(tool.names) and (not beside or "glob" in tool.words):
+        yield tool.alias("Glob", {"pattern": pattern}, {"path": tool.named(_DIRECTORY)})
+
+
+def _grep(tool: _Tool) -> Iterable[Alias | None]:
+    pattern, place, files = tool.named(_PATTERN), tool.named(_DIRECTORY), tool.named(_FILE_FILTER)
+    if not _REMOTE.isdisjoint(tool.names) or not ("grep" in tool.words or place or files):
+        return
+    names_only = _set("code text content regex pattern in grep").isdisjoint(tool.words)
+    if names_only and _ABOUT_CONTENT.isdisjoint(name for name, own in tool.names.items() if own != pattern):
+        return  # search_files: by their names
+    yield tool.alias("Grep", {"pattern": pattern}, {"path": place, "glob": files})
+
+
+def _web_fetch(tool: _Tool) -> Iterable[Alias | None]:
+    if _set("owner repo body path filepath outputpath destination").isdisjoint(tool.names):
+        yield tool.alias("WebFetch", {"url": tool.named(_URL)}, {})
+
+
+def _web_search(tool: _Tool) -> Iterable[Alias | None]:
+    yield tool.alias("WebSearch", {"query": tool.named(_QUERY)}, {})
+
+
+_RECOGNISE: Final = {
+    "MultiEdit": _multi_edit,
+    "Edit": _edit,
+    "Write": _write,
+    "Bash": _bash,
+    "Read": _read,
+    "Glob": _glob,
+    "Grep": _grep,
+    "LS": _ls,
+    "WebFetch": _web_fetch,
+    "WebSearch": _web_search,
+}
+"""Whether arguments fit a name, the most specific first."""
+
+
+def _local_path(tool: _Tool) -> str:
+    return tool.named(_PATH) if _REMOTE.isdisjoint(tool.names) else ""
+
+
+def _destroys(annotations: bytes) -> bool:
+    try:
+        hints = msgspec.json.decode(annotations, type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return False
+    return hints.get("destructiveHint") == b"true" and hints.get("readOnlyHint") != b"true"
+
+
+# --- types of arguments ---
+
+_TYPES: Final = {"string": "string", "array": "array", "object": "object", "boolean": "boolean"} | dict.fromkeys(
+    ("number", "integer"), "number"
+)
+_BY_FIRST_BYTE: Final = {0x22: "string", 0x5B: "array", 0x7B: "object", 0x74: "boolean", 0x66: "boolean"}
+_DEPTH: Final = 8
+"""How many schemas inside schemas are followed: more than any listed tool has around one argument."""
+
+
+def argument_types(schema: bytes) -> Mapping[str, str]:
+    """Return the JSON type of each argument in a listed inputSchema; "" where it has none or several.
+
+    An unreadable schema has no arguments. References to other documents are not followed.
+    """
+    try:
+        root: object = msgspec.json.decode(schema)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return {}
+    return {name: _type_of(each, root, _DEPTH) for name, each in _properties(root, root, _DEPTH).items()}
+
+
+def types_of(arguments: bytes) -> Mapping[str, str]:
+    """Return the JSON type of each of a call's arguments; "" for null. Without a JSON object there are none."""
+    try:
+        values = msgspec.json.decode(arguments, type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return {}
+    return {name: _value_type(bytes(value)) for name, value in values.items()}
+
+
+def _value_type(value: bytes) -> str:
+    return "" if value == b"null" else _BY_FIRST_BYTE.get(value[0], "number")
+
+
+def _properties(schema: object, root: object, depth: int) -> dict[str, object]:
+    """The properties of an object's schema and of its alternatives."""
+    schema = _followed(schema, root, depth)
+    if not isinstance(schema, dict) or not depth:
+        return {}
+    properties = schema.get("properties")
+    found: dict[str, object] = dict(properties) if isinstance(properties, dict) else {}
+    for part in _parts(schema):
+        found = _properties(part, root, depth - 1) | found
+    return found
+
+
+def _type_of(schema: object, root: object, depth: int) -> str:
+    schema = _followed(schema, root, depth)
+    if not isinstance(schema, dict) or not depth:
+        return ""
+    kinds: set[str] = set()
+    stated = schema.get("type")
+    for kind in stated if isinstance(stated, list) else [stated]:
+        if isinstance(kind, str) and kind != "null":
+            kinds.add(_TYPES.get(kind, ""))
+    if not kinds and isinstance(values := schema.get("enum", [schema.get("const")]), list):
+        kinds = {_value_type(msgspec.json.encode(value)) for value in values if value is not None}
+    if not kinds:
+        alternatives = [each for each in _parts(schema) if each != {"type": "null"}]
+        kinds = {_type_of(each, root, depth - 1) for each in alternatives}
+    return kinds.pop() if len(kinds) == 1 else ""
+
+
+def _parts(schema: Mapping[str, object]) -> list[object]:
+    found: list[object] = []
+    for key in ("anyOf", "oneOf", "allOf"):
+        parts = schema.get(key)
+        if isinstance(parts, list):
+            found += parts
+    return found
+
+
+def _followed(schema: object, root: object, depth: int) -> object:
+    """The schema that `$ref` points to in the same document; None where it cannot be followed."""
+    for _ in range(depth):
+        reference = schema.get("$ref") if isinstance(schema, dict) else None
+        if not isinstance(reference, str):
+            return schema
+        schema = root
+        for part in reference.removeprefix("#").split("/")[1:]:
+            schema = schema.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(schema, dict) else None
+    return None

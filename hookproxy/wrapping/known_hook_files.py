@@ -1,0 +1,89 @@
+"""Finds the hook files of known systems on this machine, for `setup` to propose: nothing is loaded by being found.
+
+The places follow each system's own document, as its dialect does. A project's hook files are code of whoever made the
+project: they are kept apart from the person's own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from glob import escape, glob
+from typing import Final
+
+from msgspec import Struct
+
+from ..config.hook_files import parse_option, read_use
+from ..model.errors import UserError
+from ..trust.sources import FileContext
+
+_USER_PLACES: Final = (
+    ("claude", "CLAUDE_CONFIG_DIR", ".claude", "settings.json"),
+    ("claw@current", "CLAW_CONFIG_HOME", ".claw", "settings.json"),
+    ("copilot@current", "COPILOT_HOME", ".copilot", "hooks/*.json"),
+    ("lime", "", ".lime", "settings.json"),
+)
+"""Dialect, the variable that moves the folder, the folder in the home folder, and the files in it."""
+
+_PROJECT_PLACES: Final = (
+    ("claude", ".claude/settings.json"),
+    ("claude", ".claude/settings.local.json"),
+    ("claw@current", ".claw.json"),
+    ("claw@current", ".claw/settings.json"),
+    ("claw@current", ".claw/settings.local.json"),
+    ("copilot@current", ".github/hooks/*.json"),
+    ("lime", ".lime/settings.local.json"),
+)
+"""Dialect, and the files in the project's folder."""
+
+
+class FoundHookFile(Struct, frozen=True):
+    """A hook file that exists."""
+
+    path: str
+    dialect: str
+    in_project: bool
+    """True if it is a file of the project in the working directory, and not the person's own."""
+    hooks: int = 0
+    """The number of its hooks that can run behind MCP."""
+    notes: tuple[str, ...] = ()
+    """What in it does not do what its author wrote."""
+    error: UserError | None = None
+
+    @property
+    def option(self) -> str:
+        """The value of `--hooks` that names it."""
+        return f"{self.dialect}={self.path}"
+
+
+def find(environ: Mapping[str, str], home: str, cwd: str) -> list[FoundHookFile]:
+    """Every hook file with hooks that can run behind MCP, or with something to report."""
+    file_context = FileContext(environ, cwd)
+    found = [_read(path, dialect, in_project, file_context) for path, dialect, in_project in _paths(environ, home, cwd)]
+    return [file for file in found if file.hooks or file.notes or file.error]
+
+
+def _paths(environ: Mapping[str, str], home: str, cwd: str) -> Iterator[tuple[str, str, bool]]:
+    """The existing files, each once, with their dialects, and whether they belong to the project."""
+    places = []
+    for dialect, variable, folder, files in _USER_PLACES:
+        moved = environ.get(variable, "")
+        places.append((dialect, moved if os.path.isabs(moved) else os.path.join(home, folder), files, False))
+    places += [(dialect, cwd, files, True) for dialect, files in _PROJECT_PLACES]
+    seen: set[str] = set()
+    for dialect, folder, files, in_project in places:
+        for path in sorted(glob(os.path.join(escape(folder), files))):
+            real = os.path.realpath(path)
+            if real not in seen:
+                seen.add(real)
+                yield path, dialect, in_project
+
+
+def _read(path: str, dialect: str, in_project: bool, file_context: FileContext) -> FoundHookFile:
+    found = FoundHookFile(path, dialect, in_project)
+    try:
+        loaded = list(read_use(parse_option(found.option, file_context.cwd), file_context))
+    except UserError as error:
+        return FoundHookFile(path, dialect, in_project, error=error)
+    hooks = sum(len(one.group.hooks) for one in loaded)
+    return FoundHookFile(path, dialect, in_project, hooks, tuple(note for one in loaded for note in one.notes))

@@ -1,0 +1,193 @@
+"""Tools with familiar names: guards written for Claude Code's own tools hold for the server's, and no guard is lost."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import pytest
+from msgspec.structs import replace
+
+from hookproxy.dialects.dialect import Group
+from hookproxy.model.hooks import Event, Order
+from hookproxy.model.settings import Limit, OnFailure, Per, Settings, ToolNames
+from tests.support.proxy_rig import DIRECT_LOOP, Peer, Rig, group, hook, rig, stub, stub_group
+
+pytestmark = pytest.mark.anyio
+
+PRE, POST = Event.PRE_TOOL_USE, Event.POST_TOOL_USE
+
+SCHEMA: Final = {"type": "object", "properties": {"cmd": {"type": "string"}, "n": {"type": "number"}}}
+
+
+@pytest.fixture
+def anyio_backend() -> object:
+    return DIRECT_LOOP
+
+
+def request(number: int, method: str, params: dict[str, Any]) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode() + b"\n"
+
+
+def call(number: int, tool: str, **arguments: object) -> bytes:
+    return request(number, "tools/call", {"name": tool, "arguments": arguments})
+
+
+def result(number: object, **members: object) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": number, "result": members}).encode() + b"\n"
+
+
+async def list_tools(proxied: Rig, *tools: dict[str, Any]) -> list[str]:
+    """Have the server list these tools; return the names that the agent sees."""
+    await proxied.agent.send(request(900, "tools/list", {}))
+    await proxied.server.line()
+    await proxied.server.send(result(900, tools=tools))
+    return [tool["name"] for tool in (await proxied.agent.message())["result"]["tools"]]
+
+
+async def judged(proxied: Rig, line: bytes) -> Any:  # noqa: ANN401  # JSON
+    """Send a call: the arguments that the server gets, or the text of the refusal."""
+    await proxied.agent.send(line)
+    got: list[tuple[str, dict[str, Any]]] = []
+    async with anyio.create_task_group() as tasks:
+
+        async def wait(name: str, peer: Peer) -> None:
+            got.append((name, await peer.message()))
+            tasks.cancel_scope.cancel()
+
+        tasks.start_soon(wait, "server", proxied.server)
+        tasks.start_soon(wait, "agent", proxied.agent)
+    ((name, message),) = got
+    if name == "agent":
+        return message["result"]["content"][0]["text"]
+    await proxied.server.send(result(message["id"], content=[{"type": "text", "text": "done"}]))
+    assert (await proxied.agent.message())["id"] == message["id"]
+    return message["params"]["arguments"]
+
+
+def seen_by(folder: Path) -> str:
+    """A command that appends its document to a file."""
+    return f"cat >> {shlex.quote(str(folder / 'seen'))}"
+
+
+def documents(folder: Path) -> list[tuple[str, Any]]:
+    file = folder / "seen"
+    lines = file.read_text().splitlines() if file.exists() else []
+    return [(one["tool_name"], one["tool_input"]) for one in map(json.loads, lines)]
+
+
+def mcp_group(*hooks: Any) -> Group:  # noqa: ANN401  # HookSpec
+    """A group as a settings file of Claude Code makes it: its hooks see mcp__SERVER__TOOL."""
+    return replace(group(*hooks), tool_names=ToolNames.MCP)
+
+
+async def test_a_guard_for_bash_runs_for_a_tool_that_was_never_listed_and_sees_its_own_argument(tmp_path: Path) -> None:
+    async with rig(mcp_group(hook(f"{seen_by(tmp_path)}; exit 2", matcher="Bash"))) as proxied:
+        assert "Blocked" in await judged(proxied, call(1, "execute_command", cmd="rm -rf x"))
+        assert "Blocked" in await judged(proxied, call(2, "execute_command", command="ls"))
+        assert await judged(proxied, call(3, "list_issues", cmd="x")) == {"cmd": "x"}
+    assert documents(tmp_path) == [("Bash", {"command": "rm -rf x"}), ("Bash", {"command": "ls"})]
+
+
+async def test_a_guard_for_bash_runs_for_a_listed_tool_whatever_arguments_the_call_has(tmp_path: Path) -> None:
+    async with rig(mcp_group(hook(seen_by(tmp_path), matcher="Bash"))) as proxied:
+        await list_tools(proxied, {"name": "execute_command", "inputSchema": SCHEMA})
+        assert await judged(proxied, call(1, "execute_command", n=1)) == {"n": 1}
+    assert documents(tmp_path) == [("Bash", {"n": 1})]
+
+
+async def test_a_hook_that_matches_the_servers_own_name_sees_that_name_and_its_arguments(tmp_path: Path) -> None:
+    hooks = mcp_group(
+        hook(seen_by(tmp_path), matcher="*"),
+        hook(f"{seen_by(tmp_path)}; :", matcher="mcp__files__.*"),
+        hook(f"{seen_by(tmp_path)}; : 2", matcher="Bash"),
+    )
+    async with rig(replace(hooks, dialect=replace(hooks.dialect, order=Order.SERIAL))) as proxied:
+        await judged(proxied, call(1, "execute_command", cmd="ls"))
+    own = ("mcp__files__execute_command", {"cmd": "ls"})
+    assert documents(tmp_path) == [own, own, ("Bash", {"command": "ls"})]
+
+
+async def test_rewrites_under_both_names_reach_the_server_under_its_own_names() -> None:
+    def adding(word: str, name: str) -> str:
+        answer = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "updatedInput": {name: word, "n": 1}}}
+        return f"echo {shlex.quote(json.dumps(answer))}"
+
+    for matcher, name in (("Bash", "command"), ("mcp__files__execute_command", "cmd")):
+        async with rig(mcp_group(hook(adding("ls -n", name), matcher=matcher))) as proxied:
+            assert await judged(proxied, call(1, "execute_command", cmd="ls")) == {"cmd": "ls -n", "n": 1}
+
+
+async def test_the_next_hook_sees_the_rewritten_arguments_under_its_own_names(tmp_path: Path) -> None:
+    first = stub_group(replace(stub(PRE, arguments={"cmd": "echo 1"}), matches=lambda name: name == "execute_command"))
+    second = mcp_group(hook(seen_by(tmp_path), matcher="Bash"))
+    async with rig(first, second) as proxied:
+        assert await judged(proxied, call(1, "execute_command", cmd="ls")) == {"cmd": "echo 1"}
+    assert documents(tmp_path) == [("Bash", {"command": "echo 1"})]
+
+
+async def test_a_rewrite_that_another_hook_would_read_differently_is_a_failure() -> None:
+    own = replace(stub(PRE, arguments={"cmd": "ls", "command": "rm"}), matches=lambda name: name == "execute_command")
+    guard = hook("exit 0", matcher="Bash")
+    settings = Settings(on_failure=OnFailure.DENY)
+    async with rig(stub_group(own), mcp_group(guard), settings=settings) as proxied:
+        text = await judged(proxied, call(1, "execute_command", cmd="ls"))
+    assert "'cmd' and 'command' are the same argument for its hooks" in text
+
+
+async def test_a_call_with_both_spellings_of_an_argument_is_refused() -> None:
+    async with rig(mcp_group(hook("exit 0", matcher="Bash"))) as proxied:
+        await list_tools(proxied, {"name": "execute_command", "inputSchema": SCHEMA})
+        await proxied.agent.send(call(1, "execute_command", cmd="ls", command="rm"))
+        assert "are the same argument for its hooks" in (await proxied.agent.message())["error"]["message"]
+
+
+async def test_post_hooks_see_the_familiar_name_as_well(tmp_path: Path) -> None:
+    async with rig(mcp_group(hook(seen_by(tmp_path), POST, matcher="Bash"))) as proxied:
+        await judged(proxied, call(1, "execute_command", cmd="ls"))
+    assert documents(tmp_path) == [("Bash", {"command": "ls"})]
+
+
+async def test_an_if_may_name_the_tool_by_its_familiar_name(tmp_path: Path) -> None:
+    everything = replace(hook(seen_by(tmp_path), matcher="*"), only_if="Bash(rm *)")
+    async with rig(mcp_group(everything)) as proxied:
+        await judged(proxied, call(1, "execute_command", cmd="ls"))
+        await judged(proxied, call(2, "execute_command", cmd="rm x"))
+    assert documents(tmp_path) == [("Bash", {"command": "rm x"})]
+
+
+async def test_off_takes_the_familiar_names_away(tmp_path: Path) -> None:
+    guard = mcp_group(hook(f"{seen_by(tmp_path)}; exit 2", matcher="Bash"))
+    async with rig(guard, settings=Settings(auto_aliases=False)) as proxied:
+        assert await judged(proxied, call(1, "execute_command", cmd="ls")) == {"cmd": "ls"}
+    assert documents(tmp_path) == []
+
+
+async def test_a_rule_denies_by_a_familiar_name_but_allows_nothing_by_it() -> None:
+    asking = stub_group(stub(PRE, permission="ask"))
+    async with rig(asking, settings=Settings(deny=("Bash(rm *)",), allow=("Bash(ls)",))) as proxied:
+        assert "Bash(rm *)" in await judged(proxied, call(1, "execute_command", cmd="rm -rf x"))
+        assert "approv" in await judged(proxied, call(2, "execute_command", cmd="ls"))
+
+
+async def test_a_rate_limit_counts_calls_by_the_familiar_name() -> None:
+    limits = (Limit("Bash", 1, Per.SESSION, "limits[0]"),)
+    async with rig(settings=Settings(limits=limits)) as proxied:
+        assert await judged(proxied, call(1, "execute_command", cmd="ls")) == {"cmd": "ls"}
+        assert "no more than 1 call of Bash" in await judged(proxied, call(2, "execute_command", cmd="ls"))
+
+
+async def test_a_tool_whose_every_call_a_rule_denies_is_hidden_by_its_familiar_name() -> None:
+    async with rig(settings=Settings(deny=("Bash",))) as proxied:
+        listed = {"name": "execute_command", "inputSchema": SCHEMA}, {"name": "echo", "inputSchema": SCHEMA}
+        assert await list_tools(proxied, *listed) == ["echo"]
+
+
+async def test_a_tool_that_was_unjudged_is_judged_once_its_arguments_are_known(tmp_path: Path) -> None:
+    guard = mcp_group(hook(f"{seen_by(tmp_path)}; exit 2", matcher="WebFetch"))
+    async with rig(guard) as proxied:
+        await list_tools(proxied, {"name": "execute_command", "inputSchema": SCHEMA})
+        assert await judged(proxied, call(1, "execute_command", cmd="ls")) == {"cmd": "ls"}
