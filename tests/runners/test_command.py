@@ -23,6 +23,7 @@ from hookproxy.runners.event_watch import get_watch
 from hookproxy.runners.registry import RUNNERS
 from hookproxy.runners.run_process import HookProcess
 from hookproxy.transports.epoll_loop import new_loop
+from tests.support.child_processes import children
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -46,11 +47,6 @@ def open_fds() -> list[str]:
     return sorted(os.listdir("/proc/self/fd"))
 
 
-def children() -> str:
-    """Ids of our living and unreaped children."""
-    return Path(f"/proc/self/task/{os.getpid()}/children").read_text()
-
-
 @pytest.fixture(autouse=True)
 async def leaves_nothing_behind() -> AsyncIterator[None]:
     """No run leaves anything behind: no descriptor, and no child, dead or alive."""
@@ -59,7 +55,7 @@ async def leaves_nothing_behind() -> AsyncIterator[None]:
     before = open_fds()
     yield
     assert open_fds() == before
-    assert children() == ""
+    assert children() == []
 
 
 class Fifo:
