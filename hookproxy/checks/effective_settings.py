@@ -21,7 +21,7 @@ _SEES_BARE: Final = "hooks of this file see only TOOL"
 _SEES_MCP: Final = 'hooks of this file see mcp__SERVER__TOOL, unless tool_names is "bare"'
 
 _FAILED: Final = HookResult(Ended.EXITED, 1)
-_BEFORE: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
+_BEFORE: Final = (Event.PRE_TOOL_USE, Event.PRE_MCP_TOOL_CALL, Event.PERMISSION_REQUEST)
 _AFTER: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 _ELICITATION_EVENTS: Final = (Event.ELICITATION, Event.ELICITATION_RESULT)
 _AWAITED: Final = (*_BEFORE, *_AFTER, Event.SESSION_START, Event.SESSION_END)

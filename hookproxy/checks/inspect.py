@@ -59,7 +59,7 @@ def inspect(loaded: Loaded, environ: Mapping[str, str]) -> Report:
     of_files = [note for note in notes if note in not_running and not not_running[note]]
     of_files += _file_findings(loaded, _runs_twice, environ)
     settings = loaded.settings
-    rules = settings.allow or settings.ask or settings.deny or settings.limits
+    rules = settings.rule_count or settings.limits
     if not (loaded.groups or loaded.notes or loaded.remarks or rules or settings.audit_file or loaded.managed):
         of_files.append(Finding("", None, "", "no hook is configured: name hook files with --hooks or --config"))
     return Report(

@@ -163,7 +163,10 @@ def _trust(console: Console, report: Report) -> None:
 
 def _rules(console: Console, heading: str, settings: Settings) -> None:
     """The permission rules, the strongest first."""
-    rules_by_decision = {"deny": settings.deny, "ask": settings.ask, "allow": settings.allow}
+    rules_by_decision = {
+        decision: (*own, *(f"{one.text} ({one.place})" for one in settings.agent_rules if one.decision == decision))
+        for decision, own in (("deny", settings.deny), ("ask", settings.ask), ("allow", settings.allow))
+    }
     if not any(rules_by_decision.values()):
         return
     print_line(console, Text(heading, "bold"))
@@ -253,7 +256,7 @@ def _summary(report: Report) -> str:
     active = sum(entry.fires for entry in report.entries)
     inactive = len(report.entries) - active
     settings = report.settings
-    rules = sum(len(each.deny) + len(each.ask) + len(each.allow) for each in (settings, settings.managed) if each)
+    rules = sum(each.rule_count for each in (settings, settings.managed) if each)
     parts = [
         count(active, "hook"),
         f"{inactive} that cannot run" if inactive else "",

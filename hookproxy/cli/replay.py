@@ -94,7 +94,7 @@ def _notes(loaded: Loaded) -> list[str]:
     """What the replay leaves out."""
     specs = [spec for group in loaded.groups for spec in group.hooks]
     settings, notes = loaded.settings, []
-    if not (specs or settings.allow or settings.ask or settings.deny or settings.limits):
+    if not (specs or settings.rule_count or settings.limits):
         notes.append("no hook and no rule is configured: name a file with --config or --hooks")
     if any(spec.event in EVENTS_AFTER for spec in specs):
         notes.append("hooks after a call were not run, because results are not recorded")

@@ -37,7 +37,7 @@ def main(arguments: "Sequence[str]") -> int:
 
 
 # Compared with the parser by a test: to import argparse would delay the server's start.
-_OPTIONS_WITH_VALUE = ("--config", "--hooks", "--name", "--audit")
+_OPTIONS_WITH_VALUE = ("--config", "--hooks", "--project", "--name", "--audit")
 _FLAGS = ("-h", "--help")
 
 
@@ -185,7 +185,8 @@ def build_parser() -> "argparse.ArgumentParser":
     parser = new_parser(
         "run",
         USAGE,
-        "Start an MCP server behind hooks, in its place: the agent starts this instead of COMMAND.",
+        "Start an MCP server behind hooks, in its place: the agent starts this instead of COMMAND. "
+        "Without the two dashes, COMMAND is the first word that is no option.",
         f"the server's command line comes last, after two dashes: {USAGE}",  # the dashes are easily forgotten
     )
     add_hook_options(parser)

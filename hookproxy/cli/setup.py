@@ -36,7 +36,9 @@ from .layout import alias_text, count, label, new_console, print_line, row
 if TYPE_CHECKING:
     import argparse
 
-USAGE: Final = "hookproxy setup [AGENT|FILE]... [--yes] [--dry-run] [--config FILE] [--hooks [DIALECT=]FILE]..."
+USAGE: Final = (
+    "hookproxy setup [AGENT|FILE]... [--yes] [--dry-run] [--config FILE] [--hooks [DIALECT=]FILE]... [--project DIR]"
+)
 
 _STARTER: Final = STARTERS["guard"]
 
@@ -171,7 +173,9 @@ def _guards(options: argparse.Namespace, asks: bool) -> Guards | None:
     cwd, home = working_directory(), os.path.expanduser("~")
     loaded = load(options.config, options.hooks, None, os.environ, cwd, options.project)
     configured = {group.source for group in loaded.groups}
-    found = [file for file in known_hook_files.find(os.environ, home, cwd) if file.path not in configured]
+    found = [
+        file for file in known_hook_files.find(os.environ, home, cwd) if not file.sources <= configured or file.error
+    ]
     _heading("hooks")
     rows = [("config", short(loaded.path, home))] if loaded.path else []
     rows += [("hooks", f"{item} (--hooks)") for item in options.hooks]
@@ -181,16 +185,18 @@ def _guards(options: argparse.Namespace, asks: bool) -> Guards | None:
     _rows(rows or [("none", "no hook file of a known system was found, and there is no hookproxy.toml")])
     own = [file for file in found if file.hooks and not file.in_project]
     project = [file for file in found if file.hooks and file.in_project]
-    broken = any(file.error and not file.in_project for file in found)
+    broken = [file.path for file in found if file.error and not file.in_project]
+    for path in broken:
+        wrap.report(f"{path} cannot be read and is left out: its hooks will not run")
     if project and not _wants(project, asks):
         wrap.report("the hook files of this project are left out; --hooks DIALECT=FILE names one of them")
         project = []
-    guards = Guards(loaded, (*own, *project), broken=broken)
+    guards = Guards(loaded, (*own, *project), broken=bool(broken))
     if guards.hook_files or guards.everywhere or not asks:
         return guards
     folder = user_config_folder()
     question = f"Write a first guard into {short(folder, home)}? It {_STARTER.description}."
-    return Guards(loaded, (), folder, broken) if not loaded.path and ask(question) else None
+    return Guards(loaded, (), folder, bool(broken)) if not loaded.path and ask(question) else None
 
 
 def _hook_file_rows(file: FoundHookFile, home: str) -> Iterator[tuple[str, str]]:
@@ -325,8 +331,13 @@ def _write(agreed: Agreed) -> int:
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
     """Let Ctrl-C and a closed terminal wait: what a person has said yes to is done as a whole."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+    received: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, lambda number, frame: received.append(number)) for number in numbers}
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if received:
+            os.kill(os.getpid(), received[0])

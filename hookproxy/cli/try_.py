@@ -58,7 +58,7 @@ _TOOL_NAME_NOTE: Final = (
 )
 """For people who give the name that hooks of some systems see."""
 
-_DECIDING_EVENTS: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST, *_DEFAULT_RESULTS)
+_DECIDING_EVENTS: Final = (Event.PRE_TOOL_USE, Event.PRE_MCP_TOOL_CALL, Event.PERMISSION_REQUEST, *_DEFAULT_RESULTS)
 _MAX_JSON_BYTES: Final = 64 * 1024 * 1024  # the longest message that is judged, by default
 
 
@@ -362,7 +362,7 @@ def verdict_lines(verdict: Verdict) -> Iterator[str]:
         yield verdict.permission.name.lower() + (f": {verdict.reason}" if verdict.reason else "")
     elif verdict.reason:
         yield f"reason: {verdict.reason}"
-    for name, raw in (("arguments", verdict.arguments), ("result", verdict.replacement)):
+    for name, raw in (("arguments", verdict.arguments), ("_meta", verdict.meta), ("result", verdict.replacement)):
         if raw is not None:
             yield f"rewrites the {name}: {_decoded_start(raw)}"
     yield from (text for member, text in _EFFECTS.items() if getattr(verdict, member))

@@ -221,7 +221,7 @@ def wrap_options(options: argparse.Namespace, loaded: Loaded, cwd: str) -> RunOp
 def has_hooks(loaded: Loaded) -> bool:
     """True if the configuration can refuse anything: a hook, or a permission rule."""
     settings = loaded.settings
-    return bool(loaded.groups or settings.allow or settings.ask or settings.deny)
+    return bool(loaded.groups or settings.rule_count)
 
 
 def _hook_file(item: str, cwd: str) -> str:
@@ -262,7 +262,7 @@ def _explain_shared(planned: PlannedFile, program: Program) -> list[str]:
     elif by_path:
         notes.append(f"{', '.join(by_path)}: written with a path of this machine: its env has variables for Python")
     if any(word.startswith("/") or "=/" in word for entry in changed for word in _option_words(planned, entry)):
-        notes.append("--config and --hooks name paths of this machine, although git shares this file with others")
+        notes.append("its options name paths of this machine, although git shares this file with others")
     return notes
 
 

@@ -17,7 +17,7 @@ from ..dialects.registry import DIALECTS
 from ..dialects.shared.handler_types import make_warm
 from ..dialects.shared.hook_file import read_document, suggestion
 from ..model.errors import ConfigError, UserError
-from ..model.settings import OnFailure, ToolNames
+from ..model.settings import AgentRule, OnFailure, ToolNames
 from ..trust.sources import FileContext
 
 _GLOB_CHARACTERS: Final = frozenset("*?[")  # a path with one of them is a pattern, unless a file has that name
@@ -51,6 +51,7 @@ class LoadedHookFile(Struct, frozen=True):
     """The file or the folder that a person has named, as an absolute path."""
     notes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    rules: tuple[AgentRule, ...] = ()
 
 
 def parse_option(item: str, cwd: str, option: str = "--hooks") -> Use:
@@ -112,12 +113,13 @@ def _read_file(file: FoundFile, named_by: str, use: Use, file_context: FileConte
             )
     plugin = file.plugin or dialect.find_plugin(path, file_context)
     project = _project_folder(path, dialect, use, plugin is not None, file_context)
-    found = dialect.read_hook_file(HookFile(path, text, project, use.options, file_context.environ, plugin))
-    no_hooks = () if found.hooks else (f"{path}: none of its hooks can run here",)
+    hook_file = HookFile(path, text, project, use.options, file_context.environ, plugin, file_context.cwd)
+    found = dialect.read_hook_file(hook_file)
+    no_hooks = () if found.hooks or found.rules else (f"{path}: none of its hooks can run here",)
     tool_names = use.tool_names or dialect.tool_names
     hooks = make_warm(dialect, found.hooks, use.place, use.warm_options)
     group = Group(dialect, path, hooks, tool_names, use.on_failure, plugin=plugin)
-    return LoadedHookFile(group, named_by, found.notes, (*found.remarks, *no_hooks))
+    return LoadedHookFile(group, named_by, found.notes, (*found.remarks, *no_hooks), found.rules)
 
 
 def _dialects_with(option: str) -> str:

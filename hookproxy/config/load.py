@@ -51,6 +51,7 @@ KEYS_OF_SETTINGS: Final = {
     "allow": "permissions.allow",
     "ask": "permissions.ask",
     "deny": "permissions.deny",
+    "agent_rules": "use",
     "hide_denied": "permissions.hide_denied",
     "aliases": "tools",
     "auto_aliases": "aliases",
@@ -132,7 +133,7 @@ def find_project(folder: str | None, cwd: str) -> str:
 def make_data_folders(loaded: Loaded) -> list[str]:
     """Create the data folders of all plugins. Returns a note on each one that cannot be created."""
     notes = []
-    for folder in dict.fromkeys(group.plugin.data for group in loaded.groups if group.plugin):
+    for folder in dict.fromkeys(group.plugin.data for group in loaded.groups if group.plugin and group.plugin.data):
         try:
             os.makedirs(folder, exist_ok=True)
         except OSError as error:
@@ -257,6 +258,10 @@ def _with_groups(layer: Layer, added: Sequence[LoadedHookFile]) -> Layer:
     groups = tuple(one.group for one in added if one.group.hooks)
     notes = tuple(note for one in added for note in one.notes)
     remarks = tuple(remark for one in added for remark in one.remarks)
+    rules = tuple(rule for one in added for rule in one.rules)
+    if rules:
+        settings = replace(layer.settings, agent_rules=layer.settings.agent_rules + rules)
+        layer = replace(layer, settings=settings)
     return replace(layer, groups=layer.groups + groups, notes=layer.notes + notes, remarks=layer.remarks + remarks)
 
 

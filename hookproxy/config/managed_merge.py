@@ -19,7 +19,7 @@ from ..model.hooks import HookSpec
 from ..model.settings import OnAsk, OnFailure, Settings
 from ..trust.sources import Layer, ManagedSummary
 
-_RULES: Final = ("deny", "ask", "allow", "limits")
+_RULES: Final = ("deny", "ask", "allow", "agent_rules", "limits")
 _REDACTIONS: Final = ("audit_redact", "audit_redact_keys")
 _LISTS: Final = (*_RULES, *_REDACTIONS, "aliases")
 """Settings that add up instead of replacing each other."""
@@ -110,6 +110,7 @@ def _settings_of_managed(user: Layer, admin: Layer) -> Settings:
         allow=settings.allow,
         ask=settings.ask,
         deny=settings.deny,
+        agent_rules=settings.agent_rules,
         hide_denied=settings.hide_denied,
         aliases=settings.aliases,
         auto_aliases=settings.auto_aliases,

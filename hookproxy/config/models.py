@@ -77,6 +77,11 @@ class Use(Table):
     max_retries: Annotated[int, Field(ge=0, le=10)] | None = Field(
         None, description="code-assist: how often a call is repeated when its hooks ask for a `retry`. Default: 1."
     )
+    permissions: bool | None = Field(
+        None,
+        description="claude: true applies the permission rules of the settings file (`permissions.allow`, `ask` and "
+        "`deny`) together with those of `[permissions]`.",
+    )
     tool_args: Literal["string", "object"] | None = Field(
         None, description='copilot: whether toolArgs is sent as a JSON "string" (the default) or as an "object".'
     )
@@ -96,7 +101,7 @@ class Use(Table):
 WARM_OPTIONS: Final = {"warm", "warm_max_age", "warm_spares"}
 """The keys of `[[use]]` about processes that are started before they are needed."""
 
-DIALECT_OPTIONS: Final = {"agent", "await_post", "fire_permission_request", "max_retries", "tool_args"}
+DIALECT_OPTIONS: Final = {"agent", "await_post", "fire_permission_request", "max_retries", "permissions", "tool_args"}
 """The keys of `[[use]]` that only some dialects have; `Dialect.options` lists them."""
 
 
@@ -381,8 +386,8 @@ class ConfigFile(Table):
     )
     preset: Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=str | list[str])] = Field(
         [],
-        description="One or several widely used servers. Hooks then see their tools under the names of Claude Code's "
-        'tools: "filesystem", "git", "fetch", "desktop-commander", "playwright". `[tools.X]` takes precedence.',
+        description="One or several widely used servers, by their names in the list of presets below. Hooks then see "
+        "their tools under the names of Claude Code's tools. `[tools.X]` takes precedence.",
     )
     tools: dict[_Text, ToolTable] = Field(
         {}, description="The names by which hooks know single tools: one table for each tool."

@@ -38,7 +38,7 @@ def _preset_aliases(names: list[str], path: str) -> Iterator[Alias]:
 
     for name in names:
         if name not in PRESETS:
-            hint = suggestion(name, PRESETS) or f"expected one of: {', '.join(PRESETS)}"
+            hint = suggestion(name, PRESETS) or "docs/reference.md has the list of presets"
             raise ConfigError(f"{path}: preset", f"there is no preset {name!r}", hint)
         for one in PRESETS[name].tools:
             yield replace(one, preset=name)

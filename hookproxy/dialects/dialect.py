@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct, field
 
 from ..model.hooks import Document, Event, EventContext, HookResult, HookSpec, Order, Verdict
-from ..model.settings import OnFailure, ToolNames
+from ..model.settings import AgentRule, OnFailure, ToolNames
+
+TWO_NOTIFICATIONS: Final = {
+    "permission_prompt": "permission_prompt",
+    "elicitation_dialog": "elicitation_dialog",
+    "elicitation_url_dialog": "elicitation_dialog",
+}
+"""The notifications of systems whose document has one type for all dialogs."""
 
 
 class Plugin(Struct, frozen=True):
@@ -17,8 +24,8 @@ class Plugin(Struct, frozen=True):
 
     root: str
     """The folder of its own files."""
-    data: str
-    """The folder for what it stores. It is created before its hooks run."""
+    data: str = ""
+    """The folder for what it stores, which is created before its hooks run. Empty: its system documents none."""
 
 
 class FoundFile(Struct, frozen=True):
@@ -70,6 +77,8 @@ class HookFile(Struct, frozen=True):
     environ: Mapping[str, str] = field(default_factory=dict)
     """The environment of this process, for variables that a hook file may name."""
     plugin: Plugin | None = None
+    cwd: str = "/"
+    """The working directory of this process and of the server."""
 
 
 class HookList(Struct, frozen=True):
@@ -83,6 +92,8 @@ class HookList(Struct, frozen=True):
     """What does not do what its author wrote: an entry that is left out, a key that is ignored. Findings of `check`."""
     remarks: tuple[str, ...] = ()
     """What can never happen behind MCP, such as the events of a prompt: no fault of the file."""
+    rules: tuple[AgentRule, ...] = ()
+    """The file's permission rules, if the configuration applies them."""
 
 
 class Effect(StrEnum):
@@ -91,6 +102,7 @@ class Effect(StrEnum):
     DECIDES = "allow, deny, ask"
     REASON = "the reason"
     REWRITES = "rewrite the arguments"
+    REWRITES_META = "replace or remove `_meta`"
     TELLS_MODEL = "tell the model"
     REPLACES = "replace the output"
     HIDES = "hide the output"
@@ -124,6 +136,8 @@ class Dialect(Struct, frozen=True):
     """The document and the variables that a hook gets for an event."""
     read_output: Callable[[HookSpec, HookResult], Verdict]
     """Never raises: invalid output is a Verdict with `failure`."""
+    real_output: Callable[[EventContext, bytes], bytes] = lambda _context, replacement: replacement
+    """A hook's `Verdict.replacement` in the form of the tool's own result, if `write_input` gives results another."""
     recognises: Callable[[Mapping[str, object]], bool] = lambda _members: False
     """Whether a parsed hook file with these members has this dialect's shape. If several dialects recognise a file,
     the person must name one. Never raises."""
@@ -138,6 +152,10 @@ class Dialect(Struct, frozen=True):
     is a hook file. Raises ConfigError."""
     suffixes: tuple[str, ...] = (".json",)
     """The suffixes of its files' names, for a folder of such files."""
+    notifications: Mapping[str, str] = field(default_factory=lambda: TWO_NOTIFICATIONS)
+    """The types of Notification that can occur behind MCP, each with this system's name for it."""
+    longest_feedback: int = 0
+    """The characters of all feedback on one result together, which is then one text; 0: there is no limit."""
     last_answer_counts: bool = False
     """If several PermissionRequest hooks decide, the last decision counts. Otherwise a denial counts."""
     agents: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Final
 
 from ..dialects.dialect import Group
@@ -17,6 +17,9 @@ _MAX_BYTES: Final = 64 * 1024 * 1024  # of arguments and output in their context
 
 Run = Callable[[Group, MatchedHook, EventContext], Awaitable[object]]
 """Runs a hook and reports its run. Raises OSError if the system lacks descriptors or processes."""
+
+Rest = Callable[[], Coroutine[None, None, HookResult]]
+"""`HookResult.rest`: waits for the end of a hook that goes on in the background."""
 
 ReportHookRun = Callable[[HookRun], None]
 """Reports a hook run to people. Never blocks."""
@@ -50,6 +53,21 @@ class BackgroundHooks:
             self._bytes += size
             self._tasks.start_soon(self._run_hook, group, hook, context, size)
         return True
+
+    def follow(self, wait: Callable[[], Awaitable[None]]) -> bool:
+        """Wait in the background for the end of a hook that has been started already. False: that is not possible."""
+        if self._tasks is None or self.running >= _MAX_HOOKS:
+            return False
+        self.running += 1
+        self._tasks.start_soon(self._follow, wait)
+        return True
+
+    async def _follow(self, wait: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await wait()
+        finally:
+            self.running -= 1
+            self._notify()
 
     async def _run_hook(self, group: Group, hook: MatchedHook, context: EventContext, size: int) -> None:
         try:

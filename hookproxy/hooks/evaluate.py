@@ -10,12 +10,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..dialects.dialect import Group
+from ..dialects.shared.output import truncate
 from ..jsonrpc import normalize
 from ..model.decision import ApprovalRequest, Comments, Decision, Proceed, RefusalCause, Refuse
 from ..model.errors import ConfigError
 from ..model.hooks import Event, EventContext, HookRun, Tool, Verdict
 from ..model.settings import Settings
 from ..policy import decide
+from ..protocol import calls, request_edits
 from ..runners.runner import CallTool, no_server
 from .background import ReportHookRun
 from .familiar_tools import FamiliarTools
@@ -209,6 +211,26 @@ class Hooks:
             return await self._run_permission_request_hooks(layer, after_rules, context, listed, hook_runs)
         return Evaluation(after_rules, context.arguments)
 
+    async def run_meta_hooks(self, context: EventContext, hook_runs: list[HookRun]) -> bytes | Refuse | None:
+        """Run the PreMcpToolCall hooks on a call that is about to be sent, managed ones last: each sees `_meta` so far.
+
+        Returns the `_meta` to send as in `Verdict.meta`; or the refusal that follows from a hook's failure.
+        """
+        chosen: bytes | None = None
+        for layer in self._layers:
+            alias = _context_for_layer(layer, context).alias  # only for matchers: the call has the server's own names
+            for selected in layer.groups.select(context.event, context.tool, alias):
+                sent_context, group = replace(context, alias=None), selected.group
+                runs = await self._executor.run(group, selected.hooks, sent_context, hook_runs)
+                if refuse := decide.failure_refusal(runs, self._settings, group.on_failure):
+                    return refuse
+                meta = decide.chosen_meta(runs)
+                if meta is not None:
+                    chosen = meta
+                    sent = request_edits.meta_for_server(calls.meta(context.meta), meta)
+                    context = replace(context, meta=normalize.normalize(sent) if sent else b"")
+        return chosen
+
     async def run_post_hooks(self, context: EventContext, hook_runs: list[HookRun]) -> Comments:
         """Run the PostToolUse or PostToolUseFailure hooks of all groups; otherwise as `run_pre_hooks`."""
         comments = Comments()
@@ -217,7 +239,10 @@ class Hooks:
             for selected in layer.groups.select(context.event, context.tool, own_context.alias):
                 group = selected.group
                 runs = await self._executor.run(group, selected.applicable(own_context), own_context, hook_runs)
-                comments = decide.merge_comments(comments, decide.comments(runs, self._settings, group.on_failure))
+                own = decide.comments(runs, self._settings, group.on_failure)
+                if group.dialect.longest_feedback:
+                    own = replace(own, feedback=_joined(own.feedback, group.dialect.longest_feedback))
+                comments = decide.merge_comments(comments, own)
         return comments
 
     async def run_event_hooks(self, context: EventContext, only_observers: bool = False) -> list[HookRun]:
@@ -235,6 +260,8 @@ class Hooks:
 
     async def run_group(self, selected: SelectedHooks, context: EventContext) -> list[HookRun]:
         """Run one group's hooks. Of contradicting hook runs in the returned list, the last one wins."""
+        if context.event is Event.NOTIFICATION:
+            context = replace(context, trigger=selected.group.dialect.notifications[context.trigger])
         return await self._executor.run(selected.group, selected.applicable(context), context, [])
 
     async def _run_permission_request_hooks(
@@ -302,6 +329,11 @@ def check_mcp_tool_hooks(groups: Sequence[Group], settings: Settings) -> None:
         if last.managed and last.concerns(spec.tool):
             why = f"calls the tool {spec.tool}, to which managed hooks or rules apply; they do not see calls of hooks"
             raise ConfigError(spec.source, why, "use a hook of type command or worker instead")
+
+
+def _joined(texts: Sequence[str], longest: int) -> tuple[str, ...]:
+    """The texts as one, with blank lines between them, cut to this length."""
+    return (truncate("\n\n".join(texts), longest),) if len(texts) > 1 else tuple(texts)
 
 
 def _context_for_layer(layer: Permissions, context: EventContext) -> EventContext:

@@ -41,7 +41,8 @@ class Permissions:
         """Apply the rules and limits to a call that hooks allowed, on its final arguments."""
         ruling = _ruling(self.rules, self.groups, context) if self.rules is not None else None
         if ruling is not None and ruling.permission is Permission.DENY:
-            return Refuse(ruling.rule, "", cause=RefusalCause.RULE, feedback=proceed.feedback, where=self._where)
+            where = ruling.place or self._where
+            return Refuse(ruling.rule, "", cause=RefusalCause.RULE, feedback=proceed.feedback, where=where)
         if self.limits is not None and (reached := self.limits.reached(_names(self.groups, context))):
             return _refuse_over_limit(reached, proceed, self._where)
         if ruling is None:
@@ -159,7 +160,7 @@ def _limits(settings: Settings) -> RateLimits | None:
 
 def _rules(settings: Settings) -> Rules | None:
     """The configuration's rules; None if it has none, and then the module for them is not imported."""
-    if not (settings.allow or settings.ask or settings.deny):
+    if not settings.rule_count:
         return None
     from ..policy.rules import Rules  # costs 5 ms
 

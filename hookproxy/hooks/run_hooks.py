@@ -37,7 +37,7 @@ from ..model.settings import OnFailure, Settings
 from ..policy import decide
 from ..runners.registry import Runners
 from ..runners.runner import CallTool, no_server
-from .background import BackgroundHooks, ReportHookRun
+from .background import BackgroundHooks, ReportHookRun, Rest
 from .select import MatchedHook
 
 if TYPE_CHECKING:
@@ -189,6 +189,8 @@ class HookExecutor:
             if mark is not None and mark.rewritten:
                 self.runners.invalidate(spec)
             result = await self.runners.by_type[spec.type](spec, document, environment)
+            if result.rest is not None and not self._goes_on(group, spec, result.rest):
+                result = await result.rest()  # too many hooks are in the background, so this one is awaited
         except anyio.get_cancelled_exc_class():
             hook_runs.append(HookRun(spec, HookResult(Ended.CANCELLED), NO_VERDICT))
             raise
@@ -197,11 +199,42 @@ class HookExecutor:
         verdict = self._read_output(group, spec, document, result)
         if mark is not None and self._trust and (failure := self._trust.failure_after(mark, spec)):
             verdict = _untrusted(failure)
+        if verdict is not NO_VERDICT:
+            verdict = await self._checked(group, hook, call_context, verdict, listed)
+        return self._finish(group, HookRun(spec, result, verdict), hook_runs)
+
+    async def _checked(
+        self, group: Group, hook: MatchedHook, call_context: EventContext, verdict: Verdict, listed: Tool | None
+    ) -> Verdict:
+        """The verdict in the server's terms; what it cannot have is a failure."""
+        context = hook.context(call_context)
         if verdict.arguments is not None:
             verdict = await _checked_arguments(verdict, context, call_context, listed)
-        if verdict.allows and not spec.background:
+        if verdict.replacement is not None and context.alias is not None:
+            verdict = replace(verdict, replacement=group.dialect.real_output(context, verdict.replacement))
+        if verdict.allows and not hook.spec.background:
             verdict = self._add_allowed_rules(group, verdict)
-        return self._finish(group, HookRun(spec, result, verdict), hook_runs)
+        return verdict
+
+    def _goes_on(self, group: Group, spec: HookSpec, rest: Rest) -> bool:
+        """Let a hook go on in the background, in a slot of its own; False: there is none."""
+        try:
+            self._background_slots.acquire_nowait()
+        except anyio.WouldBlock:
+            return False
+
+        async def wait() -> None:
+            later = replace(spec, background=True)
+            try:
+                result = await rest()
+            finally:
+                self._background_slots.release()
+            self._finish(group, HookRun(later, result, group.dialect.read_output(later, result)), [])
+
+        if self.background.follow(wait):
+            return True
+        self._background_slots.release()
+        return False
 
     def _read_output(self, group: Group, spec: HookSpec, document: Document, result: HookResult) -> Verdict:
         """The hook's verdict. If it did not get or did not give all that counts, only its denial counts."""

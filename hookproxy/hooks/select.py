@@ -25,6 +25,7 @@ _MAX_CACHED_TOOLS: Final = 4096  # the agent chooses the names, so the cache mus
 TOOL_EVENTS: Final = frozenset(
     {
         Event.PRE_TOOL_USE,
+        Event.PRE_MCP_TOOL_CALL,
         Event.POST_TOOL_USE,
         Event.POST_TOOL_USE_FAILURE,
         Event.PERMISSION_REQUEST,
@@ -181,6 +182,7 @@ class HookGroups:
             or self.has_hooks_for(Event.STOP)
             or self.observes_elicitations
             or self._may_select(Event.PRE_TOOL_USE, tool)
+            or self._may_select(Event.PRE_MCP_TOOL_CALL, tool)
             or self.has_post_hooks_for(tool)
             or (self._has_every_call_hooks and self._may_run_on_every_call(tool))
         )
@@ -276,6 +278,9 @@ class HookGroups:
         if context.event in TOOL_EVENTS:
             names = self._tool_names(group, context.tool)
             return (context.alias.name, *names) if context.alias is not None and context.alias.name else names
+        if context.event is Event.NOTIFICATION:
+            shown = group.dialect.notifications.get(context.trigger)
+            return () if shown is None else (shown,)
         return (context.session.server if context.event in _ELICITATION_EVENTS else context.trigger,)
 
     def _with_tool_name(self, selected: SelectedHooks, context: EventContext) -> SelectedHooks:

@@ -24,7 +24,13 @@ from .evaluate import Hooks
 
 _MAX_RUNNING: Final = 64  # events that nobody waits for: a server that sends them for ever must not fill memory
 _RECORDED: Final = frozenset(
-    {Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE, Event.PERMISSION_REQUEST}
+    {
+        Event.PRE_TOOL_USE,
+        Event.PRE_MCP_TOOL_CALL,
+        Event.POST_TOOL_USE,
+        Event.POST_TOOL_USE_FAILURE,
+        Event.PERMISSION_REQUEST,
+    }
 )
 """The events whose hooks are listed in the audit record of their call."""
 
@@ -132,14 +138,27 @@ class SessionEvents:
             elicitation=seen.elicitation,
         )
         self.start_hooks(context, only_observers)
-        if not seen.action:
-            self.start_dialog_hooks(seen.message)
+        if seen.action:
+            self.start_response_hooks(seen.action)
+        else:
+            self.start_dialog_hooks(seen.message, seen.elicitation.mode if seen.elicitation else "form")
 
-    def start_dialog_hooks(self, message: str) -> None:
-        """Start the Notification and OnUserInput hooks of a dialog that the person is shown."""
-        session = self._context.session
-        self.start_hooks(EventContext(Event.NOTIFICATION, session, trigger="elicitation_dialog", message=message))
-        self.start_hooks(EventContext(Event.USER_INPUT, session, message=message))
+    def start_dialog_hooks(self, message: str, mode: str) -> None:
+        """Start the Notification and OnUserInput hooks of a dialog of this mode that the person is shown."""
+        self._notify("elicitation_url_dialog" if mode == "url" else "elicitation_dialog", message)
+        self.start_hooks(EventContext(Event.USER_INPUT, self._context.session, message=message))
+
+    def start_response_hooks(self, action: str) -> None:
+        """Start the Notification hooks of a response to an elicitation."""
+        self._notify("elicitation_response", f"{self._context.session.server}: the answer to its question is {action}")
+
+    def start_complete_hooks(self) -> None:
+        """Start the Notification hooks of an elicitation on a page that the server says is complete."""
+        self._notify("elicitation_complete", f"{self._context.session.server}: what it asked for is complete")
+
+    def _notify(self, notification: str, message: str) -> None:
+        context = EventContext(Event.NOTIFICATION, self._context.session, trigger=notification, message=message)
+        self.start_hooks(context)
 
     def start_hooks(self, context: EventContext, only_observers: bool = False) -> None:
         """Start the hooks of an event that nobody waits for; their feedback goes with the next response.
@@ -175,6 +194,8 @@ class SessionEvents:
         if one.verdict is NO_VERDICT:  # true of nearly all hook runs
             return
         spec, session_context = one.spec, self._context
+        if spec.background and one.verdict.feedback:
+            self.keep_feedback([one])
         reported = list(one.verdict.messages)
         for text in reported:
             session_context.report(f"{spec.label}: {text}")

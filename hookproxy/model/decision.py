@@ -45,6 +45,8 @@ class Proceed(Struct, frozen=True):
     """The approval without which it must not be forwarded; None: it needs none."""
     asked: bool = False
     """It needed approval, and a person, a hook, a rule or the configuration has given it."""
+    meta: bytes | None = None
+    """The `_meta` to send, an object or `null`, as hooks have chosen it; None: as the agent sent it."""
 
 
 class Refuse(Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from enum import Enum, IntEnum, StrEnum
 from typing import Final
 
@@ -16,6 +16,7 @@ class Event(StrEnum):
     """The name of an event, as Claude Code (or the system that has the event) spells it. Dialects may differ."""
 
     PRE_TOOL_USE = "PreToolUse"
+    PRE_MCP_TOOL_CALL = "PreMcpToolCall"  # a call that is allowed is about to be sent to the server
     POST_TOOL_USE = "PostToolUse"
     POST_TOOL_USE_FAILURE = "PostToolUseFailure"
     SESSION_START = "SessionStart"
@@ -56,6 +57,7 @@ class Ended(Enum):
     TIMED_OUT = "timed out"
     NOT_STARTED = "not started"
     CANCELLED = "cancelled"  # its call ended before it did
+    DETACHED = "detached"  # it goes on in the background, because its first line of output asks for that
     FAILED = "failed"  # it gave no result, as `detail` says: an exception, an error response, the end of its process
 
 
@@ -90,6 +92,9 @@ class HookSpec(Struct, frozen=True):
     """Seconds after which the hook is ended with its whole process group."""
     background: bool = False
     """It is not awaited, and its output decides nothing."""
+    detaches: Callable[[bytes], float | None] | None = None
+    """Type `command`: reads the beginning of its standard output, and returns the seconds for which the hook goes on in
+    the background from then on; None: it is awaited. If this is not set, it is awaited whatever it prints."""
     fails_closed: bool = False
     """With `OnFailure.DIALECT`, a failure of this hook blocks, because its document or its own field says so."""
     withholds: bool = False
@@ -155,6 +160,8 @@ class HookResult(Struct, frozen=True):
     """It printed more than the limit on standard output, and the rest is lost: what it decided is not known."""
     detail: str = ""
     """NOT_STARTED: the reason in a few words. FAILED: what happened, for use as `Verdict.failure`."""
+    rest: Callable[[], Coroutine[None, None, HookResult]] | None = None
+    """DETACHED: waits until the run is over, and returns its result. On cancel the hook is ended."""
 
 
 class Verdict(Struct, frozen=True):
@@ -166,6 +173,8 @@ class Verdict(Struct, frozen=True):
     """Why, for the model (deny) or the person (ask)."""
     arguments: bytes | None = None
     """PreToolUse: the rewritten arguments, a JSON object exactly as the hook spelled it."""
+    meta: bytes | None = None
+    """PreMcpToolCall: the `_meta` to send, an object, or `null` to send none; None: the one that there is."""
     merges: bool = False
     """`arguments` holds only the members that change; the others stay."""
     feedback: tuple[str, ...] = ()
@@ -278,6 +287,8 @@ class EventContext(Struct, frozen=True):
     alias: Alias | None = None
     """The names by which hooks may know the tool and its arguments; in the context of one hook, the alias that it
     sees. None: there are only the server's own names."""
+    meta: bytes = b""
+    """PreMcpToolCall: the `_meta` that would be sent, as normalised JSON; empty: there is none."""
     annotations: bytes = b""
     """The tool's `annotations` from a tools/list result that has passed; empty: not known."""
     outcome: Outcome | None = None

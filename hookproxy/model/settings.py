@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -65,6 +65,25 @@ class Limit(Struct, frozen=True):
     """Its key in the configuration, for people: `limits[0]`."""
 
 
+class AgentRule(Struct, frozen=True):
+    """A permission rule of an agent's own settings file, which `[[use]] permissions = true` applies."""
+
+    decision: Literal["deny", "ask", "allow"]
+    text: str
+    """The rule as written, in the syntax of a rule of hookproxy.toml unless it is about paths."""
+    place: str
+    """Where it is written, for people: `FILE:LINE`."""
+    names: tuple[str, ...] = ()
+    """Of a rule about paths: the names of the tools that it is about."""
+    path: str = ""
+    """Of a rule about paths: a pattern of gitignore; empty: it is another rule."""
+    bases: tuple[str, ...] = ()
+    """The folder that the pattern starts from, as it is written and without links."""
+    folders: tuple[str, ...] = ()
+    """The folders that a relative path of a call may start from."""
+    home: str = ""
+
+
 class Settings(Struct, frozen=True):
     """The configuration's choices that concern every call."""
 
@@ -103,6 +122,8 @@ class Settings(Struct, frozen=True):
     """Permission rules as written; `policy.rules` parses them."""
     ask: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
+    agent_rules: tuple[AgentRule, ...] = ()
+    """The permission rules of agents' settings files. They count like the ones above."""
     hide_denied: bool = True
     """Hide a tool from tools/list if every call of it is denied."""
     aliases: tuple[Alias, ...] = ()
@@ -115,3 +136,8 @@ class Settings(Struct, frozen=True):
 
     Its permission rules are the managed ones. The rules of the outer settings are the user's.
     """
+
+    @property
+    def rule_count(self) -> int:
+        """The number of permission rules."""
+        return len(self.allow) + len(self.ask) + len(self.deny) + len(self.agent_rules)

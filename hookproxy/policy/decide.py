@@ -14,7 +14,7 @@ from ..model.decision import ApprovalRequest, Comments, Decision, Proceed, Refus
 from ..model.hooks import NO_VERDICT, Event, HookRun, Permission
 from ..model.settings import OnAsk, OnFailure, Settings
 
-_PRE_EVENTS: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
+_PRE_EVENTS: Final = (Event.PRE_TOOL_USE, Event.PRE_MCP_TOOL_CALL, Event.PERMISSION_REQUEST)
 _POST_EVENTS: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 
 
@@ -84,6 +84,11 @@ def allowed_arguments(hook_runs: Sequence[HookRun]) -> bytes | None:
         one for one in _deciding(hook_runs) if one.verdict.permission is Permission.ALLOW and not one.verdict.failure
     ]
     return _last([one.verdict.arguments for one in allowing])
+
+
+def chosen_meta(hook_runs: Sequence[HookRun]) -> bytes | None:
+    """Return the `_meta` that PreMcpToolCall hooks want to be sent; None: none of them wants another one."""
+    return _last([one.verdict.meta for one in _deciding(hook_runs) if not one.verdict.failure])
 
 
 def _with_last_reason(one: HookRun, deciding: Sequence[HookRun]) -> HookRun:

@@ -80,11 +80,11 @@ class _Phrase(Struct, frozen=True):
     fillers: frozenset[str] = frozenset()
     """Other words that may stand after the verb. Any further word (`read_file_metadata`) means something else."""
     alone: frozenset[str] = frozenset()
-    """Verbs that need no object."""
+    """Verbs that need no object if nothing else follows."""
     not_before: frozenset[str] = frozenset()
     """Words that mean something else when they stand anywhere before the verb."""
 
-    def fits(self, words: Sequence[str]) -> bool:
+    def fits(self, words: list[str]) -> bool:
         for at, word in enumerate(words):
             if word not in self.verbs:
                 continue
@@ -93,7 +93,8 @@ class _Phrase(Struct, frozen=True):
                 continue
             if not self.not_before.isdisjoint(words[:at]):
                 return False
-            if word in self.alone or not self.objects.isdisjoint(words[max(at - 1, 0) :]):
+            around = words[max(at - 1, 0) : at] + after
+            if not self.objects.isdisjoint(around) or (word in self.alone and _LINK.issuperset(after)):
                 return True
         return False
 
@@ -103,7 +104,8 @@ _ELSEWHERE: Final = _set(
     "git github gitlab bitbucket repo repository gist issue pr pull commit branch wiki jira confluence notion slack "
     "drive gdrive onedrive sharepoint dropbox bucket blob sftp ftp remote cloud sql db database mysql postgres "
     "postgresql sqlite mongo mongodb redis duckdb table collection query graph graphql memory prompt resource email "
-    "mail message comment ticket calendar event excel workbook worksheet sheet slide presentation workflow"
+    "mail message comment ticket calendar event excel workbook worksheet sheet slide presentation workflow secret kv "
+    "consul etcd zookeeper"
 )
 """Words of tools that act on something else than this machine."""
 _OTHER_VERBS: Final = _set(
@@ -114,19 +116,25 @@ _OTHER_VERBS: Final = _set(
 
 _BASH: Final = (
     _Phrase(
-        _set("run execute spawn launch start invoke bash shell terminal powershell pwsh zsh"),
+        _set("run execute spawn launch start invoke bash shell terminal powershell pwsh zsh repl"),
         _set("command shell bash sh zsh terminal process script code python powershell pwsh console cli program node")
-        | _set("applescript osascript ruby perl php snippet"),
+        | _set("applescript osascript ruby perl php snippet ssh sudo background async container docker pod sandbox"),
         _LINK
-        | _set("run execute local system os host background async sync safe unsafe secure ssh remote container docker")
-        | _set("pod sandbox interactive wait line file windows linux wsl mac macos simple"),
-        alone=_set("run execute bash shell terminal powershell pwsh zsh"),
+        | _set("run execute local system os host remote sync safe unsafe secure interactive wait line file simple")
+        | _set("windows linux wsl mac macos"),
+        alone=_set("run execute bash shell terminal powershell pwsh zsh repl"),
         not_before=_ELSEWHERE - _set("remote cloud")
         | _OTHER_VERBS
         | _set("read write edit browser page tab vscode ide editor"),
     ),
     _Phrase(
-        _set("write send type"),
+        _set("command"),
+        _set("shell bash ssh terminal powershell system sudo privileged remote"),
+        _LINK,
+        not_before=_ELSEWHERE - _set("remote") | _OTHER_VERBS | _set("read write edit"),
+    ),
+    _Phrase(
+        _set("write send type operate"),
         _set("terminal shell bash console"),
         _LINK | _set("command input text"),
         not_before=_ELSEWHERE | _OTHER_VERBS | _set("read edit"),
@@ -148,10 +156,11 @@ _READ: Final = (
     _Phrase(
         _set("read view cat"),
         _FILE | _set("media image pdf markdown docx source"),
-        _LINK | _set("line lines range chunk raw path local partial full numbers section part"),
+        _LINK | _set("line lines range chunk raw path local partial full numbers section part page pages all"),
         alone=_set("read view cat"),
         not_before=_ELSEWHERE | _OTHER_VERBS | _set("write edit run execute"),
     ),
+    _Phrase(_set("extract"), _set("line lines"), _LINK | _set("file"), not_before=_ELSEWHERE | _OTHER_VERBS),
     _Phrase(
         _set("get"),
         _set("file"),
@@ -179,7 +188,7 @@ _GLOB: Final = (
     _Phrase(
         _set("glob find search"),
         _set("file glob"),
-        _LINK | _set("path paths name names pattern directory local recursive recursively search find"),
+        _LINK | _set("path paths name names keyword pattern directory local recursive recursively search find"),
         alone=_set("glob"),
         not_before=_ELSEWHERE | _OTHER_VERBS - _set("find search"),
     ),
@@ -196,16 +205,17 @@ _GREP: Final = (
         _set("search find"),
         _set("code text content regex pattern in file"),
         _LINK | _set("path directory project workspace string strings local advanced"),
+        alone=_set("search"),
         not_before=_ELSEWHERE | _OTHER_VERBS - _set("find search"),
     ),
 )
 _PAGE: Final = _set("url page web site html http browser tab readable markdown json")
 _WEB_FETCH: Final = (
     _Phrase(
-        _set("fetch navigate visit browse scrape crawl get"),
-        _PAGE | _set("file text content"),
-        _LINK | _set("raw and convert extract clean"),
-        alone=_set("fetch navigate visit browse scrape crawl get"),
+        _set("fetch navigate visit browse scrape crawl map get"),
+        _PAGE | _set("file text content transcript"),
+        _LINK | _set("raw convert extract clean youtube video"),
+        alone=_set("fetch navigate visit browse scrape crawl map get"),
         not_before=_ELSEWHERE | _OTHER_VERBS - _set("get") | _set("post put patch"),
     ),
     _Phrase(
@@ -215,7 +225,9 @@ _WEB_FETCH: Final = (
         not_before=_ELSEWHERE | _OTHER_VERBS | _set("post put patch"),
     ),
 )
-_ENGINES: Final = _set("web internet online google bing duckduckgo ddg brave tavily exa kagi searx searxng serper")
+_ENGINES: Final = _set(
+    "web internet online google bing duckduckgo ddg brave tavily exa firecrawl kagi searx searxng serper"
+)
 _WEB_SEARCH: Final = (
     _Phrase(
         _set("search"),
@@ -224,6 +236,15 @@ _WEB_SEARCH: Final = (
         not_before=_ELSEWHERE | _OTHER_VERBS,
     ),
 )
+_PART: Final = (
+    _Phrase(
+        _set("insert replace update edit patch"),
+        _set("file line lines symbol block code"),
+        _LINK | _set("text content body before after range"),
+        not_before=_ELSEWHERE | _OTHER_VERBS | _set("read"),
+    ),
+)
+"""Names of tools that write a part of a file, by its place or its symbol: new text, and no old one."""
 _EDIT_VERBS: Final = _set("edit edits replace patch modify change substitute update str editor")
 _NOT_EDITED: Final = _ELSEWHERE - _set("text") | _set("delete remove rename move copy list get cell node entity symbol")
 
@@ -235,32 +256,34 @@ _PATH: Final = _in_order(
 )
 _DIRECTORY: Final = _in_order(
     "path directory dir directorypath dirpath folder folderpath relativepath root rootpath basepath searchpath cwd "
-    "searchdirectory targetdirectory workingdirectory pathinproject directorytosearch"
+    "searchdirectory subdirectoryrelativepath targetdirectory workingdirectory pathinproject directorytosearch"
 )
 _CONTENT: Final = _in_order("content contents text data filecontent filecontents filetext textcontent body")
 _OLD: Final = _in_order(
     "oldstring oldstr oldtext oldcontent oldcode searchstring searchtext findtext find search needle"
 )
-_OLD_OF_A_REPLACEMENT: Final = [*_OLD, "original", "originaltext", "pattern", "text"]
+_OLD_OF_A_REPLACEMENT: Final = [*_OLD, "original", "originaltext", "pattern", "regex", "text"]
 _NEW: Final = _in_order(
     "newstring newstr newtext newcontent newcode replacestring replacetext replacewith replacement replace repl"
 )
 _EDITS: Final = _in_order("edits changes replacements patches")
-_URL: Final = _in_order("url uri link href address pageurl targeturl websiteurl weburl")
+_URL: Final = _in_order("url uri href pageurl targeturl websiteurl weburl")
 _PATTERN: Final = _in_order(
-    "pattern query regex regexp searchpattern searchtext search searchterm substringpattern text"
+    "pattern query regex regexp regexpattern searchpattern searchtext search searchterm substringpattern text"
 )
 _NAME_PATTERN: Final = _in_order(
-    "pattern glob globpattern filepattern namepattern filemask filenamepattern searchpattern"
+    "pattern glob globpattern filepattern namepattern filemask filenamepattern searchpattern namekeyword"
 )
-_FILE_FILTER: Final = _in_order("glob include includeglob filepattern fileglob filemask globpattern includepattern")
+_FILE_FILTER: Final = _in_order(
+    "glob include includeglob filepattern fileglob filemask globpattern includepattern pathsincludeglob"
+)
 _ABOUT_CONTENT: Final = _set("regex contextlines filepattern fileglob include includepattern caseinsensitive")
 """Arguments that a search for names of files does not have beside its pattern."""
 _QUERY: Final = _in_order("query q searchquery searchterm")
 
 _REMOTE: Final = _set(
     "owner repo repository reponame repoid repositoryid projectid projectkey branch ref sha bucket database collection "
-    "table vault channel channelid pageid driveid siteid spreadsheetid sheet sheetname workbook connection "
+    "table vault channel channelid pageid driveid siteid spreadsheetid workbook connection "
     "connectionid connectionname host hostname server servername sandboxid container containerid issuenumber vmid"
 )
 """Arguments that say that a path is not one of this machine's: hooks for Write would judge the wrong file."""
@@ -270,7 +293,7 @@ class _Tool(Struct, frozen=True):
     """What is known of a tool; arguments also by their names without case, `_` and `-`."""
 
     name: str
-    words: Sequence[str]
+    words: list[str]
     types: Mapping[str, str]
     names: Mapping[str, str]
 
@@ -307,7 +330,7 @@ class _Tool(Struct, frozen=True):
         return any(name not in known and raw_json.folded_key(name) in folded for name in self.types)
 
 
-def _read_tool(name: str, words: Sequence[str], types: Mapping[str, str]) -> _Tool | None:
+def _read_tool(name: str, words: list[str], types: Mapping[str, str]) -> _Tool | None:
     names: dict[str, str] = {}
     for own in types:
         if names.setdefault(own.lower().replace("_", "").replace("-", ""), own) != own:
@@ -343,6 +366,8 @@ def familiar_aliases(tool: str, arguments: Mapping[str, str], annotations: bytes
     for name, recognise in _RECOGNISE.items():
         if name in possible:
             found += (one for one in recognise(known) if one is not None)
+    if not found and any(each.fits(words) for each in _PART):
+        found += (one for one in _edit_of_a_part(known) if one is not None)
     return tuple(found)
 
 
@@ -377,16 +402,18 @@ _PHRASES: Final = {
 }
 
 
-def _possible(words: Sequence[str]) -> set[str]:
+def _possible(words: list[str]) -> set[str]:
     names = {name for name, phrases in _PHRASES.items() if any(each.fits(words) for each in phrases)}
     if not _EDIT_VERBS.isdisjoint(words) and _NOT_EDITED.isdisjoint(words):
         names |= {"Edit", "MultiEdit"}
         if _is_editor(words):
             names |= {"Write", "Read"}
+    if any(each.fits(words) for each in _PART):
+        names.add("Edit")
     return names
 
 
-def _is_editor(words: Sequence[str]) -> bool:
+def _is_editor(words: list[str]) -> bool:
     """True for one tool that views, creates and edits files, depending on its arguments."""
     return "editor" in words or ("edit" in words and "tool" in words)
 
@@ -395,8 +422,8 @@ def _bash(tool: _Tool) -> Iterable[Alias | None]:
     command = tool.named(_COMMAND)
     timeout = tool.named(("timeoutms",), "number")
     background = tool.named(("isbackground", "background"), "boolean")
-    if not {"sql", "query", "database", "table", "collection"}.isdisjoint(tool.names):
-        return
+    if not {"sql", "query", "database", "table", "collection", "image"}.isdisjoint(tool.names):
+        return  # a statement for a database, or the first process of a new container
     if "command" in tool.types and command != "command":
         return  # its `command` is a list or an object
     yield tool.alias("Bash", {"command": command}, {"timeout": timeout, "run_in_background": background})
@@ -406,7 +433,7 @@ def _edit(tool: _Tool) -> Iterable[Alias | None]:
     path, new = _local_path(tool), tool.named(_NEW)
     old = tool.named(_OLD_OF_A_REPLACEMENT)
     required = {"file_path": path, "old_string": old, "new_string": new}
-    every = tool.named(("replaceall", "allowmultiple", "allowmultipleoccurrences"), "boolean")
+    every = tool.named(("replaceall",), "boolean")
     edit = tool.alias("Edit", required, {"replace_all": every})
     if edit is not None:
         # a call that deletes text may have no new one, and one that inserts has no old one
@@ -415,6 +442,11 @@ def _edit(tool: _Tool) -> Iterable[Alias | None]:
         for own in (new, inserted):
             if own and tool.is_editor:
                 yield Alias(tool.name, "Edit", edit.arguments, automatic=True, needed=frozenset({path, own}))
+
+
+def _edit_of_a_part(tool: _Tool) -> Iterable[Alias | None]:
+    text = tool.named(("codeedit", *_NEW, *_CONTENT))
+    yield tool.alias("Edit", {"file_path": _local_path(tool), "new_string": text}, {})
 
 
 def _multi_edit(tool: _Tool) -> Iterable[Alias | None]:
@@ -497,7 +529,7 @@ def _destroys(annotations: bytes) -> bool:
         hints = msgspec.json.decode(annotations, type=dict[str, msgspec.Raw])
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return False
-    return hints.get("destructiveHint") == b"true" and hints.get("readOnlyHint") != b"true"
+    return bytes(hints.get("destructiveHint", b"")) == b"true" and bytes(hints.get("readOnlyHint", b"")) != b"true"
 
 
 # --- types of arguments ---

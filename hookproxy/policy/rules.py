@@ -12,16 +12,17 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from ..jsonrpc import raw_json
 from ..model.hooks import Permission
-from ..model.settings import Settings
+from ..model.settings import AgentRule, Settings
 from . import matchers, shell_commands
 from .matchers import JUDGED_ARGUMENT, BudgetExceeded, WorkBudget
+from .path_rules import PathPattern, allows
 
 HINT: Final = "write Tool or Tool(specifier), such as delete_* or Bash(git push:*)"
 _EXPRESSION: Final = re.compile(r"[|,^$\\+]")
@@ -51,11 +52,13 @@ class RuleDecision(Struct, frozen=True):
     permission: Permission
     rule: str
     """The deciding rule, as written."""
+    place: str = ""
+    """Where it is written, if that is an agent's settings file; empty: the layer's own configuration."""
 
     @property
     def by(self) -> str:
         """The rule in words, for approval requests."""
-        return f"the permission rule {self.rule} of hookproxy.toml"
+        return f"the permission rule {self.rule} of {self.place or 'hookproxy.toml'}"
 
 
 class _DenyOrAskRule(Struct, frozen=True):
@@ -68,6 +71,7 @@ class _DenyOrAskRule(Struct, frozen=True):
     """Whether any other text matches the rule."""
     is_path: bool
     """The rule is about a path."""
+    place: str = ""
 
     def covers(self, names: Sequence[str], call: _Call) -> bool:
         """Whether the rule may apply to a call of a tool with these names."""
@@ -78,6 +82,38 @@ class _DenyOrAskRule(Struct, frozen=True):
             return any(_any_may_match(call.members(JUDGED_ARGUMENT.get(name, "")), self, call.budget) for name in named)
         except (ValueError, RecursionError, BudgetExceeded):
             return True
+
+
+class _PathRule(Struct, frozen=True):
+    """A deny or ask rule about paths from an agent's settings file."""
+
+    parts: matchers.Rule
+    pattern: PathPattern
+    place: str
+
+    def covers(self, names: Sequence[str], call: _Call) -> bool:
+        """Whether the rule may apply to a call of a tool with these names."""
+        named = [name for name in names if self.parts.may_name_tool(name)]
+        try:
+            return any(self._may_match(call, _PATH_ARGUMENT.get(name, "path")) for name in named)
+        except (ValueError, RecursionError, BudgetExceeded):
+            return True
+
+    def _may_match(self, call: _Call, judged: str) -> bool:
+        members = call.members(judged)
+        if members.get(judged, b'"')[:1] != b'"':
+            return True
+        texts = [text for raw in members.values() for text in _all_texts(raw)]
+        if judged not in map(str.casefold, members) and judged == "path":
+            texts.append(".")  # a search without a path is one in the folder
+        if len(texts) > _MOST_TEXTS or not texts or any(map(_HALF_PAIR.search, texts)):
+            return True
+        call.budget.spend(2000 * len(texts) + sum(map(len, texts)))
+        return any(self.pattern.may_match(text) for text in texts if len(text) <= _NO_PATH or _LONG_PATH.match(text))
+
+
+_PATH_ARGUMENT: Final = {name: judged for name, judged in JUDGED_ARGUMENT.items() if judged.endswith("_path")}
+"""The argument with the path in Claude Code's tools for files; in its tools that search, it is `path`."""
 
 
 class _Call:
@@ -244,18 +280,22 @@ def _paths(text: str) -> list[str]:
 class Rules(Struct, frozen=True):
     """All permission rules of one configuration."""
 
-    deny: tuple[_DenyOrAskRule, ...] = ()
-    ask: tuple[_DenyOrAskRule, ...] = ()
-    allow: tuple[tuple[str, Callable[[str, bytes], bool]], ...] = ()
+    deny: tuple[_DenyOrAskRule | _PathRule, ...] = ()
+    ask: tuple[_DenyOrAskRule | _PathRule, ...] = ()
+    allow: tuple[tuple[str, str, Callable[[str, bytes], bool]], ...] = ()
+    """The text of each rule, its place as in `RuleDecision`, and whether it covers a call of a tool of this name."""
     hide_denied: bool = True
 
     @staticmethod
     def of(settings: Settings) -> Rules:
         """Parse the configured rules. Raises ValueError for a text that is not a rule."""
         return Rules(
-            tuple(map(_deny_or_ask_rule, settings.deny)),
-            tuple(map(_deny_or_ask_rule, settings.ask)),
-            tuple((parsed(text).text, matchers.allow_rule(text)) for text in settings.allow),
+            (*map(_deny_or_ask_rule, settings.deny), *_agent_rules(settings, "deny")),
+            (*map(_deny_or_ask_rule, settings.ask), *_agent_rules(settings, "ask")),
+            (
+                *((parsed(text).text, "", matchers.allow_rule(text)) for text in settings.allow),
+                *((one.text, one.place, _agent_allows(one)) for one in settings.agent_rules if one.decision == "allow"),
+            ),
             settings.hide_denied,
         )
 
@@ -281,10 +321,10 @@ class Rules(Struct, frozen=True):
         for permission, rules in ((Permission.DENY, self.deny), (Permission.ASK, self.ask)):
             for rule in rules:
                 if rule.covers(names, call):
-                    return RuleDecision(permission, rule.parts.text)
-        for text, covers in self.allow:
+                    return RuleDecision(permission, rule.parts.text, rule.place)
+        for text, place, covers in self.allow:
             if any(covers(name, arguments) for name in matchers.allowed_as(names)):
-                return RuleDecision(Permission.ALLOW, text)
+                return RuleDecision(Permission.ALLOW, text, place)
         return None
 
 
@@ -299,11 +339,49 @@ def parsed(text: str) -> matchers.Rule:
     return one
 
 
-def _deny_or_ask_rule(text: str) -> _DenyOrAskRule:
+def _deny_or_ask_rule(text: str, place: str = "") -> _DenyOrAskRule:
     one = parsed(text)
     return _DenyOrAskRule(
         one,
         shell_commands.command_matcher(one.specifier),
         _text_matcher(one.specifier),
         matchers.is_path(one.specifier),
+        place,
     )
+
+
+def _agent_rules(settings: Settings, decision: str) -> Iterator[_DenyOrAskRule | _PathRule]:
+    """The deny or ask rules of agents' settings files."""
+    for one in settings.agent_rules:
+        if one.decision == decision and one.path:
+            yield _PathRule(_named(one), _path_pattern(one, fold=True), one.place)
+        elif one.decision == decision:
+            yield _deny_or_ask_rule(one.text, one.place)
+
+
+def _named(one: AgentRule) -> matchers.Rule:
+    """The parts of a rule about the paths of several tools."""
+    names = "|".join(map(re.escape, one.names))
+    return matchers.Rule(one.text, re.compile(names), one.path, re.compile(names.casefold()))
+
+
+def _path_pattern(one: AgentRule, *, fold: bool) -> PathPattern:
+    return PathPattern.of(one.bases, one.path, one.folders, one.home, fold=fold)
+
+
+def _agent_allows(one: AgentRule) -> Callable[[str, bytes], bool]:
+    if not one.path:
+        return matchers.allow_rule(one.text)
+    pattern = _path_pattern(one, fold=False)
+    return lambda name, arguments: name in one.names and allows(pattern, _PATH_ARGUMENT.get(name, "path"), arguments)
+
+
+def _all_texts(raw: bytes) -> list[str]:
+    """Every text in a JSON value, keys included. Raises ValueError."""
+    if raw[:1] == b'"':
+        text = raw_json.text(raw)
+        if text is None:
+            raise raw_json.Unreadable("a text has half of a surrogate pair")
+        return [text]
+    texts, keys = _texts(_read(raw)) if raw[:1] in (b"[", b"{") else ([], [])
+    return texts + keys

@@ -90,6 +90,10 @@ class ElicitationWithdrawn(Struct, frozen=True):
     pending: PendingElicitation
 
 
+class ElicitationCompleted(Struct, frozen=True):
+    """The server says that an elicitation on a page is complete. Nothing is forwarded yet."""
+
+
 class ApprovalAnswered(Struct, frozen=True):
     """The response to an approval request of hookproxy. It is not forwarded."""
 
@@ -136,6 +140,7 @@ ServerAction = (
     | ToolsListed
     | ElicitationRequested
     | ElicitationWithdrawn
+    | ElicitationCompleted
     | HookToolCallAnswered
     | NotJson
     | Dropped

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Final
 from ..jsonrpc import raw_json
 from ..model.hooks import Elicitation
 from . import calls, elicitation_messages
-from .actions import Dropped, ElicitationAnswered, ElicitationRequested, ElicitationSeen, ElicitationWithdrawn, Refused
+from .actions import (
+    Dropped,
+    ElicitationAnswered,
+    ElicitationCompleted,
+    ElicitationRequested,
+    ElicitationSeen,
+    ElicitationWithdrawn,
+    Refused,
+)
 from .calls import id_key, method
 from .elicitation_messages import ElicitationStage, PendingElicitation
 from .responses import Members
@@ -22,6 +30,7 @@ if TYPE_CHECKING:
     import msgspec
 
 METHOD: Final = b'"elicitation/create"'
+COMPLETED: Final = b'"notifications/elicitation/complete"'
 MAX_PENDING: Final = 256  # pending elicitations: the server creates them, so the size of the table is limited
 _AMBIGUOUS: Final = (raw_json.Unreadable, raw_json.DuplicateKeys)
 _MAY_BE_ELICITATION: Final = re.compile(rb"(?i:elicitation)|\\")
@@ -39,14 +48,16 @@ class Elicitations:
 
     def read_from_server(
         self, line: bytes | msgspec.Raw
-    ) -> ElicitationRequested | ElicitationWithdrawn | Dropped | None:
-        """Read a line from the server: an elicitation, or the cancellation of one; None: it is neither."""
+    ) -> ElicitationRequested | ElicitationWithdrawn | ElicitationCompleted | Dropped | None:
+        """Read a line from the server: an elicitation, or its cancellation or completion; None: it is none of these."""
         try:
             members = raw_json.fields(line)
             if self._guarded:
                 calls.check_spelling(members)
             if method(members) == calls.CANCELLED:
                 return self._withdrawn(members)
+            if method(members) == COMPLETED and "id" not in members:
+                return ElicitationCompleted()
             elicitation = _elicitation(members) if "id" in members else None
         except _AMBIGUOUS:
             unclear = self._guarded and _MAY_BE_ELICITATION.search(bytes(line))

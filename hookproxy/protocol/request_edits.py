@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import contextlib
+from typing import Final
 
 from ..jsonrpc import raw_json
 from . import approval_messages
 from .calls import OWN_STATE_PREFIX, Call
 from .request_state import CallRound, embedded_server_state
 from .response_edits import json_string
+from .responses import Members
+
+_PROTOCOL_LABELS: Final = frozenset({"modelcontextprotocol", "mcp"})
+"""A prefix with one of these labels, such as `io.modelcontextprotocol/`, is reserved for the protocol."""
 
 
-def line_for_server(call: Call, arguments: bytes | None, waiting: CallRound | None = None) -> bytes:
-    """Return the agent's line with these arguments, and without hookproxy's request state.
+def line_for_server(
+    call: Call, arguments: bytes | None, waiting: CallRound | None = None, meta: bytes | None = None
+) -> bytes:
+    """Return the agent's line with these arguments and this `_meta`, and without hookproxy's request state.
 
-    `arguments`: None means the agent's. `waiting`: the round that the request state has brought back; None: there is
-    none. A request state that only looks like hookproxy's never reaches a server, but the server's state in it does.
+    `arguments`, `meta`: None means the agent's; any other `meta` is as in `meta_for_server`. `waiting`: the round that
+    the request state has brought back; None: there is none. A request state that only looks like hookproxy's never
+    reaches a server, but the server's state in it does.
     """
     has_own_state = call.state.startswith(OWN_STATE_PREFIX)
-    if arguments is None and not has_own_state:
+    if arguments is None and meta is None and not has_own_state:
         return call.line
     start, end = raw_json.members(call.line)["params"]
     params = call.line[start:end]
     if arguments is not None:
         params = raw_json.with_member(params, "arguments", raw_json.one_line(arguments.replace(b"\n", b" ")))
+    if meta is not None:
+        sent = meta_for_server(call.meta, meta)
+        params = raw_json.with_member(params, "_meta", sent) if sent else raw_json.without_member(params, "_meta")
     if has_own_state:
         state = embedded_server_state(call.state) if waiting is None else waiting.state
         if state:
@@ -33,6 +44,29 @@ def line_for_server(call: Call, arguments: bytes | None, waiting: CallRound | No
         if waiting is None or waiting.approval_request:  # else the response is for another hookproxy behind this one
             params = _without_approval_response(params, call.inputs)
     return raw_json.splice(call.line, [((start, end), params)])
+
+
+def meta_for_server(members: Members, chosen: bytes) -> bytes:
+    """Return the `_meta` that a hook has chosen, with the protocol's own members as the agent sent them.
+
+    `chosen` is an object, or `null` for none. Empty: there is to be no `_meta`. The agent's progress notifications and
+    the era of the protocol depend on those members, so a hook can neither change nor remove them, nor add any.
+    Raises Unreadable, DuplicateKeys.
+    """
+    kept = {name: bytes(value) for name, value in members.items() if _is_of_protocol(name)}
+    others = {} if chosen == b"null" else raw_json.fields(chosen)
+    new = {name: bytes(value) for name, value in others.items() if not _is_of_protocol(name)}
+    if chosen == b"null" and not kept:
+        return b""
+    merged = b",".join(b"%b:%b" % (json_string(name), value) for name, value in (new | kept).items())
+    return raw_json.one_line(b"{%b}" % merged.replace(b"\n", b" "))
+
+
+def _is_of_protocol(name: str) -> bool:
+    """Whether MCP reserves this name in `_meta`: `progressToken`, and prefixes with one of two labels."""
+    folded = raw_json.folded_key(name)
+    prefix, slash, _ = folded.partition("/")
+    return folded == "progresstoken" or (bool(slash) and not _PROTOCOL_LABELS.isdisjoint(prefix.split(".")))
 
 
 def _without_approval_response(params: bytes, inputs: bytes) -> bytes:

@@ -11,7 +11,7 @@ import os
 import re
 import signal
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from time import monotonic
 from typing import Final
 
@@ -116,6 +116,7 @@ async def run(spec: HookSpec, document: Document, env: Mapping[str, str]) -> Hoo
     Raises OSError if the system has no descriptor, process or memory left: that is not the hook's fault.
     After the timeout its process group gets TERM, and `process.GRACE` seconds later KILL.
     On cancel the group gets KILL at once, and the cancellation continues when the hook is reaped.
+    A hook that asks for the background (`HookSpec.detaches`) has a result at once, and its `rest` later.
     """
     watch = get_watch(asyncio.get_running_loop())
     begun = monotonic()
@@ -123,7 +124,15 @@ async def run(spec: HookSpec, document: Document, env: Mapping[str, str]) -> Hoo
         started = start(prepare(spec, document, env), document.stdin)
     except (OSError, ValueError) as error:
         return not_started(spec, error, (monotonic() - begun) * 1000)
-    hook_process = HookProcess(watch, started, document.stdin, spec.timeout, begun)
+    hook_process = HookProcess(watch, started, document.stdin, spec.timeout, begun, spec.detaches)
+    await hook_process.wait()
+    if hook_process.detached:
+        ms = (monotonic() - begun) * 1000
+        return HookResult(Ended.DETACHED, ms=ms, rest=partial(_wait_for_rest, hook_process))
+    return hook_process.result()
+
+
+async def _wait_for_rest(hook_process: HookProcess) -> HookResult:
     await hook_process.wait()
     return hook_process.result()
 

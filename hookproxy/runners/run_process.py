@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Callable
 from enum import Enum
 from functools import partial
 from math import inf
@@ -28,6 +29,7 @@ from .event_watch import WRITABLE, EventWatch
 # waits meanwhile. A hook with a long document often prints much, so its output is read from the start.
 _UNREAD_TIME: Final = 0.02
 _NO_BYTES: Final = memoryview(b"")
+_LONGEST_FIRST_LINE: Final = 4096  # bytes in which a hook asks to be detached: it needs less than a hundred
 
 
 class _Output(Struct):
@@ -84,6 +86,7 @@ class _Phase(Enum):
 
     UNREAD = "unread"  # its output stays in the pipes
     READ = "read"  # its output is read as it comes
+    DETACHING = "detaching"  # the same, and it has asked for the background
     TERMINATED = "terminated"  # after its timeout it got TERM
     KILLED = "killed"  # it got KILL
     STUCK = "stuck"  # KILL has not ended it within the limit
@@ -99,6 +102,7 @@ class HookProcess:
         "_begun",
         "_code",
         "_deadline",
+        "_detaches",
         "_done",
         "_err",
         "_exit",
@@ -110,6 +114,7 @@ class HookProcess:
         "_pid",
         "_unwritten",
         "_watch",
+        "detached",
         "due",
     )
 
@@ -120,8 +125,12 @@ class HookProcess:
         document: bytes | bytearray,
         timeout: float,
         begun: float,
+        detaches: Callable[[bytes], float | None] | None = None,
     ) -> None:
-        """`started` is what `command.start` returns. `timeout` seconds count from `begun`, on the loop's clock."""
+        """`started` is what `command.start` returns. `timeout` seconds count from `begun`, on the loop's clock.
+
+        `detaches`: as in HookSpec.
+        """
         self._watch = watch
         self._begun = begun
         self._pid, (self._input, self._out, self._err, self._exit), written = started
@@ -130,6 +139,9 @@ class HookProcess:
         self._limit = process.output_limit(len(document))
         self._phase = _Phase.UNREAD
         self._code: int | None = None
+        self._detaches = detaches
+        self.detached = False
+        """It has asked for the background: `wait` has returned early; called again, it waits for the end."""
         self._done: FastFuture[None] = FastFuture(loop=watch.loop)
         self._deadline = begun + timeout
         self.due = min(begun + _UNREAD_TIME, self._deadline) if len(document) <= PIPE_SIZE else begun
@@ -173,6 +185,11 @@ class HookProcess:
                 self._outputs = (_Output(self._out, self._limit), _Output(self._err, self._limit))
                 for output in self._outputs:
                     self._watch.add_fd(output.fd, partial(self._on_output, output))
+            case _Phase.DETACHING:
+                self._phase, self.due = _Phase.READ, self._deadline
+                self.detached = True
+                awaited, self._done = self._done, FastFuture(loop=self._watch.loop)
+                awaited.set_result(None)
             case _Phase.READ:
                 self._phase, self.due = _Phase.TERMINATED, now + process.GRACE
                 process.signal_group(self._pid, signal.SIGTERM)
@@ -199,10 +216,28 @@ class HookProcess:
 
     def _on_output(self, output: _Output) -> None:
         output.read()
+        if self._detaches is not None and output is self._outputs[0]:
+            self._detach_if_asked(self._detaches, b"".join(output.pieces))
         if not output.open:
             self._watch.close_fd(output.fd)
             if self._exit < 0 and self._outputs_closed():
                 self._finish()
+
+    def _detach_if_asked(self, detaches: Callable[[bytes], float | None], printed: bytes) -> None:
+        """Let `wait` return soon if the hook asks for the background in its first line, which may not be complete yet.
+
+        Not at once: a guard that prints what it judges, and then blocks it, must not be detached by the agent's text.
+        """
+        line, line_end, _ = printed.partition(b"\n")
+        seconds = detaches(line) if self._phase is _Phase.READ else None
+        if seconds is not None or line_end or len(line) > _LONGEST_FIRST_LINE:
+            self._detaches = None
+        if seconds is None or self._done.done():
+            return
+        now = monotonic()
+        self._phase, self._deadline = _Phase.DETACHING, min(self._deadline, now + seconds)
+        self.due = now + _UNREAD_TIME
+        self._watch.wake_by(self.due)
 
     def _outputs_closed(self) -> bool:
         """No process holds its outputs open any more."""

@@ -12,8 +12,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from ..audit.log import Record
-from ..jsonrpc import normalize
-from ..model.decision import Decision, Proceed
+from ..jsonrpc import normalize, raw_json
+from ..model.decision import Decision, Proceed, RefusalCause, Refuse
 from ..model.errors import describe_error
 from ..model.hooks import Event, Outcome
 from ..policy import decide
@@ -157,6 +157,8 @@ async def _resume(context: CallContext, earlier: CallRound) -> bytes | None:
 async def _carry_out(context: CallContext, decision: Decision) -> bytes | None:
     """Forward or refuse the call; return the response, or None if none is to be sent from here."""
     call, services, record = context.call, context.services, context.record
+    if isinstance(decision, Proceed) and services.hooks.groups.has_hooks_for(Event.PRE_MCP_TOOL_CALL):
+        decision = await _with_meta(context, decision)
     if isinstance(decision, Proceed) and services.hooks.has_limits and not _was_forwarded(context):
         decision = services.hooks.apply_limits(decision, context.event_context)
     asked = "asked-" if decision.asked else ""
@@ -171,6 +173,27 @@ async def _carry_out(context: CallContext, decision: Decision) -> bytes | None:
     return refusal(call, decision)
 
 
+async def _with_meta(context: CallContext, proceed: Proceed) -> Decision:
+    """The decision with the `_meta` that PreMcpToolCall hooks choose, or the refusal that follows from a failure."""
+    call = context.call
+    meta = b"{%b}" % b",".join(b"%b:%b" % (raw_json.encode(name), bytes(raw)) for name, raw in call.meta.items())
+    try:
+        seen = normalize.normalize(meta) if call.meta else b""
+    except ValueError as unreadable:  # hooks and the server might read it differently
+        by, why = "the preMcpToolCall hooks", f"its _meta cannot be judged: {unreadable}"
+        return Refuse(by, why, asked=proceed.asked, cause=RefusalCause.FAILURE, feedback=proceed.feedback)
+    event_context = replace(
+        context.event_context,
+        event=Event.PRE_MCP_TOOL_CALL,
+        arguments=call.arguments if proceed.arguments is None else normalize.normalize(proceed.arguments),
+        meta=seen,
+    )
+    chosen = await context.services.hooks.run_meta_hooks(event_context, context.record.hook_runs)
+    if isinstance(chosen, Refuse):
+        return replace(chosen, feedback=proceed.feedback, asked=proceed.asked)
+    return replace(proceed, meta=chosen)
+
+
 def _was_forwarded(context: CallContext) -> bool:
     """The server has had an earlier round of this call, and rate limits have counted it."""
     return context.earlier_round is not None and context.earlier_round.approval_request is None
@@ -179,7 +202,7 @@ def _was_forwarded(context: CallContext) -> bool:
 async def _forward(context: CallContext, decision: Proceed) -> bytes | None:
     """Forward the call and run the hooks on its response; repeat it as often as its hooks want."""
     call, services = context.call, context.services
-    line = request_edits.line_for_server(call, decision.arguments, context.earlier_round)
+    line = request_edits.line_for_server(call, decision.arguments, context.earlier_round, decision.meta)
     must_read = _must_read_response(context, decision)
     if not (must_read or call.task) and services.forward_without_waiting(call, line):
         return None  # the relay passes the response to the agent

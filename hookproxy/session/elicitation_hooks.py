@@ -20,7 +20,7 @@ from ..jsonrpc import raw_json, schema
 from ..model.hooks import Elicitation, Event, EventContext, HookRun, Verdict
 from ..model.settings import Settings
 from ..protocol import elicitation_messages, feedback, response_edits
-from ..protocol.actions import ElicitationAnswered, ElicitationRequested, ElicitationWithdrawn
+from ..protocol.actions import ElicitationAnswered, ElicitationCompleted, ElicitationRequested, ElicitationWithdrawn
 from ..protocol.elicitation_messages import ElicitationResponse, ElicitationStage, PendingElicitation
 from ..protocol.elicitations import MAX_PENDING, Elicitations, all_in_result
 from ..protocol.responses import Members
@@ -54,7 +54,11 @@ class ElicitationHooks:
         """An elicitation or an answer waits for hooks."""
         return bool(self._scopes)
 
-    def perform(self, action: ElicitationRequested | ElicitationAnswered | ElicitationWithdrawn, line: bytes) -> None:
+    def perform(
+        self,
+        action: ElicitationRequested | ElicitationAnswered | ElicitationWithdrawn | ElicitationCompleted,
+        line: bytes,
+    ) -> None:
         """Perform an action of the router on a line."""
         line = raw_json.one_line(line)
         match action:
@@ -64,6 +68,9 @@ class ElicitationHooks:
                 self._handle_answer(pending, elicitation, line)
             case ElicitationWithdrawn(pending):
                 self._scopes[pending].cancel()
+            case ElicitationCompleted():
+                self._context.to_agent(line)
+                self._session_events.start_complete_hooks()
 
     def handle_server_exit(self) -> None:
         """End all hooks that run: no server waits for an answer any more."""
@@ -90,6 +97,8 @@ class ElicitationHooks:
         self._session_events.start_hooks(
             self._event_context(Event.ELICITATION_RESULT, elicitation), only_observers=True
         )
+        if elicitation.action and elicitation.action != "error":
+            self._session_events.start_response_hooks(elicitation.action)
         if elicitation.action in ("accept", "decline", "cancel") and self._answering_groups(Event.ELICITATION_RESULT):
             self._start(pending, line, lambda: self._change_answer(pending, elicitation, line))
         else:
@@ -105,7 +114,7 @@ class ElicitationHooks:
         """No hook has answered, so the person is asked."""
         pending.stage = ElicitationStage.ASKED
         self._context.to_agent(line)
-        self._session_events.start_dialog_hooks(pending.elicitation.message)
+        self._session_events.start_dialog_hooks(pending.elicitation.message, pending.elicitation.mode)
 
     def _respond(self, pending: PendingElicitation, line: bytes) -> None:
         """Send the server the response."""

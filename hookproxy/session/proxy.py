@@ -128,7 +128,9 @@ class Proxy:
                 self.relay.to_agent(feedback.refused_message(id_lexeme, why, unreadable=unreadable))
             case actions.SessionOpened():
                 self._open_session()
-            case actions.ElicitationRequested() | actions.ElicitationAnswered() | actions.ElicitationWithdrawn():
+            case actions.ElicitationRequested() | actions.ElicitationAnswered():
+                self.elicitation_hooks.perform(action, line)
+            case actions.ElicitationWithdrawn() | actions.ElicitationCompleted():
                 self.elicitation_hooks.perform(action, line)
             case actions.ApprovalAnswered():
                 self.approvals.resolve(action)

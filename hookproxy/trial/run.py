@@ -35,7 +35,14 @@ if TYPE_CHECKING:
     from ..trust.check_unchanged import Trust
 
 EVENTS_BEFORE: Final = frozenset(
-    {Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST, Event.PERMISSION_DENIED, Event.NOTIFICATION, Event.USER_INPUT}
+    {
+        Event.PRE_TOOL_USE,
+        Event.PRE_MCP_TOOL_CALL,
+        Event.PERMISSION_REQUEST,
+        Event.PERMISSION_DENIED,
+        Event.NOTIFICATION,
+        Event.USER_INPUT,
+    }
 )
 """Events that may occur until a call is forwarded or refused."""
 

@@ -17,13 +17,16 @@ from ..config.hook_files import parse_option, read_use
 from ..model.errors import UserError
 from ..trust.sources import FileContext
 
+_CLAUDE_SETTINGS: Final = ("settings.json", "settings.local.json")
+"""The folder `~/.claude` with one of these is named as a whole: then its plugins that are switched on run too."""
+
 _USER_PLACES: Final = (
-    ("claude", "CLAUDE_CONFIG_DIR", ".claude", "settings.json"),
+    ("claude", "CLAUDE_CONFIG_DIR", "", "settings.json"),
     ("claw@current", "CLAW_CONFIG_HOME", ".claw", "settings.json"),
     ("copilot@current", "COPILOT_HOME", ".copilot", "hooks/*.json"),
     ("lime", "", ".lime", "settings.json"),
 )
-"""Dialect, the variable that moves the folder, the folder in the home folder, and the files in it."""
+"""Dialect, the variable that moves the folder, the folder in the home folder (empty: none), and the files in it."""
 
 _PROJECT_PLACES: Final = (
     ("claude", ".claude/settings.json"),
@@ -38,7 +41,7 @@ _PROJECT_PLACES: Final = (
 
 
 class FoundHookFile(Struct, frozen=True):
-    """A hook file that exists."""
+    """A hook file, or a folder with hook files, that exists."""
 
     path: str
     dialect: str
@@ -46,6 +49,8 @@ class FoundHookFile(Struct, frozen=True):
     """True if it is a file of the project in the working directory, and not the person's own."""
     hooks: int = 0
     """The number of its hooks that can run behind MCP."""
+    sources: frozenset[str] = frozenset()
+    """The files with these hooks."""
     notes: tuple[str, ...] = ()
     """What in it does not do what its author wrote."""
     error: UserError | None = None
@@ -68,9 +73,17 @@ def _paths(environ: Mapping[str, str], home: str, cwd: str) -> Iterator[tuple[st
     places = []
     for dialect, variable, folder, files in _USER_PLACES:
         moved = environ.get(variable, "")
-        places.append((dialect, moved if os.path.isabs(moved) else os.path.join(home, folder), files, False))
+        if os.path.isabs(moved):
+            places.append((dialect, moved, files, False))
+        elif folder:
+            places.append((dialect, os.path.join(home, folder), files, False))
     places += [(dialect, cwd, files, True) for dialect, files in _PROJECT_PLACES]
     seen: set[str] = set()
+    claude = os.path.join(home, ".claude")
+    own_settings = [os.path.join(claude, name) for name in _CLAUDE_SETTINGS]
+    if any(map(os.path.isfile, own_settings)) and not os.path.isabs(environ.get("CLAUDE_CONFIG_DIR", "")):
+        seen.update(map(os.path.realpath, own_settings))
+        yield claude, "claude", False
     for dialect, folder, files, in_project in places:
         for path in sorted(glob(os.path.join(escape(folder), files))):
             real = os.path.realpath(path)
@@ -85,5 +98,11 @@ def _read(path: str, dialect: str, in_project: bool, file_context: FileContext) 
         loaded = list(read_use(parse_option(found.option, file_context.cwd), file_context))
     except UserError as error:
         return FoundHookFile(path, dialect, in_project, error=error)
-    hooks = sum(len(one.group.hooks) for one in loaded)
-    return FoundHookFile(path, dialect, in_project, hooks, tuple(note for one in loaded for note in one.notes))
+    return FoundHookFile(
+        path,
+        dialect,
+        in_project,
+        sum(len(one.group.hooks) for one in loaded),
+        frozenset(one.group.source for one in loaded if one.group.hooks),
+        tuple(note for one in loaded for note in one.notes),
+    )

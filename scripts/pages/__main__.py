@@ -11,6 +11,7 @@ from pathlib import Path
 import agents
 import dialects
 import keys
+import presets
 import schema
 import tables
 import verbs
@@ -25,6 +26,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "summary": verbs.summary,
     "verbs": verbs.verbs,
     "keys": keys.keys,
+    "presets": presets.presets,
     **dialects.parts(),
 }
 """The generated parts, by the name in their mark."""

@@ -67,6 +67,10 @@ def _properties(dialect: Dialect) -> Iterator[str]:
     yield f"- Files end in {_list(dialect.suffixes)}" + (
         f"; in {_list(dialect.folders)}, they belong to the project in the folder above." if dialect.folders else "."
     )
+    here = "in the folder in which hookproxy is started, unless `project` or `--project` names another"
+    yield (
+        f"- Hooks run in that project; hooks of files elsewhere, {here}." if dialect.folders else f"- Hooks run {here}."
+    )
     tool_name = "mcp__SERVER__TOOL" if dialect.tool_names == "mcp" else "TOOL"
     yield f"- Tools are called `{tool_name}` unless `tool_names` says otherwise."
     for key in dialect.options:

@@ -6,6 +6,7 @@ from hookproxy.model.hooks import Event
 
 EVENT_TEXTS = {
     Event.PRE_TOOL_USE: "before a call",
+    Event.PRE_MCP_TOOL_CALL: "a call is about to be sent to the server",
     Event.POST_TOOL_USE: "after a call that succeeded",
     Event.POST_TOOL_USE_FAILURE: "after a call that failed",
     Event.SESSION_START: "the agent has connected",

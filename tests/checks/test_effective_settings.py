@@ -97,8 +97,8 @@ def test_a_failure_of_a_background_hook_has_no_effect() -> None:
 def test_background_hooks_and_hooks_of_past_events_are_not_awaited() -> None:
     awaited = {event for event in Event if is_awaited(hook(replace(SPEC, event=event)))}
     assert {event.value for event in awaited} == {
-        "PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest", "SessionStart", "SessionEnd",
-        "Elicitation", "ElicitationResult",
+        "PreToolUse", "PreMcpToolCall", "PostToolUse", "PostToolUseFailure", "PermissionRequest", "SessionStart",
+        "SessionEnd", "Elicitation", "ElicitationResult",
     }  # fmt: skip
     assert not any(is_awaited(hook(replace(SPEC, event=event, background=True))) for event in Event)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from hookproxy.cli.setup import _uninterrupted
 from hookproxy.policy.presets import PRESETS
 from tests.cli.test_wrap import HOOKPROXY, configuration, run, servers
 from tests.support import agent_homes, terminal
@@ -69,11 +71,11 @@ def test_it_shows_what_it_found_asks_wraps_and_says_how_to_undo_it(project: Path
     assert done.returncode == 0
     shown = terminal.plain(done.stdout)
     assert f"{cursor}  Cursor\n  mcpServers.git  not wrapped\n" in shown
-    assert "  hooks    ~/.claude/settings.json: 1 hook, as claude runs them\n" in shown
+    assert "  hooks    ~/.claude: 1 hook, as claude runs them\n" in shown
     assert '-      "command": "npx",\n' in shown
     assert shown.endswith(f"\nrestart the agents; to undo this:\n  hookproxy unwrap {cursor}\n")
     assert servers(cursor)["git"]["args"] == [
-        *("run", "--name", "git", "--hooks", f"claude={hooks}", "--", "npx", "git")
+        *("run", "--name", "git", "--hooks", f"claude={hooks.parent}", "--", "npx", "git")
     ]  # fmt: skip
     assert run(project, "unwrap", str(cursor)).returncode == 0
     assert cursor.read_text() == before
@@ -143,7 +145,7 @@ def test_in_a_shared_file_hooks_of_the_project_have_relative_paths_and_others_ar
     file.write_text('{"servers": {"git": {"command": "npx", "args": ["x"]}}}')
     path = f"{os.path.dirname(HOOKPROXY)}:{os.environ['PATH']}"
     done = at_terminal(project, (USE_PROJECT, b"y\n"), (WRAP_ONE, b"y\n"), columns=200, variables={"PATH": path})
-    assert f"git shares this file with others: {hooks}, which only you have, is left out here" in done.stdout
+    assert f"git shares this file with others: {hooks.parent}, which only you have, is left out here" in done.stdout
     assert json.loads(file.read_text())["servers"]["git"] == {
         "command": "hookproxy",
         "args": [
@@ -234,7 +236,7 @@ def test_all_agents_are_set_up_with_one_command_and_every_byte_comes_back(
     assert done.returncode == 0, done.stderr
     unchanged = [file for file, raw in agent_homes.content(files).items() if raw == files[file]]
     assert unchanged == [home / ".claude.json"]  # Claude Code runs these hooks itself
-    assert f"Claude Code runs the hooks of {hooks} itself: they are left out here" in done.stderr
+    assert f"Claude Code runs the hooks of {hooks.parent} itself: they are left out here" in done.stderr
     for line in done.stdout.splitlines():
         if line.startswith("  hookproxy unwrap "):
             assert run(project, "unwrap", line.split("unwrap ")[1].strip()).returncode == 0
@@ -280,7 +282,8 @@ def test_an_own_hook_file_that_cannot_be_read_is_left_out_and_the_exit_status_sa
     done = run(project, "setup", "--yes")
     assert done.returncode == 1
     assert "left out" in done.stdout
-    assert servers(cursor)["git"]["args"][3:5] == ["--hooks", f"claude={hooks}"]
+    assert f"{home}/.copilot/hooks/a.json cannot be read and is left out: its hooks will not run\n" in done.stderr
+    assert servers(cursor)["git"]["args"][3:5] == ["--hooks", f"claude={hooks.parent}"]
 
 
 def test_a_configuration_that_would_not_start_stops_it(project: Path, cursor: Path, home: Path, hooks: Path) -> None:
@@ -299,3 +302,16 @@ def test_if_no_configuration_can_be_read_nothing_is_changed(project: Path, curso
     done = run(project, "setup", "--yes")
     assert done.returncode == 2
     assert "error: no configuration can be used; nothing was changed" in done.stderr
+
+
+def test_what_a_person_has_said_yes_to_is_not_interrupted() -> None:
+    done = []
+
+    def interrupted() -> None:
+        with _uninterrupted():
+            os.kill(os.getpid(), signal.SIGINT)
+            done.append("all of it")
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert done == ["all of it"]

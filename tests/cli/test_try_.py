@@ -491,3 +491,12 @@ def test_a_hook_that_was_ended_early_has_its_input_in_the_document() -> None:
         json_output(TrialReport(TrialCall("write"), None, "files", Settings(), (), TrialResult("allow", seen), ()))
     )
     assert (read["hooks"][0]["stdin"], read["hooks"][0]["ended"], read["hooks"][0]["verdict"]) == ("{}", None, None)
+
+
+def test_a_hook_that_chooses_the_meta_of_a_call_can_be_tried(tmp_path: Path) -> None:
+    entry = {"type": "command", "bash": """echo '{"metaToUse":{"tenant":1}}'"""}
+    (tmp_path / "h.json").write_text(json.dumps({"version": 1, "hooks": {"preMcpToolCall": [entry]}}))
+    for options in ((), ("--event", "PreMcpToolCall")):
+        shown = attempt(tmp_path, "write", "{}", "--hooks", "copilot=h.json", *options)
+        assert (shown.returncode, shown.stderr) == (0, "")
+        assert 'verdict  rewrites the _meta: {"tenant":1}' in shown.stdout

@@ -173,7 +173,7 @@ def test_a_shared_file_names_hookproxy_without_its_path_if_path_finds_it(reposit
 def test_paths_of_options_in_a_shared_file_are_reported(repository: Path) -> None:
     (repository / "hooks.toml").write_text('[[hooks.PreToolUse]]\ncommand = "true"\n')
     done = run(repository, "wrap", ".mcp.json", "--config", "hooks.toml", PATH=f"{BIN}:{os.environ['PATH']}")
-    assert "--config and --hooks name paths of this machine, although git shares this file" in done.stderr
+    assert "its options name paths of this machine, although git shares this file" in done.stderr
 
 
 def test_a_shared_file_gets_the_path_if_path_finds_no_hookproxy_or_another_one(

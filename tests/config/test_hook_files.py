@@ -41,3 +41,24 @@ def test_every_hook_file_that_is_read_is_recorded(tmp_path: Path) -> None:
         == list(file_context.files_read)
         == [f"{tmp_path}/a.json", f"{tmp_path}/b.json"]
     )
+
+
+@pytest.mark.parametrize("manifest", ["plugin.json", ".github/plugin/plugin.json", ".claude-plugin/plugin.json"])
+@pytest.mark.parametrize("file", ["hooks.json", "hooks/hooks.json"])
+def test_the_hooks_of_a_copilot_plugin_find_its_files_and_run_in_the_working_directory(
+    tmp_path: Path, manifest: str, file: str
+) -> None:
+    root = tmp_path / "plugin"
+    for name, text in ((manifest, "{}"), (file, '{"version": 1, "hooks": {"preToolUse": [{"bash": "./guard.sh"}]}}')):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    file_context = FileContext({}, str(tmp_path))
+    (found,) = read_use(parse_option(f"copilot@current=plugin/{file}", str(tmp_path)), file_context)
+    (hook,) = found.group.hooks
+    assert hook.cwd == str(tmp_path)
+    assert dict(hook.env) == {
+        "COPILOT_PROJECT_DIR": str(tmp_path),
+        "COPILOT_PLUGIN_ROOT": str(root),
+        "PLUGIN_ROOT": str(root),
+        "CLAUDE_PLUGIN_ROOT": str(root),
+    }

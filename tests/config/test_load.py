@@ -593,3 +593,20 @@ def test_an_invalid_fallback_is_an_error(cwd: Path, value: str) -> None:
     write(cwd / "hookproxy.toml", f"on_ask_fallback = {value}\n")
     with pytest.raises(ConfigError, match="on_ask_fallback"):
         loaded(cwd, config="hookproxy.toml")
+
+
+def test_permissions_of_a_settings_file_join_the_rules_of_their_layer(cwd: Path) -> None:
+    settings = write(cwd / ".claude/settings.json", '{"permissions":\n{"deny": ["Bash(rm *)"],\n"allow": ["Read"]}}')
+    config = write(cwd / "a.toml", '[[use]]\nfile = ".claude/settings.json"\ndialect = "claude"\npermissions = true\n')
+    found = loaded(cwd, config=str(config))
+    rules = [(one.decision, one.text, one.place) for one in found.settings.agent_rules]
+    assert rules == [("deny", "Bash(rm *)", f"{settings}:2"), ("allow", "Read", f"{settings}:3")]
+    assert found.remarks == ()
+    assert found.settings.rule_count == 2
+
+
+def test_permissions_are_for_claude_only(cwd: Path) -> None:
+    write(cwd / "a.json", '{"version": 1, "hooks": {}}')
+    config = write(cwd / "a.toml", '[[use]]\nfile = "a.json"\ndialect = "copilot"\npermissions = true\n')
+    with pytest.raises(ConfigError, match="permissions: is for claude only, not for copilot"):
+        loaded(cwd, config=str(config))

@@ -11,7 +11,7 @@ from hookproxy.config.load import KEYS_OF_SETTINGS
 from hookproxy.config.managed_merge import merge
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Event
-from hookproxy.model.settings import Delivery, OnAsk, OnFailure, Settings
+from hookproxy.model.settings import AgentRule, Delivery, OnAsk, OnFailure, Settings
 from hookproxy.trust.sources import Layer
 from tests.support.proxy_rig import group, hook
 
@@ -209,3 +209,10 @@ def test_redactions_add_up_in_the_users_own_audit_file() -> None:
 def test_a_managed_collector_gets_its_spans_whatever_endpoint_the_user_sets() -> None:
     settings, notes = merge_settings({"otel_endpoint": "http://127.0.0.1:1"}, {"otel": True})
     assert (settings.otel, settings.otel_endpoint, len(notes)) == (True, "", 1)
+
+
+def test_rules_of_agents_settings_files_stay_in_their_layer() -> None:
+    own, theirs = AgentRule("allow", "a", "/home/u/s.json:1"), AgentRule("deny", "a", "/etc/s.json:1")
+    settings, _ = merge_settings({"agent_rules": (own,)}, {"agent_rules": (theirs,)})
+    assert settings.managed
+    assert (settings.agent_rules, settings.managed.agent_rules) == ((own,), (theirs,))

@@ -34,7 +34,7 @@ def result(case: dict[str, Any]) -> HookResult:
 def verdict(case: dict[str, Any]) -> Verdict:
     """The expected verdict of a row. A member that Verdict does not have is an error."""
     members = dict(case.get("verdict", {}))
-    for name in members.keys() & {"arguments", "replacement", "content"}:
+    for name in members.keys() & {"arguments", "replacement", "content", "meta"}:
         members[name] = members[name].encode()
     for name in members.keys() & {"feedback", "messages", "allows"}:
         members[name] = tuple(members[name])

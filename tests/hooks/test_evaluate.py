@@ -461,3 +461,23 @@ async def test_a_permission_request_hook_may_allow_other_arguments_which_rules_s
     unfit = await decision_of(hooks(stub_group(asks, instead)), context(), Tool("write", b'{"required":["x"]}'))
     assert isinstance(unfit, Proceed)
     assert unfit.approval_request, "what does not fit the tool is no yes"
+
+
+async def test_contexts_of_a_dialect_with_a_limit_are_joined_and_cut() -> None:
+    specs = [stub(POST, feedback=["a" * 6000]), stub(POST, feedback=["b" * 6000])]
+    limited = stub_group(*specs)
+    limited = replace(limited, dialect=replace(limited.dialect, longest_feedback=10_240))
+    (text,) = (await hooks(limited).run_post_hooks(context(POST), [])).feedback
+    assert text.startswith("a" * 6000 + "\n\n" + "b" * 4238 + " … [")
+    assert (await hooks(stub_group(*specs)).run_post_hooks(context(POST), [])).feedback == ("a" * 6000, "b" * 6000)
+
+
+async def test_a_hook_that_asks_is_not_lost_beside_one_that_defers_and_ends_first() -> None:
+    def says(decision: str) -> str:
+        said = {"hookEventName": "PreToolUse", "permissionDecision": decision, "permissionDecisionReason": decision}
+        return f"echo {shlex.quote(json.dumps({'hookSpecificOutput': said}))}"
+
+    decision = await decision_of(hooks(group(hook(f"sleep 0.05; {says('ask')}"), hook(says("defer")))), context())
+    assert isinstance(decision, Proceed)
+    assert decision.approval_request
+    assert decision.approval_request.reason.splitlines() == ["defer", "ask"]

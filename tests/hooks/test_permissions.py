@@ -11,7 +11,7 @@ from hookproxy.hooks.select import HookGroups
 from hookproxy.model.aliases import Alias
 from hookproxy.model.decision import ApprovalRequest, Proceed, RefusalCause, Refuse
 from hookproxy.model.hooks import Event, EventContext, Permission, Verdict
-from hookproxy.model.settings import Limit, Per, Settings
+from hookproxy.model.settings import AgentRule, Limit, Per, Settings
 from tests.support.proxy_rig import SESSION
 
 
@@ -152,3 +152,16 @@ def test_a_deny_rule_is_reported_before_a_limit_and_an_allow_rule_lifts_no_limit
     assert isinstance(denied, Refuse)
     assert isinstance(refused, Refuse)
     assert (denied.cause, refused.cause) == (RefusalCause.RULE, RefusalCause.LIMIT)
+
+
+def test_a_rule_of_an_agents_settings_file_applies_to_a_tool_with_a_familiar_name() -> None:
+    alias = Alias("get_file", "Read", {"file_path": "path"})
+    rule = AgentRule("deny", "Read(./.env)", "/repo/s.json:3", ("Read",), "./.env", ("/repo",), ("/repo",))
+    one = Permissions(HookGroups((), "my files", [alias]), Settings(agent_rules=(rule,), aliases=(alias,)))
+    assert one.concerns("get_file")
+    assert not one.hides("get_file")
+    denied = EventContext(Event.PRE_TOOL_USE, SESSION, "get_file", arguments=b'{"file_path":"/repo/.env"}', alias=alias)
+    refuse = Refuse("Read(./.env)", "", cause=RefusalCause.RULE, where="/repo/s.json:3")
+    assert one.apply_rules(Proceed(), denied) == refuse
+    other = EventContext(Event.PRE_TOOL_USE, SESSION, "get_file", arguments=b'{"file_path":"/repo/a"}', alias=alias)
+    assert one.apply_rules(Proceed(), other) == Proceed()

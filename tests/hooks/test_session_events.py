@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import pytest
+from msgspec.structs import replace
 
+from hookproxy.dialects.claude.output import detach_time
 from hookproxy.model.hooks import Event
 from hookproxy.model.settings import Settings
-from tests.support.proxy_rig import DIRECT_LOOP, TIMEOUT, Rig, rig, stub, stub_group
+from tests.support.proxy_rig import DIRECT_LOOP, STUB, TIMEOUT, Rig, group, hook, rig, stub, stub_group
 
 pytestmark = pytest.mark.anyio
 
@@ -69,6 +73,28 @@ async def test_hooks_run_on_an_elicitation_and_on_its_answer_and_both_pass(tmp_p
     }
 
 
+async def test_an_elicitation_on_a_page_has_notifications_of_its_own_where_the_dialect_has_them(tmp_path: Path) -> None:
+    ask = (
+        b'{"jsonrpc":"2.0","id":5,"method":"elicitation/create","params":'
+        b'{"mode":"url","message":"Log in","url":"https://example.com","elicitationId":"e1"}}\n'
+    )
+    done = b'{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"e1"}}\n'
+    path = tmp_path / "seen"
+    older = replace(stub_group(recording(tmp_path / "older", Event.NOTIFICATION)), dialect=STUB)
+    shell = f"(cat; echo) >> {shlex.quote(str(path))}"
+    async with rig(group(hook(shell, Event.NOTIFICATION)), older) as one:
+        for line in (ask, done):
+            await one.server.send(line)
+            assert await one.agent.line() == line
+            await hooks_ended(one)
+        await one.agent.send(ANSWER)
+        assert await one.server.line() == ANSWER
+        await hooks_ended(one)
+    seen = [json.loads(line)["notification_type"] for line in path.read_text().splitlines() if line]
+    assert seen == ["elicitation_url_dialog", "elicitation_complete", "elicitation_response"]
+    assert [each["by"] for each in hook_inputs(tmp_path / "older")] == ["elicitation_dialog"]
+
+
 async def test_feedback_of_a_hook_outside_of_calls_goes_with_the_next_result(tmp_path: Path) -> None:
     hooks = stub_group(stub(Event.NOTIFICATION, feedback=["Branch main is frozen."]), stub(Event.PRE_TOOL_USE))
     async with rig(hooks) as one:
@@ -79,6 +105,46 @@ async def test_feedback_of_a_hook_outside_of_calls_goes_with_the_next_result(tmp
         await one.server.line()
         await one.server.send(b'{"jsonrpc":"2.0","id":1,"result":{"content":[]}}\n')
         assert (await one.agent.message())["result"]["content"] == [{"type": "text", "text": "Branch main is frozen."}]
+
+
+@pytest.mark.slow
+async def test_a_hook_that_detaches_itself_holds_no_call_and_its_context_goes_with_the_next_result(
+    tmp_path: Path,
+) -> None:
+    go = tmp_path / "go"
+    os.mkfifo(go)
+    said = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "additionalContext": "ready"}, "decision": "block"}
+    shell = f"""echo '{{"async":true}}'; read x <'{go}'; echo {shlex.quote(json.dumps(said))}"""
+    detached = replace(hook(shell, matcher="slow"), detaches=detach_time)
+    async with rig(group(detached, hook("exit 0", matcher="quick"))) as one:
+        await one.agent.send(call(1, "slow"))
+        assert await one.server.line() == call(1, "slow")  # the call goes on
+        await one.server.send(b'{"jsonrpc":"2.0","id":1,"result":{"content":[]}}\n')
+        assert (await one.agent.message())["result"]["content"] == []
+        assert one.proxy.has_background_hooks
+        await anyio.to_thread.run_sync(go.write_text, "go\n")
+        await hooks_ended(one)
+        await one.agent.send(call(2, "quick"))
+        await one.server.line()
+        await one.server.send(b'{"jsonrpc":"2.0","id":2,"result":{"content":[]}}\n')
+        assert (await one.agent.message())["result"]["content"] == [{"type": "text", "text": "ready"}]
+
+
+@pytest.mark.slow
+async def test_a_hook_is_awaited_if_too_many_others_are_in_the_background(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hookproxy.hooks.run_hooks._MAX_RUNNING", 1)  # one slot in the background
+    go = tmp_path / "go"
+    os.mkfifo(go)
+    first = replace(hook(f"""echo '{{"async":true}}'; read x <'{go}'""", matcher="first"), detaches=detach_time)
+    second = replace(hook("""echo '{"async":true}'; sleep 0.1; exit 3""", matcher="second"), detaches=detach_time)
+    async with rig(group(first, second)) as one:
+        for number, tool in ((1, "first"), (2, "second")):
+            await one.agent.send(call(number, tool))
+            assert await one.server.line() == call(number, tool)
+        await anyio.to_thread.run_sync(go.write_text, "go\n")
+        await hooks_ended(one)
 
 
 async def test_a_cancelled_call_is_a_stop_event(tmp_path: Path) -> None:

@@ -1,86 +1,360 @@
-"""Familiar names: recognised for tools that do what Claude Code's tools do, and for no others."""
+"""Familiar names: tools get them that do what Claude Code's tools do, and no others.
+
+The files in `servers/` are facts: what published servers answered to tools/list, and which familiar name is right for
+each tool. `[by_preset]` has what the preset says where it says something else.
+"""
 
 from __future__ import annotations
 
-import pytest
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
 
-from hookproxy.policy.familiar_names import alias_for_call, argument_types, familiar_aliases, possible_names, types_of
-from hookproxy.policy.presets import preset_for
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Struct, json
+
+from hookproxy.model.aliases import Alias
+from hookproxy.policy.familiar_names import (
+    alias_for_call,
+    aliases_for_call,
+    argument_types,
+    familiar_aliases,
+    possible_names,
+    types_of,
+)
+from hookproxy.policy.presets import PRESETS, preset_aliases, preset_for
+
+ENOUGH: Final = 0.95
+"""The share of right names that recognition finds without presets."""
+
+
+class Tool(Struct, frozen=True):
+    """One tool of a published server."""
+
+    server: str
+    preset: str
+    name: str
+    right: str
+    """The familiar names, with commas, then `hooks' name=server's name` of arguments; empty: none."""
+    by_preset: str
+    arguments: Mapping[str, str]
+
+
+class Server(Struct, frozen=True):
+    """One file: a published server."""
+
+    server: str
+    version: str
+    command: list[str]
+    server_name: str
+    preset: str
+    tools: dict[str, tuple[str, str]]
+    by_preset: dict[str, str] = {}
+
+    def all_tools(self) -> list[Tool]:
+        return [
+            Tool(self.server, self.preset, name, right, self.by_preset.get(name, right), _types(arguments))
+            for name, (right, arguments) in self.tools.items()
+        ]
+
+
+def _types(arguments: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for one in arguments.split():
+        name, _, kind = one.partition(":")
+        found[name] = {"": "string", "?": ""}.get(kind, kind)
+    return found
+
+
+def _read(path: Path) -> Server:
+    return json.decode(json.encode(tomllib.loads(path.read_text("utf-8"))), type=Server)
+
+
+SERVERS: Final = [_read(path) for path in sorted((Path(__file__).parent / "servers").glob("*.toml"))]
+TOOLS: Final = [tool for server in SERVERS for tool in server.all_tools()]
+
+
+def text(aliases: Sequence[Alias]) -> str:
+    names = dict.fromkeys(one.name for one in aliases)
+    arguments = {known: own for one in aliases for known, own in one.arguments.items()}
+    return " ".join([",".join(names), *(f"{known}={own}" for known, own in arguments.items())])
+
+
+# --- published servers ---
+
+
+def test_there_are_enough_servers() -> None:
+    assert len(SERVERS) >= 25
+    assert sum(bool(tool.right) for tool in TOOLS) >= 100
+    assert sum(not tool.right for tool in TOOLS) >= 400
+
+
+@pytest.mark.parametrize("server", SERVERS, ids=lambda server: f"{server.server} {server.version}")
+def test_no_tool_of_a_published_server_gets_a_wrong_name_without_presets(server: Server) -> None:
+    for tool in server.all_tools():
+        found = text(familiar_aliases(tool.name, tool.arguments))
+        assert found in ("", tool.right), tool.name
+
+
+def test_nearly_all_right_names_are_found_without_presets() -> None:
+    named = [tool for tool in TOOLS if tool.right]
+    found = [tool for tool in named if familiar_aliases(tool.name, tool.arguments)]
+    assert len(found) >= ENOUGH * len(named), [tool.name for tool in named if tool not in found]
+
+
+@pytest.mark.parametrize("server", SERVERS, ids=lambda server: f"{server.server} {server.version}")
+def test_with_presets_every_tool_of_a_published_server_gets_the_right_name(server: Server) -> None:
+    assert preset_for(server.command, "") == server.preset or preset_for([], server.server_name) == server.preset
+    for tool in server.all_tools():
+        found = preset_aliases(server.preset, tool.name, tool.arguments)
+        if found is None:
+            found = familiar_aliases(tool.name, tool.arguments)
+        assert text(found) == tool.by_preset, tool.name
+
+
+@pytest.mark.parametrize("server", SERVERS, ids=lambda server: f"{server.server} {server.version}")
+def test_an_alias_renames_only_arguments_that_the_tool_has_and_never_onto_one_that_it_has(server: Server) -> None:
+    for tool in server.all_tools():
+        aliases = [
+            *familiar_aliases(tool.name, tool.arguments),
+            *(preset_aliases(server.preset, tool.name, tool.arguments) or ()),
+        ]
+        for one in aliases:
+            assert set(one.arguments.values()) <= tool.arguments.keys(), tool.name
+            assert tool.arguments.keys().isdisjoint(one.arguments), tool.name
+            assert one.needed <= tool.arguments.keys(), tool.name
+
+
+def test_a_configured_preset_says_of_published_tools_what_a_recognised_one_says() -> None:
+    for tool in TOOLS:
+        for one in PRESETS[tool.preset].tools if tool.preset else ():
+            if one.tool == tool.name and one.name:
+                assert tool.by_preset.split()[0].split(",")[0] == one.name, (tool.server, tool.name)
+
+
+# --- names that say one thing and arguments that say another ---
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments", "name", "renamed"),
+    ("tool", "arguments", "right"),
     [
-        ("execute_command", "command", "Bash", {}),
-        ("runInTerminal", "cmd", "Bash", {"command": "cmd"}),
-        ("write_file", "path content", "Write", {"file_path": "path"}),
-        ("edit-file", "path oldText newText", "Edit", {"file_path": "path", "old_string": "oldText", "new_string": "newText"}),
-        ("read_file", "path", "Read", {"file_path": "path"}),
-        ("browser_navigate", "url", "WebFetch", {}),
-        ("search_files", "path pattern", "Glob", {}),
-        ("search_code", "path pattern filePattern", "Grep", {"glob": "filePattern"}),
+        ("runInTerminal", "cmd", "Bash command=cmd"),
+        ("execute-shell-command", "command timeoutMs:number", "Bash timeout=timeoutMs"),
+        ("python_repl", "code", "Bash command=code"),
+        ("server.writeFile", "filePath contents", "Write file_path=filePath content=contents"),
+        ("create_or_update_file", "path content", "Write file_path=path"),
+        ("edit-file", "path oldText newText", "Edit file_path=path old_string=oldText new_string=newText"),
+        ("replace_in_file", "path replacements:array", "MultiEdit,Edit file_path=path edits=replacements"),
+        ("insert_at_line", "path line:number text", "Edit file_path=path new_string=text"),
+        ("docker_exec", "container command", "Bash"),
+        ("fs_read_file", "path", "Read file_path=path"),
+        ("READ_FILE", "path", "Read file_path=path"),
+        ("list_dir", "directory", "LS path=directory"),
+        ("search_files", "path pattern", "Glob"),
+        ("search_files", "path pattern regex:boolean", "Grep"),
+        ("search_code", "path query filePattern", "Grep pattern=query glob=filePattern"),
+        ("browser_navigate", "url", "WebFetch"),
+        ("search_web", "q", "WebSearch query=q"),
+        ("run_command", "command:?", "Bash"),
     ],
-)  # fmt: skip
-def test_a_tool_gets_the_familiar_name(tool: str, arguments: str, name: str, renamed: dict[str, str]) -> None:
-    (alias,) = familiar_aliases(tool, dict.fromkeys(arguments.split(), "string"))
-    assert (alias.tool, alias.name, alias.arguments, alias.automatic) == (tool, name, renamed, True)
-    assert name in possible_names(tool)
+)
+def test_a_tool_gets_the_familiar_name(tool: str, arguments: str, right: str) -> None:
+    types = _types(arguments)
+    aliases = familiar_aliases(tool, types)
+    assert text(aliases) == right
+    assert all(one.automatic and one.tool == tool for one in aliases)
 
 
 @pytest.mark.parametrize(
     ("tool", "arguments"),
     [
         ("run_query", "query"),
+        ("run_query", "command"),
         ("execute_sql", "sql"),
+        ("execute_sql", "command"),
+        ("execute_command", "command database"),
+        ("execute_command_on_table", "command table"),
+        ("execute_command", "command:array"),
+        ("execute_command", "command:array cmd"),
+        ("execute_vscode_command", "command"),
+        ("browser_run_code", "code"),
+        ("redis_execute_command", "command"),
+        ("run_container", "image command"),
+        ("kv_read", "path"),
+        ("update_content", "path content"),
         ("list_processes", ""),
+        ("get_process_output", "pid:number command"),
+        ("get_command_history", "command"),
+        ("kill_process", "command"),
+        ("explain_command", "command"),
+        ("run_workflow", "script"),
         ("read_graph", ""),
         ("create_issue", "title body"),
-        ("run_workflow", "script"),
-        ("execute_command_on_table", "command table"),
-        ("get_process_output", "pid command"),
         ("write_note", "title content"),
-        ("read_resource", "uri"),
-        ("fetch_issue", "url"),
-        ("edit_message", "path old_text new_text"),
         ("write_query", "query"),
+        ("write_file", "path content:object"),
         ("create_or_update_file", "owner repo path content message branch"),
         ("get_file_contents", "owner repo path"),
+        ("get_file_info", "path"),
+        ("get_file_contents", "project_id file_path ref"),
+        ("read_file", "host path"),
+        ("read_file", "paths:array"),
+        ("read_range", "path sheet range"),
+        ("read_resource", "uri"),
+        ("delete_file", "path"),
+        ("edit_message", "path old_text new_text"),
+        ("replace_cells", "path query replacement sheet"),
+        ("fetch", "id"),
+        ("fetch_issue", "url"),
+        ("search_issues", "query path"),
+        ("search_code", "q"),
+        ("playwright_post", "url value"),
+        ("download_file", "url path"),
+        ("google_maps_search", "query"),
+        ("write_file", "path Path content"),
+        ("write_file", "path file_path:array content"),
+        ("", "command"),
+        ("run_команду", ""),
     ],
 )
 def test_other_tools_get_none(tool: str, arguments: str) -> None:
-    assert familiar_aliases(tool, dict.fromkeys(arguments.split(), "string")) == ()
+    assert familiar_aliases(tool, _types(arguments)) == ()
 
 
-def test_a_tool_that_does_several_things_gets_the_name_that_fits_the_call() -> None:
-    arguments = ["command", "path", "old_str", "new_str", "file_text", "insert_line"]
-    types = dict.fromkeys(arguments, "string") | {"insert_line": "number", "view_range": "array"}
-    aliases = familiar_aliases("str_replace_based_edit_tool", types)
-    for call, name in (
-        ("command path old_str new_str", "Edit"),
-        ("command path insert_line new_str", "Edit"),
-        ("command path file_text", "Write"),
-        ("command path", "Read"),
-    ):
-        chosen = alias_for_call(aliases, call.split())
-        assert chosen is not None
-        assert chosen.name == name
+def test_a_tool_that_says_that_it_destroys_gets_no_name_of_a_tool_that_only_reads() -> None:
+    types = {"path": "string"}
+    assert familiar_aliases("read_file", types, b'{"destructiveHint": true}') == ()
+    assert familiar_aliases("read_file", types, b'{"destructiveHint": true, "readOnlyHint": true}')
+    assert familiar_aliases("read_file", types, b'{"destructiveHint": fal')
+    assert familiar_aliases("run_command", {"command": "string"}, b'{"readOnlyHint": true, "destructiveHint": true}')
 
 
-def test_types_are_read_from_schemas_and_calls() -> None:
-    schema = b'{"properties": {"a": {"type": ["string", "null"]}, "b": {"anyOf": [{"type": "integer"}, {"type": "null"}]}, "c": {"$ref": "x"}}}'
-    assert argument_types(schema) == {"a": "string", "b": "number", "c": ""}
-    assert types_of(b'{"a": "x", "b": -1, "c": null, "d": [], "e": {}, "f": true}') == {
-        "a": "string", "b": "number", "c": "", "d": "array", "e": "object", "f": "boolean",
-    }  # fmt: skip
+def test_a_tool_with_a_second_spelling_of_a_renamed_argument_gets_none() -> None:
+    """A call with that spelling would be refused: the familiar name must not take anything away."""
+    assert familiar_aliases("write_file", _types("path PATH content")) == ()
+
+
+# --- calls ---
+
+EDITOR: Final = _types("command path old_str new_str file_text insert_line:number view_range:array")
 
 
 @pytest.mark.parametrize(
-    ("command", "name"),
+    ("keys", "names"),
     [
-        ("npx -y @modelcontextprotocol/server-filesystem@latest /tmp", "filesystem"),
-        ("uvx mcp-server-git --repository .", "git"),
-        ("python -m other", ""),
+        ("command path old_str new_str", ["Edit", "Edit"]),
+        ("command path old_str", ["Edit"]),
+        ("command path insert_line new_str", ["Edit", "Edit"]),
+        ("command path file_text", ["Write", "Read"]),
+        ("command path file_text old_str", ["Edit", "Write"]),
+        ("command path view_range", ["Read"]),
+        ("command path", ["Read"]),
+        ("command", ["Edit"]),
     ],
 )
-def test_a_command_line_names_a_preset(command: str, name: str) -> None:
-    assert preset_for(command.split(), "") == name
+def test_a_tool_that_does_several_things_gets_the_name_that_fits_the_call(keys: str, names: list[str]) -> None:
+    aliases = familiar_aliases("str_replace_based_edit_tool", EDITOR)
+    chosen = alias_for_call(aliases, keys.split())
+    assert chosen is not None
+    assert chosen.name == names[0]
+    assert [one.name for one in aliases_for_call(aliases, keys.split())][: len(names)] == names
+
+
+def test_without_aliases_a_call_has_none() -> None:
+    assert alias_for_call((), ["command"]) is None
+    assert aliases_for_call((), ["command"]) == ()
+
+
+# --- types ---
+
+
+@pytest.mark.parametrize(
+    ("schema", "kind"),
+    [
+        ('{"type": "string"}', "string"),
+        ('{"type": "integer"}', "number"),
+        ('{"type": ["string", "null"]}', "string"),
+        ('{"type": ["string", "array"]}', ""),
+        ('{"anyOf": [{"type": "integer"}, {"type": "null"}]}', "number"),
+        ('{"oneOf": [{"type": "string"}, {"type": "array"}]}', ""),
+        ('{"allOf": [{"$ref": "#/$defs/text"}]}', "string"),
+        ('{"$ref": "#/$defs/text"}', "string"),
+        ('{"$ref": "#/$defs/loop"}', ""),
+        ('{"$ref": "https://example.com/schema"}', ""),
+        ('{"enum": ["a", "b"]}', "string"),
+        ('{"const": true}', "boolean"),
+        ('{"type": "null"}', ""),
+        ("{}", ""),
+        ("true", ""),
+    ],
+)
+def test_the_type_of_an_argument_is_read_from_its_schema(schema: str, kind: str) -> None:
+    defs = '{"text": {"type": "string"}, "loop": {"$ref": "#/$defs/loop"}}'
+    listed = f'{{"type": "object", "properties": {{"a": {schema}}}, "$defs": {defs}}}'
+    assert argument_types(listed.encode()) == {"a": kind}
+
+
+def test_arguments_of_alternatives_are_arguments() -> None:
+    listed = b'{"properties": {"a": {"type": "string"}}, "anyOf": [{"properties": {"b": {"type": "array"}}}, 7]}'
+    assert argument_types(listed) == {"a": "string", "b": "array"}
+
+
+@pytest.mark.parametrize("schema", [b"", b"7", b"[]", b"{", b'{"properties": []}', b"\xff", b"[" * 5000])
+def test_an_unreadable_schema_has_no_arguments(schema: bytes) -> None:
+    assert argument_types(schema) == {}
+
+
+def test_types_are_read_from_a_call() -> None:
+    assert types_of(b'{"a": "x", "b": -1, "c": null, "d": [], "e": {}, "f": true}') == {
+        "a": "string",
+        "b": "number",
+        "c": "",
+        "d": "array",
+        "e": "object",
+        "f": "boolean",
+    }
+    assert types_of(b"[1]") == types_of(b"{") == {}
+
+
+# --- whatever a server sends ---
+
+WORDS: Final = sorted({word for tool in TOOLS for word in tool.name.replace("-", "_").split("_")})
+ARGUMENTS: Final = sorted({name for tool in TOOLS for name in tool.arguments} | {"Path", "PATH", "file_Path", "\0", ""})
+names = st.lists(st.sampled_from(WORDS), max_size=4).map("_".join) | st.text(max_size=20)
+types = st.dictionaries(
+    st.sampled_from(ARGUMENTS) | st.text(max_size=8),
+    st.sampled_from(["string", "array", "object", "number", "boolean", ""]),
+    max_size=8,
+)
+
+
+@given(names, types, st.binary(max_size=20), st.sets(st.sampled_from(ARGUMENTS), max_size=4))
+def test_recognition_never_raises_and_never_gives_an_argument_two_meanings(
+    name: str, arguments: dict[str, str], annotations: bytes, keys: set[str]
+) -> None:
+    aliases = familiar_aliases(name, arguments, annotations)
+    assert {one.name for one in aliases} <= possible_names(name)
+    for one in aliases:
+        assert len(set(one.arguments.values())) == len(one.arguments)
+        assert set(one.arguments.values()) | one.needed <= arguments.keys()
+        assert arguments.keys().isdisjoint(one.arguments)
+        call = json.encode(dict.fromkeys(arguments, 1))
+        assert one.for_call(call).for_server(one.for_hooks(call)) == call
+    assert (alias_for_call(aliases, keys) is None) == (not aliases)
+    assert alias_for_call(aliases, keys) in (None, *aliases_for_call(aliases, keys)[:1])
+
+
+SCHEMA_KEYS: Final = st.sampled_from(["properties", "anyOf", "$ref", "type", "enum", "a"])
+documents = st.recursive(
+    st.none() | st.sampled_from(["string", "#", "#/a"]),
+    lambda each: st.lists(each) | st.dictionaries(SCHEMA_KEYS, each),
+)
+
+
+@given(st.binary(max_size=60) | documents.map(json.encode))
+def test_reading_types_never_raises(document: bytes) -> None:
+    assert all(isinstance(kind, str) for kind in argument_types(document).values())
+    assert all(isinstance(kind, str) for kind in types_of(document).values())

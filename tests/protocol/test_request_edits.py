@@ -67,3 +67,42 @@ def test_our_request_state_contains_the_servers_state(own: bytes, state: bytes) 
     assert request_edits.server_state_of(line) == state
     sealed = json.loads(request_edits.with_own_state(line, "hookproxy1.x"))
     assert sealed["result"] == {"resultType": "input_required", "requestState": "hookproxy1.x"}
+
+
+TOKEN = b'"progressToken":7'
+
+
+def call_with_meta(meta: bytes) -> Call:
+    line = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name": "w"%b,"arguments":{"a": 1.0}}}\n' % meta
+    return calls.judged_call(calls.read(raw_json.fields(line)), line, None)
+
+
+@pytest.mark.parametrize(
+    ("meta", "chosen", "sent"),
+    [
+        (b',"_meta": {"x":1}', b'{"a": 1.10}', b',"_meta": {"a":1.10}'),
+        (b',"_meta": {"x":1}', b"null", b""),
+        (b',"_meta": {"x":1}', b"{}", b',"_meta": {}'),
+        (b',"_meta":{"x":1, %b}' % TOKEN, b"null", b',"_meta":{%b}' % TOKEN),
+        (b',"_meta":{%b}' % TOKEN, b'{"progressToken":8,"ProgressToken":9,"b":2}', b',"_meta":{"b":2,%b}' % TOKEN),
+        (b',"_meta":{}', b'{"io.modelcontextprotocol/protocolVersion":"1","dev.MCP/x":1,"mcp/y":2,"c":3}',
+         b',"_meta":{"c":3}'),
+        (b',"_meta":{"io.modelcontextprotocol/x": [1.0]}', b'{"io.modelcontextprotocol/x":2}',
+         b',"_meta":{"io.modelcontextprotocol/x":[1.0]}'),
+        (b',"_meta":null', b"null", b""),
+    ],
+)  # fmt: skip
+def test_a_hooks_meta_replaces_all_but_the_protocols_own_members(meta: bytes, chosen: bytes, sent: bytes) -> None:
+    assert request_edits.line_for_server(call_with_meta(meta), None, meta=chosen) == call_with_meta(sent).line
+
+
+def test_a_hooks_meta_is_added_to_a_call_without_one() -> None:
+    one = call_with_meta(b"")
+    line = request_edits.line_for_server(one, None, meta=b'{"a":\n1.10}')
+    assert line == one.line.replace(b'{"a": 1.0}', b'{"a": 1.0},"_meta":{"a":1.10}')
+
+
+def test_the_meta_and_the_arguments_change_together() -> None:
+    one = call_with_meta(b',"_meta":{"x":1}')
+    line = request_edits.line_for_server(one, b'{"b":2}', meta=b'{"y":"\xe2\x80\xa8"}')
+    assert line == one.line.replace(b'{"x":1}', b'{"y":"\\u2028"}').replace(b'{"a": 1.0}', b'{"b":2}')

@@ -14,8 +14,11 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 import pytest
+from msgspec.structs import replace
 
+from hookproxy.dialects.claude.output import detach_time
 from hookproxy.model.hooks import Document, Ended, Event, HookResult, HookSpec
 from hookproxy.processes import environment, process
 from hookproxy.runners import command
@@ -93,6 +96,70 @@ def script(tmp_path: Path) -> Callable[[str], str]:
         return str(path)
 
     return write
+
+
+def detaching(shell: str, timeout: float = 30) -> HookSpec:
+    return replace(spec(shell, timeout=timeout), detaches=detach_time)
+
+
+@pytest.mark.parametrize("line_end", ["", "\\n"])
+async def test_a_hook_that_asks_for_the_background_has_a_result_at_once(fifo: Fifo, line_end: str) -> None:
+    go = Path(f"{fifo.path}.go")
+    os.mkfifo(go)
+    result = await run(detaching(f"""printf '{{"async":true}}{line_end}'; read x <'{go}'; echo late"""))
+    assert (result.ended, result.code, result.stdout) == (Ended.DETACHED, 0, b"")
+    assert result.rest is not None
+    async with anyio.create_task_group() as tasks:
+        later: list[HookResult] = []
+
+        async def wait() -> None:
+            assert result.rest is not None
+            later.append(await result.rest())
+
+        tasks.start_soon(wait)
+        await anyio.to_thread.run_sync(go.write_text, "go\n")
+    assert later[0].ended is Ended.EXITED
+    assert later[0].stdout.endswith(b"late\n")
+
+
+async def test_a_hook_that_ends_at_once_after_asking_for_the_background_is_not_detached() -> None:
+    result = await run(detaching("""sleep 0.05; echo '{"async":true}'; echo no >&2; exit 2"""))
+    assert (result.ended, result.code, result.stderr) == (Ended.EXITED, 2, b"no\n")
+
+
+async def test_a_hook_in_the_background_has_the_time_that_it_asks_for() -> None:
+    result = await run(detaching("""echo '{"async":true,"asyncTimeout":50}'; exec sleep 30"""))
+    assert result.rest is not None
+    with anyio.fail_after(10):
+        assert (await result.rest()).ended is Ended.TIMED_OUT
+
+
+async def test_a_hook_in_the_background_never_has_more_time_than_its_timeout() -> None:
+    hook = detaching("""echo '{"async":true,"asyncTimeout":60000}'; exec sleep 30""", timeout=0.3)
+    result = await run(hook)
+    assert result.rest is not None
+    with anyio.fail_after(10):
+        assert (await result.rest()).ended is Ended.TIMED_OUT
+
+
+async def test_a_hook_in_the_background_is_ended_on_cancel() -> None:
+    result = await run(detaching("""echo '{"async":true}'; exec sleep 30"""))
+    assert result.rest is not None
+    with anyio.move_on_after(0.05):
+        await result.rest()
+
+
+@pytest.mark.parametrize(
+    "printed", ['{"async":false}', '{"asyn', "text", 'x{"async":true}', 'first\\n{"async":true}', "x" * 5000]
+)
+async def test_other_output_does_not_ask_for_the_background(printed: str) -> None:
+    result = await run(detaching(f"printf '{printed}'; sleep 0.1"))
+    assert (result.ended, result.stdout) == (Ended.EXITED, printed.replace("\\n", "\n").encode())
+
+
+async def test_a_hook_that_may_not_ask_for_the_background_is_awaited() -> None:
+    result = await run(spec("""echo '{"async":true}'; sleep 0.1"""))
+    assert (result.ended, result.stdout) == (Ended.EXITED, b'{"async":true}\n')
 
 
 async def test_a_hook_reads_the_document_and_its_output_comes_back() -> None:

@@ -611,3 +611,56 @@ async def test_a_response_to_a_repeated_call_that_can_be_read_in_two_ways_is_wit
     assert json.loads(line)["id"] == 7
     assert b"SECRET" not in line
     assert not any("Traceback" in text for text in one.reports)
+
+
+# --- PreMcpToolCall hooks ---
+
+WITH_META = CALL.replace(b'"params":{', b'"params":{"_meta": {"t":1, "progressToken":3},')
+META = Event.PRE_MCP_TOOL_CALL
+
+
+async def test_a_hook_replaces_the_meta_of_a_call_that_is_allowed(tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    first = stub(META, f"cat >>'{seen}'; " + "printf %s " + shlex.quote('{"meta":{"a":1}}'))
+    second = stub(META, f"cat >>'{seen}'; " + "printf %s " + shlex.quote('{"meta":{"b":2}}'))
+    async with rig(stub_group(first), stub_group(second)) as proxied:
+        sent, answer = await call_and_response(proxied, call=WITH_META)
+    assert sent == WITH_META.replace(b'{"t":1, "progressToken":3}', b'{"b":2,"progressToken":3}')
+    assert answer == ANSWER
+    assert [json.loads(line)["meta"] for line in seen.read_text().splitlines()] == [
+        {"t": 1, "progressToken": 3},
+        {"a": 1, "progressToken": 3},
+    ]
+
+
+async def test_meta_hooks_do_not_run_for_a_call_that_is_refused(tmp_path: Path) -> None:
+    denies, runs = stub(PRE, permission="deny", reason="no"), stub(META, f"touch '{tmp_path}/ran'")
+    async with rig(stub_group(denies, runs)) as proxied:
+        await proxied.agent.send(CALL)
+        assert "no" in text_of(await proxied.agent.line())
+    assert not (tmp_path / "ran").exists()
+
+
+async def test_a_meta_hook_that_gives_nothing_leaves_every_byte_of_the_line() -> None:
+    async with rig(stub_group(stub(META))) as proxied:
+        assert await call_and_response(proxied, call=WITH_META) == (WITH_META, ANSWER)
+
+
+async def test_a_meta_hook_that_fails_closed_refuses_the_call() -> None:
+    crashes = replace(stub(META, "exit 3"), on_failure=OnFailure.DENY)
+    async with rig(stub_group(crashes)) as proxied:
+        await proxied.agent.send(CALL)
+        assert "exited with status 3" in text_of(await proxied.agent.line())
+
+
+async def test_a_meta_that_may_be_read_in_two_ways_is_refused_if_a_hook_judges_it() -> None:
+    async with rig(stub_group(stub(META))) as proxied:
+        await proxied.agent.send(WITH_META.replace(b'"t":1', b'"t":{"a":1,"a":2}'))
+        assert "cannot be judged" in text_of(await proxied.agent.line())
+
+
+async def test_managed_meta_hooks_run_last_and_have_the_last_word() -> None:
+    managed = replace(stub_group(stub(META, meta={"m": 1})), managed=True)
+    async with rig(managed, stub_group(stub(META, meta={"u": 1}))) as proxied:
+        sent, _ = await call_and_response(proxied)
+    assert json.loads(sent)["params"]["_meta"] == {"m": 1}

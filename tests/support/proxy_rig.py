@@ -67,7 +67,7 @@ def group(*hooks: HookSpec) -> Group:
 
 def _read(spec: HookSpec, result: HookResult) -> Verdict:
     output = json.loads(result.stdout or b"{}")
-    for name in output.keys() & {"arguments", "replacement", "content"}:
+    for name in output.keys() & {"arguments", "replacement", "content", "meta"}:
         output[name] = json.dumps(output[name]).encode()
     for name in output.keys() & {"feedback", "messages", "allows"}:
         output[name] = tuple(output[name])
@@ -86,6 +86,7 @@ def _write(spec: HookSpec, context: EventContext) -> Document:
         "message": context.message,
         "content": json.loads((context.elicitation and context.elicitation.content) or b"null"),
         "id": context.request_id,
+        "meta": json.loads(context.meta or b"null"),
         "text": input.result_text(context.outcome) if context.outcome else "",
     }
     return Document(json.dumps(hook_input).encode() + b"\n", {})

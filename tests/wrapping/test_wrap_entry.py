@@ -148,7 +148,23 @@ def test_options_are_parsed_in_one_word_or_two() -> None:
     )  # fmt: skip
 
 
+def test_a_server_that_is_named_like_an_option_gets_its_bytes_back() -> None:
+    for text in (
+        '{"mcpServers": {"--server": {"command": "x"}}}',
+        '{"mcpServers": {"-s": {"command": "x", "args": []}}}',
+    ):
+        wrapped("x.json", text)
+
+
 def test_an_option_without_its_value_is_kept_unchanged() -> None:
     wrapping = parse_wrapping(["hookproxy", "run", "--config", "--", "x"])
     assert wrapping is not None
     assert wrapping.options == RunOptions(others=("--config",))
+
+
+def test_a_given_project_replaces_that_of_a_wrapped_entry_and_other_options_stay() -> None:
+    first = (*LAUNCHER, "run", "--name", "git", "--project", "/a", "--audit", "/log", "--", "npx")
+    assert again(text_of(*first)) == first
+    assert again(text_of(*first), RunOptions(others=("--project", "/b"))) == (
+        *LAUNCHER, "run", "--name", "git", "--audit", "/log", "--project", "/b", "--", "npx",
+    )  # fmt: skip

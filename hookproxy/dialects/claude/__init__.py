@@ -8,7 +8,7 @@ from ...model.hooks import Order
 from ...model.settings import ToolNames
 from ..dialect import Dialect
 from ..shared.identity_variables import IDENTITY_VARIABLES
-from . import hook_file, input, output, plugins
+from . import hook_file, input, output, plugins, settings_file, tool_response
 
 CLAUDE: Final = Dialect(
     name=hook_file.NAME,
@@ -19,10 +19,13 @@ CLAUDE: Final = Dialect(
     order=Order.PARALLEL,
     default_timeout=hook_file.TIMEOUT,
     tool_names=ToolNames.MCP,
-    read_hook_file=hook_file.read_hook_file,
+    read_hook_file=settings_file.read_hook_file,
     write_input=input.write_input,
     read_output=output.read_output,
+    real_output=tool_response.real_output,
     recognises=hook_file.recognises,
+    options=("permissions",),
+    notifications=hook_file.NOTIFICATIONS,
     folders=(".claude",),
     find_plugin=plugins.find_plugin,
     read_folder=plugins.read_folder,

@@ -15,6 +15,7 @@ from ..shared import hook_file as shared_hook_file
 from ..shared.handler_types import Handler
 from ..shared.hook_file import Table
 from .input import TOOL_EVENTS
+from .output import detach_time
 
 NAME: Final = "claude"
 
@@ -60,7 +61,7 @@ _UNSUPPORTED_TYPES: Final = {
 _GROUP_KEYS: Final = ("matcher", "hooks")
 _HOOK_KEYS: Final = (
     "type", "command", "args", "timeout", "if", "async", "asyncRewake", "once", "shell", "statusMessage",
-    "onFailure", "url", "headers", "allowedEnvVars", "server", "tool", "input",
+    "onFailure", "url", "headers", "allowedEnvVars", "server", "tool", "input", "continueOnBlock",
 )  # fmt: skip
 _PLUGIN_PLACEHOLDER: Final = re.compile(r"\$\{?(CLAUDE_PLUGIN_\w+|user_config\.\w+)")
 """Placeholders that Claude Code replaces in the hooks of an installed plugin."""
@@ -77,8 +78,17 @@ EVENTS: Final = {
 }
 """The events that can occur behind MCP, by their names in a settings file."""
 
-_NOTIFICATIONS: Final = ("permission_prompt", "elicitation_dialog")
-"""The notification types that can occur behind MCP: hookproxy's own requests to the person cause them."""
+NOTIFICATIONS: Final = {
+    name: name
+    for name in (
+        "permission_prompt",  # hookproxy asks the person about a call
+        "elicitation_dialog",  # the server asks for values
+        "elicitation_url_dialog",  # the server asks the person to visit a page
+        "elicitation_response",  # the person has answered
+        "elicitation_complete",  # the server says that the person's business on the page is done
+    )
+}
+"""The notification types that can occur behind MCP."""
 
 
 def read_hook_file(file: HookFile) -> HookList:
@@ -96,9 +106,13 @@ def read_hook_file(file: HookFile) -> HookList:
 
 def _tables(settings: Table) -> list[Table]:
     """The tables of events. The manifest of a plugin may have several, and the names of files instead of them."""
-    if os.path.basename(settings.where) != "plugin.json" or isinstance(settings.members["hooks"], dict):
+    hooks = settings.members["hooks"]
+    if os.path.basename(settings.where) != "plugin.json" or isinstance(hooks, dict):
+        if isinstance(hooks, list):
+            hint = 'write {"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "…"}]}]}}'
+            raise settings.error("hooks", "must be an object, not a list: Claude Code refuses this file, too", hint)
         return [settings.table("hooks")]
-    if not isinstance(settings.members["hooks"], list):
+    if not isinstance(hooks, list):
         return []
     items = settings.items("hooks")
     return [items.table(place) for place, item in items.members.items() if not isinstance(item, str)]
@@ -163,6 +177,7 @@ def _hook(
     handler = handler_types.http_or_mcp_tool(entry, "allowedEnvVars")
     command, argv = ("", ()) if handler else _command(file, entry)
     handler = handler or Handler("command", labels.argv_label(list(argv)) if argv else labels.command_label(command))
+    background = entry.flag("async") or entry.flag("asyncRewake")
     on_failure = entry.choice("onFailure", ("block", "continue"), "continue")
     if "if" in entry.members:
         shared_hook_file.compile_member(entry, "if", matchers.permission_rule)
@@ -178,7 +193,8 @@ def _hook(
         cwd=file.project_dir,
         env=tuple(_folder_variables(file).items()) if command else (),
         timeout=shared_hook_file.read_timeout(entry, event, TIMEOUT),
-        background=entry.flag("async") or entry.flag("asyncRewake"),
+        background=background,
+        detaches=detach_time if handler.type == "command" and not background else None,
         fails_closed=on_failure == "block",
         only_if=entry.text("if"),
         type=handler.type,
@@ -220,6 +236,8 @@ def _why_impossible(event: Event, entry: Table) -> str:
     handler = entry.text("type")
     if handler in _UNSUPPORTED_TYPES:
         return f"type {handler!r} {_UNSUPPORTED_TYPES[handler]}"
+    if event is Event.SESSION_START and handler == "http":
+        return "Claude Code runs only hooks of type command and mcp_tool at SessionStart"
     if event not in TOOL_EVENTS and "if" in entry.members:
         return "`if` is only for tool events: with it, a hook of another event never runs, as documented"
     if entry.choice("shell", ("bash", "powershell"), "bash") == "powershell" and "args" not in entry.members:
@@ -278,8 +296,8 @@ def _matcher_notes(event: Event, group: Table, matches: Callable[[str], bool]) -
     place = f"{group.where}: {group.place('matcher')} {matcher!r} never matches"
     if event is Event.SESSION_START and not matches("startup"):
         return [f"{place}: behind MCP, the only source is startup"]
-    if event is Event.NOTIFICATION and not any(map(matches, _NOTIFICATIONS)):
-        return [f"{place}: behind MCP, the only types are {' and '.join(_NOTIFICATIONS)}"]
+    if event is Event.NOTIFICATION and not any(map(matches, NOTIFICATIONS)):
+        return [f"{place}: behind MCP, the only types are {', '.join(NOTIFICATIONS)}"]
     servers = [name for name in matchers.plain_names(matcher) if matchers.is_server(name)]
     return [
         f"{place} {name}'s tools: write {name}__.*"

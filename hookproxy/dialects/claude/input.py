@@ -10,6 +10,7 @@ import msgspec
 
 from ...model.hooks import Document, Elicitation, Event, EventContext, HookSpec, Outcome, Session
 from ..shared import input as shared_input
+from . import tool_response
 
 TOOL_EVENTS: Final = (
     Event.PRE_TOOL_USE,
@@ -83,7 +84,8 @@ def _call(context: EventContext) -> dict[str, object]:
     call["tool_input"] = msgspec.Raw(context.arguments)
     outcome = context.outcome or Outcome()
     if context.event is Event.POST_TOOL_USE:
-        call["tool_response"] = msgspec.Raw(outcome.content)
+        familiar = tool_response.familiar_response(context) if context.alias is not None else None
+        call["tool_response"] = msgspec.Raw(outcome.content) if familiar is None else familiar
     if context.event is not Event.PERMISSION_REQUEST:
         call["tool_use_id"] = context.tool_use_id
     if context.event is Event.POST_TOOL_USE_FAILURE:

@@ -6,6 +6,7 @@ It never raises: invalid output is a failure that names what is wrong, and never
 from __future__ import annotations
 
 import re
+from math import inf
 from typing import Final, Literal
 
 import msgspec
@@ -171,6 +172,7 @@ FIELDS: Final = {
     "hookSpecificOutput.decision.updatedPermissions": Effect.ALLOWS_FOR_SESSION,
     "hookSpecificOutput.action": Effect.ANSWERS_ELICITATION,
     "hookSpecificOutput.content": Effect.ANSWERS_ELICITATION,
+    "hookSpecificOutput.classifierContext": Effect.NONE,  # for the agent's own permission classifier
     "suppressOutput": Effect.NONE,
     "terminalSequence": Effect.NONE,
 }
@@ -180,11 +182,63 @@ _DECODER: Final = msgspec.json.Decoder(_JsonOutput)
 _MEMBERS: Final = frozenset(_JsonOutput.__struct_encode_fields__)
 
 
+class _AsyncOutput(msgspec.Struct, frozen=True):
+    """The first line of a hook that goes on in the background (the Agent SDK's AsyncHookJSONOutput)."""
+
+    asynchronous: bool = msgspec.field(default=False, name="async")
+    asyncTimeout: float | None = None
+    """Milliseconds."""
+
+
+_ASYNC_DECODER: Final = msgspec.json.Decoder(_AsyncOutput)
+
+
+def detach_time(line: bytes) -> float | None:
+    """The seconds for which a hook goes on in the background, if this first line of its output asks for that.
+
+    No document says what holds without `asyncTimeout`: then it is the hook's own timeout alone.
+    """
+    if b'"async"' not in line:
+        return None
+    try:
+        output = _ASYNC_DECODER.decode(shared_output.normalise(line))
+    except (ValueError, msgspec.MsgspecError, RecursionError):
+        return None
+    if not output.asynchronous:
+        return None
+    return inf if output.asyncTimeout is None else max(output.asyncTimeout, 0.0) / 1000
+
+
 def read_output(spec: HookSpec, result: HookResult) -> Verdict:
     """The verdict of a hook's run."""
-    if not (result.stdout or result.stderr or result.code) and result.ended is Ended.EXITED:
+    if not (result.stdout or result.stderr or result.code) and result.ended in (Ended.EXITED, Ended.DETACHED):
         return NO_VERDICT
-    return shared_output.background_verdict(spec, _verdict(spec, result))
+    if spec.detaches is not None and b'"async"' in result.stdout:
+        line, _, rest = result.stdout.partition(b"\n")
+        if spec.detaches(line) is not None:
+            later = replace(result, stdout=_later_output(rest))
+            if result.code == BLOCKS and not spec.background:  # it has ended at once: it is no work for the background
+                return _verdict(spec, later)
+            return _background_verdict(spec, later)
+    return _background_verdict(spec, result) if spec.background else _verdict(spec, result)
+
+
+def _background_verdict(spec: HookSpec, result: HookResult) -> Verdict:
+    """The verdict of a hook that nothing waits for: it decides nothing, and people learn how it failed.
+
+    "systemMessage and additionalContext are delivered on the next conversation turn": here with the next result.
+    """
+    verdict = _verdict(spec, result)
+    output, _ = _parse(spec.event, shared_output.decode(result.stdout), result.cut)
+    context = output.hookSpecificOutput.additionalContext if output and result.ended is Ended.EXITED else ""
+    return Verdict(feedback=shared_output.nonempty(context), messages=verdict.messages, failure=verdict.failure)
+
+
+def _later_output(output: bytes) -> bytes:
+    """The first line with JSON among what else such a hook prints, for example the log of an installation."""
+    if output.lstrip().startswith(b"{"):
+        return output
+    return next((line for line in output.split(b"\n") if line.startswith(b"{") and line.rstrip().endswith(b"}")), b"")
 
 
 def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
@@ -267,6 +321,8 @@ def _on_call(output: _JsonOutput, stderr: str, blocks: bool) -> Verdict:
         stop_reason = "" if output.continues else output.stopReason
         denial_reason = reason if permission is Permission.DENY else ""
         permission, reason = Permission.DENY, stop_reason or denial_reason or stderr
+    if permission is Permission.DENY:
+        reason = reason or output.systemMessage  # the model must learn why, and there is no other text
     arguments = shared_output.one_line(specific.updatedInput)
     if permission is Permission.DENY or specific.permissionDecision == "defer":
         arguments = b""
@@ -282,7 +338,7 @@ def _on_call(output: _JsonOutput, stderr: str, blocks: bool) -> Verdict:
 
 def _on_result(event: Event, output: _JsonOutput, stderr: str) -> Verdict:
     specific = output.hookSpecificOutput
-    reason = output.reason if output.decision == "block" else ""
+    reason = (output.reason or stderr or output.systemMessage) if output.decision == "block" else stderr
     stop_reason = "" if output.continues else output.stopReason
     replacement = shared_output.one_line(specific.updatedToolOutput) or shared_output.one_line(
         specific.updatedMCPToolOutput
@@ -291,7 +347,7 @@ def _on_result(event: Event, output: _JsonOutput, stderr: str) -> Verdict:
         replacement = b""
     is_output = replacement[:1] in (b"", b"[", b"{", b'"')
     return Verdict(
-        feedback=shared_output.nonempty(reason or stderr, specific.additionalContext, stop_reason),
+        feedback=shared_output.nonempty(reason, specific.additionalContext, stop_reason),
         replacement=replacement if is_output and replacement else None,
         failure="" if is_output else "gave a tool output that is not an array, a string or an object",
     )
@@ -302,10 +358,14 @@ def _on_request(output: _JsonOutput) -> Verdict:
     decision = output.hookSpecificOutput.decision
     if not output.continues:
         message = decision.message if decision and decision.behavior == "deny" else ""
-        return Verdict(permission=Permission.DENY, reason=shared_output.truncate(output.stopReason or message))
+        reason = output.stopReason or message or output.systemMessage
+        return Verdict(permission=Permission.DENY, reason=shared_output.truncate(reason))
     if not decision:
         return Verdict()
-    return request_verdict(decision)
+    verdict = request_verdict(decision)
+    if decision.behavior == "deny" and not verdict.reason:
+        return replace(verdict, reason=shared_output.truncate(output.systemMessage))
+    return verdict
 
 
 def _on_elicitation(output: _JsonOutput, stderr: str, blocks: bool) -> Verdict:

@@ -42,7 +42,9 @@ COPILOT_CURRENT: Final = replace(
     unavailable=hook_file.CURRENT_UNAVAILABLE_EVENTS,
     output_fields=output.CURRENT_FIELDS,
     read_hook_file=partial(hook_file.read_hook_file, True),
+    find_plugin=hook_file.find_plugin,
     read_output=output.read_output_current,
     recognises=lambda _members: False,
+    longest_feedback=output.MAX_JOINED_CONTEXT,
 )
 """The same where failures of preToolUse hooks deny, and the output of postToolUse hooks is read."""

@@ -9,7 +9,7 @@ from typing import Final
 
 from ...model.hooks import Event, HookSpec
 from ...policy import matchers
-from ..dialect import HookFile, HookList
+from ..dialect import Files, HookFile, HookList, Plugin
 from ..shared import handler_types, labels
 from ..shared import hook_file as shared_hook_file
 from ..shared.handler_types import NO_HTTP_TARGET, HttpTarget
@@ -27,6 +27,9 @@ CURRENT_KEYS: Final = ("command", "exec", "args", "timeout", "url", "headers", "
 _PROMPT_NOT_SUPPORTED: Final = "type 'prompt' is not supported: hookproxy cannot send prompts to the agent"
 _SHELL_COMMAND_KEYS: Final = ("bash", "powershell", "command")
 """An entry with `exec` has none of these keys."""
+_MANIFESTS: Final = ("plugin.json", ".plugin/plugin.json", ".github/plugin/plugin.json", ".claude-plugin/plugin.json")
+"""Where a plugin's manifest may be in its folder."""
+_PLUGIN_ROOTS: Final = ("COPILOT_PLUGIN_ROOT", "PLUGIN_ROOT", "CLAUDE_PLUGIN_ROOT")
 _GRANTING_EVENTS: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
 """The events whose HTTP hooks need https, "because the response can grant tool permissions"."""
 _ALLOW_LOCALHOST: Final = "COPILOT_HOOK_ALLOW_LOCALHOST"
@@ -122,15 +125,23 @@ CURRENT_UNAVAILABLE_EVENTS: Final = {**UNAVAILABLE_EVENTS, "userPromptTransforme
 _HOOK_KEYS: Final = ("type", "bash", "powershell", "cwd", "env", "timeoutSec", "matcher")
 
 _TOOL_EVENTS: Final = (
-    Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE, Event.PERMISSION_REQUEST,
+    Event.PRE_TOOL_USE, Event.PRE_MCP_TOOL_CALL, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE,
+    Event.PERMISSION_REQUEST,
 )  # fmt: skip
 _NOTIFICATIONS: Final = ("permission_prompt", "elicitation_dialog")
 """The notification types that a proxy can see. A matcher that matches neither gets a note."""
-_AVAILABLE: Final = (*_TOOL_EVENTS, Event.SESSION_START, Event.SESSION_END, Event.ERROR_OCCURRED, Event.NOTIFICATION)
+_IN_BOTH_SPELLINGS: Final = (
+    Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE, Event.PERMISSION_REQUEST,
+    Event.SESSION_START, Event.SESSION_END, Event.ERROR_OCCURRED, Event.NOTIFICATION,
+)  # fmt: skip
 EVENTS: Final = {
-    name: event for event in _AVAILABLE for name in (event.value[0].lower() + event.value[1:], event.value)
+    **{name: event for event in _IN_BOTH_SPELLINGS for name in (event.value[0].lower() + event.value[1:], event.value)},
+    "preMcpToolCall": Event.PRE_MCP_TOOL_CALL,
 }
-"""Each event in both spellings, camelCase and PascalCase. The spelling determines the format of the hook's input."""
+"""Each event in both spellings, camelCase and PascalCase. The spelling determines the format of the hook's input.
+
+preMcpToolCall is that of Copilot CLI 1.0.51 and of its SDKs; no document has another spelling.
+"""
 _CLAUDE_MATCHER_EVENTS: Final = ("PreToolUse", "PermissionRequest")
 """The events with "Claude-format matchers" in the current edition: there, an asterisk matches all."""
 _VARIABLE: Final = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
@@ -205,7 +216,7 @@ def _entry(current: bool, file: HookFile, event_name: str, entry: Table) -> Hook
         matches=matches,
         argv=shared_hook_file.resolve_program(argv, folder),
         cwd=folder,
-        env=(("COPILOT_PROJECT_DIR", file.project_dir), *env) if argv else (),
+        env=(("COPILOT_PROJECT_DIR", file.project_dir), *_plugin_variables(file), *env) if argv else (),
         timeout=entry.seconds("timeout" if current and "timeoutSec" not in entry.members else "timeoutSec", TIMEOUT),
         type="http" if target.url else "command",
         url=target.url,
@@ -218,6 +229,23 @@ def _entry(current: bool, file: HookFile, event_name: str, entry: Table) -> Hook
     notes += [*target.notes, *shared_hook_file.long_timeout_notes(hook.timeout)]
     notes += [f"env: ${name} is not set, so its value is empty" for name in unset]
     return HookList((hook,), (*_unknown_keys(current, entry), *(f"{source}: {note}" for note in notes)))
+
+
+def find_plugin(path: str, _files: Files) -> Plugin | None:
+    """The plugin of `ROOT/hooks.json` or `ROOT/hooks/hooks.json`, if ROOT has the manifest of a plugin."""
+    folder, name = os.path.split(path)
+    if name != "hooks.json":
+        return None
+    roots = [os.path.dirname(folder)] if os.path.basename(folder) == "hooks" else []
+    for root in (*roots, folder):
+        if any(os.path.isfile(os.path.join(root, manifest)) for manifest in _MANIFESTS):
+            return Plugin(root)
+    return None
+
+
+def _plugin_variables(file: HookFile) -> tuple[tuple[str, str], ...]:
+    """The variables by which the hooks of a plugin find its files, as Copilot CLI 1.0.91 was measured to set them."""
+    return tuple((name, file.plugin.root) for name in _PLUGIN_ROOTS) if file.plugin else ()
 
 
 def _folder(project: str, cwd: str) -> str:

@@ -19,20 +19,26 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
 
     A name in PascalCase selects VS Code's format: members in snake_case, times as text, arguments as JSON.
     """
-    members = _snake_case(spec, context) if spec.event_name[:1].isupper() else _camel_case(spec, context)
+    if context.event is Event.PRE_MCP_TOOL_CALL:
+        members = _head(context) | _mcp_call(context)
+    else:
+        members = _snake_case(spec, context) if spec.event_name[:1].isupper() else _camel_case(spec, context)
     session_id = shared_input.utf8(context.session.id)
     return Document(
         stdin=shared_input.json_line(members), env={"COPILOT_CLI": "1", "COPILOT_AGENT_SESSION_ID": session_id}
     )
 
 
-def _camel_case(spec: HookSpec, context: EventContext) -> dict[str, object]:
-    session = context.session
-    members: dict[str, object] = {
-        "sessionId": shared_input.utf8(session.id),
+def _head(context: EventContext) -> dict[str, object]:
+    return {
+        "sessionId": shared_input.utf8(context.session.id),
         "timestamp": _milliseconds(context),
-        "cwd": shared_input.utf8(session.cwd),
+        "cwd": shared_input.utf8(context.session.cwd),
     }
+
+
+def _camel_case(spec: HookSpec, context: EventContext) -> dict[str, object]:
+    members = _head(context)
     arguments: object = msgspec.Raw(context.arguments)
     if OBJECT not in spec.traits:
         arguments = context.arguments.decode(errors="replace")
@@ -58,6 +64,18 @@ def _camel_case(spec: HookSpec, context: EventContext) -> dict[str, object]:
             return members | {"hook_event_name": "Notification"} | _notification(context)
         case _:
             return members | _session_event(context)
+
+
+def _mcp_call(context: EventContext) -> dict[str, object]:
+    """The call that the server will get, under the server's own names (PreMcpToolCallHookInput of the SDKs)."""
+    call: dict[str, object] = {
+        "serverName": shared_input.utf8(context.session.server),
+        "toolName": shared_input.utf8(context.tool),
+        "arguments": msgspec.Raw(context.arguments),
+    }
+    if context.tool_use_id:
+        call["toolCallId"] = shared_input.utf8(context.tool_use_id)
+    return call | ({"_meta": msgspec.Raw(context.meta)} if context.meta else {})
 
 
 def _snake_case(spec: HookSpec, context: EventContext) -> dict[str, object]:

@@ -23,6 +23,9 @@ DECIDES: Final = 2
 DENIED_BY_FAILURE: Final = "Denied by preToolUse hook (hook errored)"
 """The reason that Copilot CLI itself gives."""
 
+MAX_JOINED_CONTEXT: Final = 10 * 1024
+"""Characters: additionalContext of several postToolUse hooks is "joined with blank lines" and "capped at 10 KB"."""
+
 _DECISION_KEYS: Final = (b'"permissionDecision"', b'"behavior"')
 _FEEDBACK_KEYS: Final = (b'"modifiedResult"', b'"additionalContext"')
 _NO_JSON: Final = msgspec.Raw(b"")
@@ -67,6 +70,12 @@ class _ResultOutput(msgspec.Struct, frozen=True, kw_only=True):
     additionalContext: str | None = None
 
 
+class _MetaOutput(msgspec.Struct, frozen=True, kw_only=True):
+    """The output of a preMcpToolCall hook (PreMcpToolCallHookOutput of the SDKs)."""
+
+    metaToUse: msgspec.Raw = _NO_JSON
+
+
 class _Progress(msgspec.Struct, frozen=True, kw_only=True):
     """A line that shows people the progress of the hook."""
 
@@ -77,6 +86,7 @@ _CALL_DECODER: Final = msgspec.json.Decoder(_CallDecision)
 _REQUEST_DECODER: Final = msgspec.json.Decoder(_RequestDecision)
 _CONTEXT_DECODER: Final = msgspec.json.Decoder(_AdditionalContext)
 _RESULT_DECODER: Final = msgspec.json.Decoder(_ResultOutput)
+_META_DECODER: Final = msgspec.json.Decoder(_MetaOutput)
 _PROGRESS_DECODER: Final = msgspec.json.Decoder(_Progress)
 
 _DECIDING_MEMBERS: Final[shared_output.DecidingMembers] = {
@@ -95,6 +105,7 @@ FIELDS: Final = {
     "modifiedArgs": Effect.REWRITES,
     "additionalContext": Effect.TELLS_MODEL,
     "interrupt": Effect.DENIES_AND_STOPS,
+    "metaToUse": Effect.REWRITES_META,
     "decision": Effect.NONE,  # for agentStop and subagentStop, which cannot occur behind MCP
     "reason": Effect.NONE,
 }
@@ -256,6 +267,21 @@ def _on_result(result: HookResult) -> Verdict:
     )
 
 
+def _on_mcp_call(result: HookResult) -> Verdict:
+    """The `_meta` to send: an object replaces it, null removes it, and without the member it is kept."""
+    output = _parse(result, _META_DECODER) or _MetaOutput()
+    meta = shared_output.one_line(output.metaToUse)
+    if not meta:
+        return Verdict()
+    if meta != _NULL and meta[:1] != b"{":
+        return Verdict(failure="gave a metaToUse that is neither an object nor null")
+    try:
+        normalize.normalize(meta)  # the server must read what later hooks read
+    except ValueError as problem:
+        return Verdict(failure="gave a metaToUse that cannot be read" + shared_output.explanation(str(problem)))
+    return Verdict(meta=meta)
+
+
 def _without_progress(output: bytes) -> bytes:
     """The output without its progress lines: "every other line is preserved verbatim"."""
     if b'"progress"' not in output:
@@ -272,6 +298,7 @@ def _is_progress(line: bytes) -> bool:
 
 _READERS: Final[_Readers] = {
     Event.PRE_TOOL_USE: _on_call,
+    Event.PRE_MCP_TOOL_CALL: _on_mcp_call,
     Event.PERMISSION_REQUEST: _on_request,
     Event.POST_TOOL_USE_FAILURE: _context,
     Event.NOTIFICATION: _context,

@@ -5,6 +5,7 @@ import json
 from msgspec.structs import fields
 
 from hookproxy.dialects.claude import CLAUDE
+from hookproxy.dialects.claude.output import detach_time
 from hookproxy.dialects.dialect import HookFile, HookList, Plugin
 from hookproxy.model.hooks import Event, HookSpec, Order
 from hookproxy.model.settings import ToolNames
@@ -58,6 +59,7 @@ def test_all_keys_of_an_entry_are_read() -> None:
         "env": (("CLAUDE_PROJECT_DIR", "/repo"),),
         "timeout": 30.0,
         "background": True,
+        "detaches": None,
         "fails_closed": True,
         "withholds": False,
         "on_failure": None,
@@ -73,6 +75,7 @@ def test_all_keys_of_an_entry_are_read() -> None:
 def test_a_hook_has_the_documented_defaults() -> None:
     hook = one({"command": "true"})
     assert (hook.timeout, hook.background, hook.fails_closed, hook.only_if) == (600.0, False, False, "")
+    assert hook.detaches is detach_time
     assert hook.matches("anything")
 
 
@@ -138,7 +141,7 @@ def test_the_same_entry_in_two_files_is_the_same_hook() -> None:
 
 
 def test_other_settings_are_ignored() -> None:
-    found = load({"model": 7, "permissions": {"deny": ["x"]}, "hooks": {}, "$schema": "…"})
+    found = load({"model": 7, "env": {"A": "b"}, "hooks": {}, "$schema": "…"})
     assert found == HookList(())
 
 

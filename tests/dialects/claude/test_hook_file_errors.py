@@ -114,7 +114,8 @@ def test_a_session_start_matcher_without_startup_gets_a_note() -> None:
 def test_a_notification_matcher_without_our_types_gets_a_note() -> None:
     _, note = note_on({"type": "command", "command": "x"}, "Notification", matcher="idle_prompt")
     assert note.endswith(
-        "'idle_prompt' never matches: behind MCP, the only types are permission_prompt and elicitation_dialog"
+        "'idle_prompt' never matches: behind MCP, the only types are permission_prompt, elicitation_dialog, "
+        "elicitation_url_dialog, elicitation_response, elicitation_complete"
     )
 
 
@@ -143,7 +144,8 @@ def refusal(settings: object) -> tuple[str, str]:
         ('{"a": ' + "9" * 10_000 + "}", ": cannot be read as JSON", ""),
         ("[]", ": must contain one JSON object", ""),
         ({"disableAllHooks": "yes"}, ": disableAllHooks must be true or false, not a string", ""),
-        ({"hooks": []}, ": hooks must be an object, not a list", ""),
+        ({"hooks": []}, ": hooks must be an object, not a list: Claude Code refuses this file, too", "PreToolUse"),
+        ({"hooks": "x"}, ": hooks must be an object, not a string", ""),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_by_line_or_key(settings: object, message: str, hint: str) -> None:
@@ -326,3 +328,9 @@ LEAVES = st.none() | st.booleans() | st.floats() | st.sampled_from(["command", "
 def test_any_other_file_is_read_or_a_config_error(settings: object) -> None:
     with suppress(ConfigError):
         assert all(hook.shell or hook.argv for hook in load(settings).hooks)
+
+
+def test_an_http_hook_does_not_run_at_the_start_of_a_session() -> None:
+    hooks, note = note_on({"type": "http", "url": "https://example.com"}, "SessionStart")
+    assert hooks == 0
+    assert note.endswith("Claude Code runs only hooks of type command and mcp_tool at SessionStart")

@@ -7,27 +7,58 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from hookproxy.dialects.claude.output import read_output
+from hookproxy.dialects.claude.output import detach_time, read_output
 from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission, Verdict
 from tests.dialects.tables import result, table, verdict
 
 CASES = table("claude")
 
 
-def spec(event: Event, background: bool = False) -> HookSpec:
-    return HookSpec("claude", "s.json", event, "guard.sh", shell="guard.sh", timeout=30, background=background)
+def spec(event: Event, background: bool = False, detaches: bool = False) -> HookSpec:
+    return HookSpec(
+        "claude",
+        "s.json",
+        event,
+        "guard.sh",
+        shell="guard.sh",
+        timeout=30,
+        background=background,
+        detaches=detach_time if detaches else None,
+    )
 
 
 @pytest.mark.parametrize("case", CASES["output"], ids=lambda case: f"{case['event']}: {case['behaviour']}")
 def test_output_is_read_as_in_the_table(case: dict[str, Any]) -> None:
-    actual = read_output(spec(Event(case["event"]), case.get("background", False)), result(case))
+    hook = spec(Event(case["event"]), case.get("background", False), case.get("detaches", False))
+    actual = read_output(hook, result(case))
     assert actual == verdict(case)
 
 
 def test_every_row_of_the_table_names_its_source() -> None:
-    rows = CASES["output"] + CASES["input"]
+    rows = [row for name in ("output", "input", "response", "replaced") for row in CASES[name]]
     assert all(row["behaviour"] and row["source"] for row in rows)
-    assert len({(row["event"], row["behaviour"]) for row in rows}) == len(rows)
+    assert len({(row.get("event"), row.get("tool"), row["behaviour"]) for row in rows}) == len(rows)
+
+
+@pytest.mark.parametrize(
+    ("line", "seconds"),
+    [
+        (b'{"async":true}', float("inf")),
+        (b' {"async": true, "asyncTimeout": 1500} ', 1.5),
+        (b'{"async":true,"asyncTimeout":-1}', 0.0),
+        (b'{"async":true,"other":[1]}', float("inf")),
+        (b'{"async":false}', None),
+        (b'{"async":"true"}', None),
+        (b'{"async":1}', None),
+        (b'{"async":true,"async":false}', None),
+        (b'{"async":true,"asyncTimeout":"1"}', None),
+        (b'{"async":true', None),
+        (b'[{"async":true}]', None),
+        (b"", None),
+    ],
+)
+def test_the_first_line_of_output_asks_for_the_background(line: bytes, seconds: float | None) -> None:
+    assert detach_time(line) == seconds
 
 
 @given(

@@ -81,6 +81,7 @@ def test_all_keys_of_an_entry_are_read() -> None:
         ),
         "timeout": 15.0,
         "on_failure": None,
+        "detaches": None,
         "event_name": "preToolUse",
         "traits": frozenset(),
     }
@@ -291,7 +292,10 @@ def test_the_current_edition_differs_in_a_few_fields() -> None:
     changed = {
         field.name for field in fields(Dialect) if getattr(COPILOT, field.name) != getattr(COPILOT_CURRENT, field.name)
     }
-    differing = {"name", "described_by", "unavailable", "output_fields", "read_hook_file", "read_output", "recognises"}
+    differing = {
+        "name", "described_by", "unavailable", "output_fields", "read_hook_file", "read_output", "recognises",
+        "longest_feedback", "find_plugin",
+    }  # fmt: skip
     assert changed == differing
     assert not COPILOT_CURRENT.recognises({"version": 1, "hooks": {"preToolUse": [ENTRY]}})
 
@@ -304,7 +308,7 @@ def test_every_event_of_the_document_is_available_or_has_a_reason() -> None:
         "preCompact", "PreCompact", "permissionRequest", "notification",
     }  # fmt: skip
     assert set(COPILOT.events) | set(COPILOT.unavailable) == documented | {
-        "SubagentStart", "PermissionRequest", "Notification",
+        "SubagentStart", "PermissionRequest", "Notification", "preMcpToolCall",
     }  # fmt: skip
 
 

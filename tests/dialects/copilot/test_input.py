@@ -47,6 +47,8 @@ def test_a_hook_gets_the_input_in_the_table(case: dict[str, Any]) -> None:
         outcome=OUTCOMES.get(event),
         trigger=case.get("trigger", ""),
         message=case.get("message", ""),
+        meta=case.get("meta", "").encode(),
+        tool_use_id=case.get("tool_use_id", ""),
     )
     document = write_input(spec(case["event_name"], *([OBJECT] if case.get("object") else [])), context)
     assert document.stdin.decode() == case["document"] + "\n"

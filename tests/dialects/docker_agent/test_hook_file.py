@@ -120,6 +120,7 @@ def test_a_hook_has_the_values_of_its_entry_and_documented_defaults() -> None:
         "event_name": "pre_tool_use",
         "traits": frozenset(),
         "every_call": False,
+        "detaches": None,
         "max_retries": 0,
     }
     assert one(command()).timeout == 60.0

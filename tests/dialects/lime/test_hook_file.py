@@ -76,6 +76,7 @@ def test_a_hook_has_the_values_of_its_entry_and_defaults() -> None:
         "event_name": "",
         "traits": frozenset(),
         "every_call": False,
+        "detaches": None,
         "max_retries": 0,
     }
 

@@ -1,0 +1,105 @@
+"""Patterns of gitignore on the paths of calls."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hookproxy.policy.path_rules import PathPattern, allows
+
+
+def pattern(text: str, base: str = "/repo", *, fold: bool = True) -> PathPattern:
+    return PathPattern.of((base,), text, ("/repo", "/work"), "/home/u", fold=fold)
+
+
+@pytest.mark.parametrize(
+    ("text", "matching", "others"),
+    [
+        ("./.env", ["/repo/.env", ".env", "./.env", "a/../.env", "/repo/./.env", "/a/../repo/.env"], ["/repo/a/.env"]),
+        (".env", [".env", "a/b/.env", "/repo/a/.env"], ["/other/.env", ".env.local", "/home/u/.env"]),
+        ("*.env", ["x.env", "a/x.env"], ["x.envy"]),
+        ("secrets/**", ["secrets", "secrets/a/b", "/repo/secrets/x"], ["a/secrets/x", "/other/secrets/x", "secretsx"]),
+        ("secrets/", ["secrets/a", "a/secrets/b"], ["secretsx"]),
+        ("/src/*.ts", ["src/a.ts", "/repo/src/a.ts"], ["src/b/a.ts", "/src/a.ts"]),
+        ("src/**/*.ts", ["src/a.ts", "src/b/c/a.ts"], ["a.ts", "src/a.js"]),
+        ("**/.ssh/**", [".ssh/id", "a/b/.ssh/id", "/repo/.ssh"], ["/home/u/.ssh/id"]),
+        ("[ab].txt", ["a.txt", "c/b.txt"], ["c.txt"]),
+        ("a?c", ["abc"], ["ac", "a/c"]),
+        ("../other/x", ["/other/x", "../other/x"], ["other/x", "/repo/other/x"]),
+        ("../x", ["/x", "../x"], ["x"]),
+        ("a/../b/c", ["b/c"], ["a/b/c"]),
+        ("caf\u00e9", ["cafe\u0301", "CAF\u00c9"], ["cafe"]),
+        ("**", ["a", "/repo", "a/b"], ["/other"]),
+    ],
+)  # fmt: skip
+def test_a_pattern_matches_paths_below_its_folder(text: str, matching: list[str], others: list[str]) -> None:
+    one = pattern(text)
+    assert [path for path in matching if not one.may_match(path)] == []
+    assert [path for path in others if one.may_match(path)] == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "~/.ssh/id", "/home/u/.ssh/id", "/HOME/U/.SSH/ID", " ~/.ssh/id ", "file:///home/u/.ssh/id",
+        "file:/home/u/%2essh/id", "/home/u/x/../.ssh/id", "//home/u/.ssh/id", "\\home\\u\\.ssh\\id",
+        "/home//u/.ssh//id", "../home/u/.ssh/id",
+    ],
+)  # fmt: skip
+def test_every_spelling_of_a_denied_path_matches(path: str) -> None:
+    assert pattern("/.ssh/**", "/home/u").may_match(path)
+
+
+@pytest.mark.parametrize("path", ["/" + "a" * 5000, "x\0y", "$HOME/x", "${HOME}/x", "%USERPROFILE%\\x", "~root/x"])
+def test_a_path_that_only_the_server_knows_may_match(path: str) -> None:
+    assert pattern("/other").may_match(path)
+
+
+def test_a_pattern_matches_below_its_folder_with_and_without_links() -> None:
+    one = PathPattern.of(("/link", "/real"), "x", ("/link",), "/home/u", fold=True)
+    assert all(map(one.may_match, ("/link/x", "/real/x", "x")))
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/repo/src/a", True),
+        ("/repo/src", False),
+        ("/repo/SRC/a", False),
+        ("src/a", False),  # it may start from /work
+        ("/repo/src/../x", False),
+        ("/repo/src/%2e%2e/x", False),
+        ("/repo/src\\..\\x", False),
+        (" /repo/src/a", False),
+        ("file:/repo/src/a", False),
+        ("/repo/src/a\0b", False),
+    ],
+)
+def test_an_allow_rule_covers_only_paths_without_doubt(path: str, allowed: bool) -> None:
+    assert pattern("src/**", fold=False).must_match(path) is allowed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "allowed"),
+    [
+        (b'{"file_path":"/repo/src/a","content":"/etc/passwd","replace_all":true}', True),
+        (b'{"file_path":"/repo/src/a","destination":"/etc"}', False),
+        (b'{"file_path":"/repo/src/a","more":["/etc"]}', False),
+        (b'{"file_path":["/repo/src/a"]}', False),
+        (b'{"path":"/repo/src/a"}', False),
+        (b"[]", False),
+    ],
+)
+def test_an_allow_rule_needs_the_path_and_no_other_text(arguments: bytes, allowed: bool) -> None:
+    assert allows(pattern("src/**", fold=False), "file_path", arguments) is allowed
+
+
+names = st.text("ab*?[]!.", min_size=1, max_size=4)
+
+
+@given(text=st.lists(names | st.just("**"), max_size=5).map("/".join), path=st.lists(names, max_size=6).map("/".join))
+def test_any_pattern_can_be_tried_on_any_path(text: str, path: str) -> None:
+    strict, lax = pattern(text, fold=False), pattern(text)
+    if strict.must_match("/repo/" + path):
+        assert lax.may_match("/repo/" + path)

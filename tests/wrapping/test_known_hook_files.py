@@ -1,0 +1,72 @@
+"""The hook files that `setup` proposes: the person's own, and those of a project."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from hookproxy.wrapping.known_hook_files import find
+
+GROUP: Final = json.dumps({"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "true"}]}]}})
+CLAW: Final = json.dumps({"hooks": {"PreToolUse": ["true"]}})
+COPILOT: Final = json.dumps({"version": 1, "hooks": {"preToolUse": [{"type": "command", "bash": "true"}]}})
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return tmp_path / "project"
+
+
+def write(file: Path, text: str) -> str:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    return str(file)
+
+
+def test_the_hook_files_of_every_system_are_found_in_their_places(home: Path, project: Path) -> None:
+    own = [
+        ("claude", str(Path(write(home / ".claude" / "settings.json", GROUP)).parent)),
+        ("claw@current", write(home / ".claw" / "settings.json", CLAW)),
+        ("copilot@current", write(home / ".copilot" / "hooks" / "a.json", COPILOT)),
+        ("lime", write(home / ".lime" / "settings.json", CLAW)),
+    ]
+    of_project = [
+        ("claude", write(project / ".claude" / "settings.json", GROUP)),
+        ("claude", write(project / ".claude" / "settings.local.json", GROUP)),
+        ("claw@current", write(project / ".claw.json", CLAW)),
+        ("claw@current", write(project / ".claw" / "settings.json", CLAW)),
+        ("copilot@current", write(project / ".github" / "hooks" / "a.json", COPILOT)),
+        ("copilot@current", write(project / ".github" / "hooks" / "b.json", COPILOT)),
+        ("lime", write(project / ".lime" / "settings.local.json", CLAW)),
+    ]
+    found = find({}, str(home), str(project))
+    assert [(file.dialect, file.path) for file in found] == own + of_project
+    assert [file.in_project for file in found] == [False] * len(own) + [True] * len(of_project)
+    assert {file.hooks for file in found} == {1}
+
+
+def test_variables_move_the_folders(home: Path, project: Path, tmp_path: Path) -> None:
+    moved = write(tmp_path / "[c]*" / "settings.json", GROUP)  # no pattern, but a name
+    write(home / ".claude" / "settings.json", GROUP)
+    assert [file.path for file in find({"CLAUDE_CONFIG_DIR": str(tmp_path / "[c]*")}, str(home), str(project))] == [
+        moved
+    ]
+    assert len(find({"CLAUDE_CONFIG_DIR": "relative"}, str(home), str(project))) == 1
+
+
+def test_in_the_home_folder_the_persons_own_files_are_not_a_projects(home: Path) -> None:
+    write(home / ".claude" / "settings.json", GROUP)
+    (file,) = find({}, str(home), str(home))
+    assert not file.in_project
+
+
+def test_a_file_that_cannot_be_read_is_an_error_of_its_own(home: Path, project: Path) -> None:
+    write(home / ".claude" / "settings.json", "{")
+    write(home / ".lime" / "settings.json", CLAW)
+    broken, good = find({}, str(home), str(project))
+    assert broken.error is not None
+    assert "not JSON" in broken.error.message
+    assert good.hooks == 1
