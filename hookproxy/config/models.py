@@ -385,6 +385,12 @@ class ConfigFile(Table):
         description="What happens when a person should be asked and the agent cannot ask: "
         '"deny", "allow", or a program of your own that asks.',
     )
+    on_cut_input: Literal["deny", "allow"] = Field(
+        "deny",
+        description="What happens when the arguments of a call are too long for the environment variable "
+        'HOOK_TOOL_INPUT, which hooks of claw and lime may read instead of standard input: "deny" refuses the call; '
+        '"allow" follows the hooks, although they may not have seen all of it.',
+    )
     feedback: _Delivery = Field(
         _DEFAULTS.feedback,
         description='How feedback of hooks reaches the model. "auto": as text, and in structuredContent when its '

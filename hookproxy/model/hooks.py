@@ -157,7 +157,7 @@ class HookResult(Struct, frozen=True):
     ms: float = 0.0
     """Milliseconds from the decision to run it until it had ended."""
     cut: bool = False
-    """It printed more than the limit, and the rest is lost."""
+    """It printed more than the limit on standard output, and the rest is lost: what it decided is not known."""
     detail: str = ""
     """NOT_STARTED: the reason in a few words. FAILED: what happened, for use as `Verdict.failure`."""
     rest: Callable[[], Coroutine[None, None, HookResult]] | None = None
@@ -201,6 +201,9 @@ class Verdict(Struct, frozen=True):
     """How the hook itself failed, in one sentence without a full stop; empty: it did not fail."""
     untrusted: bool = False
     """It failed because its script differs from the trusted one. This blocks, whatever is configured."""
+    unjudged: bool = False
+    """It failed because its input or its output was too long, so its decision does not count. This blocks, whatever is
+    configured about failures."""
 
 
 NO_VERDICT: Final = Verdict()
@@ -322,6 +325,8 @@ class Document(Struct, frozen=True):
     """The document on standard input."""
     env: Mapping[str, str]
     """Environment variables in addition to the inherited ones."""
+    cut: bool = False
+    """A variable does not hold all arguments of the call: the system limits its length."""
 
 
 class Tool(Struct, frozen=True):

@@ -111,6 +111,8 @@ class Settings(Struct, frozen=True):
     feedback: Delivery = Delivery.AUTO
     strict: bool = False
     """A finding of `check` stops start-up."""
+    on_cut_input: OnFailure = OnFailure.DENY
+    """What follows if a hook gets a call's arguments in a variable that does not hold all of them: DENY or ALLOW."""
     max_message_bytes: int = 64 * 1024 * 1024
     """The longest line that is judged, in bytes."""
     max_depth: int = MAX_DEPTH

@@ -9,6 +9,7 @@ from _posixsubprocess import fork_exec
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from . import guardian
 from .process import SHELL, prepare_for_children
 
 _ERROR_SIZE: Final = 1024  # bytes: more than the error text of a child that cannot execute its program
@@ -28,14 +29,16 @@ def start_hook(
 
     `env` has `NAME=value` for each variable. `std_fds` are descriptors for its standard input, output and error; the
     caller closes them. A script that names no interpreter is run by the shell. Raises OSError, and ValueError for a
-    string that holds a NUL.
+    string that holds a NUL. Should we be killed, its whole session is ended (`guardian`).
     """
     try:
-        return _start(program, argv, env, cwd, std_fds)
+        pid = _start(program, argv, env, cwd, std_fds)
     except OSError as error:
         if error.errno != errno.ENOEXEC:
             raise
-    return _start(SHELL.encode(), (SHELL, program, *argv[1:]), env, cwd, std_fds)
+        pid = _start(SHELL.encode(), (SHELL, program, *argv[1:]), env, cwd, std_fds)
+    guardian.guard_hook(pid)
+    return pid
 
 
 def _start_first(

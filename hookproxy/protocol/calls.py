@@ -65,6 +65,14 @@ class Phase(Enum):
     STOPPED = auto()  # by hookproxy before it was forwarded: the server never gets it, and its response will follow
 
 
+class Progress(Enum):
+    """How far a call has come with the server: what can be said about its effect, however it ends."""
+
+    NOT_SENT = auto()  # the server never got it
+    NO_ANSWER = auto()  # the server got it
+    ANSWERED = auto()  # the server has answered it
+
+
 class Call(Struct, eq=False):
     """One judged tool call, from the agent's request to the response."""
 
@@ -86,7 +94,11 @@ class Call(Struct, eq=False):
     """The key under which the server's response is awaited."""
     stopped_by: str = ""
     """Which hook stopped the agent and thereby ended this call, and why; empty: none did."""
+    ended_because: str = ""
+    """Why it ends before its response could be given, in a sentence without a full stop; empty: it does not."""
     phase: Phase = Phase.HELD
+    progress: Progress = Progress.NOT_SENT
+    """As far as it ever was, also if it is repeated."""
     answer: bytes = b""
     response: Response | None = None
     """The content of the response; None: it is ambiguous."""

@@ -14,6 +14,7 @@ from ..model.decision import Comments, RefusalCause, Refuse
 from ..model.hooks import HookRun, Tool
 from ..model.settings import Delivery
 from . import approval_messages, response_edits
+from .calls import Progress
 from .response_edits import DeliveredResponse
 
 REFUSED: Final = -31403
@@ -28,6 +29,17 @@ TASK_REQUEST_FAILED: Final = (
 """It replaces the message of an error that is not the task's own."""
 
 _RULE_ADVICE: Final = "The same call will be refused again. If it is needed, tell the user."
+_KNOWN_OF_CALL: Final = {
+    Progress.NOT_SENT: "The call was not sent to the server. The tool was not run.",
+    Progress.NO_ANSWER: "The call was sent to the server, and there is no answer. It may have had an effect.",
+    Progress.ANSWERED: "The tool was run and the server has answered, but the output is withheld. "
+    "Calling the tool again would run it again.",
+}
+_KNOWN_OF_TASK_REQUEST: Final = {
+    Progress.NOT_SENT: "The request about a task was not sent to the server.",
+    Progress.NO_ANSWER: "The request about a task was sent to the server, and there is no answer.",
+    Progress.ANSWERED: "The server has answered the request about a task, but the answer is withheld.",
+}
 
 _MAX_CHARACTERS: Final = 1_000_000
 """Characters of text in our own responses: with six bytes each in JSON, a line stays below `MAX_LINE_BYTES`."""
@@ -160,19 +172,19 @@ def unaudited(raw_id: bytes, *, stateless: bool, task: bool, ran: bool) -> bytes
 
 def ambiguous(raw_id: bytes, why: str) -> bytes:
     """Return the response to a call if two readers could take the server's response differently."""
-    return _failed_call(raw_id, f"The tool was run, but its response is withheld because hooks cannot judge it: {why}.")
+    return failed_call(raw_id, f"The tool was run, but its response is withheld because hooks cannot judge it: {why}.")
 
 
 def unclear_response(raw_id: bytes) -> bytes:
     """Return the response to a request if readers could take the server's response for the one to a judged call."""
     why = "readers may take it for the response to a call that hooks judge. Send the request again"
-    return _failed_call(raw_id, f"The server's response to this request is withheld: {why}.")
+    return failed_call(raw_id, f"The server's response to this request is withheld: {why}.")
 
 
 def response_too_long(raw_id: bytes, size: int, limit: int) -> bytes:
     """Return the response to a call if the server's response is too long to be judged."""
     why = f"its {size} bytes are more than {limit} (max_message_bytes)"
-    return _failed_call(raw_id, f"The tool was run, but its response is withheld: {why}. Request less data at once.")
+    return failed_call(raw_id, f"The tool was run, but its response is withheld: {why}. Request less data at once.")
 
 
 def out_of_memory(size: int) -> str:
@@ -183,24 +195,21 @@ def out_of_memory(size: int) -> str:
 def response_out_of_memory(raw_id: bytes, size: int) -> bytes:
     """Return the response to a call if there is not enough memory for the server's response."""
     why = f"it has {size} bytes, and there is not enough memory to judge it"
-    return _failed_call(raw_id, f"The tool was run, but its response is withheld: {why}. Request less data at once.")
+    return failed_call(raw_id, f"The tool was run, but its response is withheld: {why}. Request less data at once.")
 
 
-def server_lost(raw_id: bytes, status: str) -> bytes:
-    """Return the response to a call whose server has ended; `status` says how, as `exit status 1`."""
-    ended = f"The MCP server ended before it answered this call ({status})"
-    return _failed_call(raw_id, f"{ended}. The call may have had an effect.")
+def ended_early(progress: Progress, why: str, *, task_request: bool = False) -> str:
+    """Return what is known of a call that ends before its response could be given; `why` has no full stop.
+
+    The model, people and the audit get the same words.
+    """
+    known = _KNOWN_OF_TASK_REQUEST if task_request else _KNOWN_OF_CALL
+    return f"{why}. {known[progress]}"
 
 
-def ended_early(raw_id: bytes) -> bytes:
-    """Return the response to a call whose hooks were still running when hookproxy ended."""
-    return _failed_call(raw_id, "hookproxy ended before its hooks had judged this call. The tool was not run.")
-
-
-def defect(raw_id: bytes, what: str, *, seen: bool) -> bytes:
-    """Return the response to a call that `what`, an error, has ended; `seen`: the server has the call."""
-    effect = "It may have had an effect." if seen else "The tool was not run."
-    return _failed_call(raw_id, f"hookproxy could not complete this call ({what}). {effect}")
+def failed_call(raw_id: bytes, text: str) -> bytes:
+    """Return the response to a call that has no result."""
+    return response_edits.error_response(raw_id, response_edits.INTERNAL_ERROR, text)
 
 
 def refused_message(raw_id: bytes, why: str, *, unreadable: bool) -> bytes:
@@ -261,10 +270,6 @@ def _failure(raw_id: bytes, text: str, stateless: bool, task: bool) -> bytes:
     return response_edits.failed_result(raw_id, text, stateless)
 
 
-def _failed_call(raw_id: bytes, text: str) -> bytes:
-    return response_edits.error_response(raw_id, response_edits.INTERNAL_ERROR, text)
-
-
 def _refusal_sentence(refuse: Refuse) -> str:  # noqa: C901  # one case for each cause
     hook, reason = f"the {refuse.event} hook {refuse.by}", refuse.reason
     match refuse.cause:
@@ -278,6 +283,8 @@ def _refusal_sentence(refuse: Refuse) -> str:  # noqa: C901  # one case for each
         case RefusalCause.FAILED_CLOSED:
             rule = "blocking because this hook is set to block when it fails"
             return f"Blocked: {hook} failed: {reason}; {rule}. The tool was not run."
+        case RefusalCause.UNJUDGED:
+            return f"Blocked: {hook} {reason}. The tool was not run. Send less data at once."
         case RefusalCause.ASK_DENIED:
             rule = 'The configuration says on_ask = "deny", so the call is denied.'
         case RefusalCause.ASK_UNAVAILABLE:

@@ -19,7 +19,7 @@ from ..model.hooks import Tool
 from ..model.settings import MAX_DEPTH
 from . import actions, calls, fast_scan, responses, tool_list
 from .actions import PASS, AgentAction, ServerAction, as_one_line
-from .calls import Call, Phase, id_key
+from .calls import Call, Phase, Progress, id_key
 from .elicitations import Elicitations
 from .handshake import Handshake
 from .inflight import REQUEST_KINDS, InFlight, RequestKind
@@ -135,6 +135,8 @@ class Router:
         if call.phase is not Phase.HELD:
             return False
         call.phase = Phase.FORWARDED
+        if call.progress is Progress.NOT_SENT:
+            call.progress = Progress.NO_ANSWER
         if unseen:
             self._forget(call)
             self.requests.note_released(call.key, call.id)
@@ -330,6 +332,7 @@ class Router:
                 shown = key.decode(errors="replace")
                 return actions.Dropped(f"a second or early response to the judged call {shown}")
             call.phase, call.answer, call.response = Phase.ANSWERED, line, response
+            call.progress = Progress.ANSWERED
             self.tasks.note_handles(call)
             return actions.CallAnswered(call)
         if self.requests.is_blocked(key):

@@ -133,7 +133,7 @@ class McpTasks:
         response = await self._services.forward(task_request, task_request.line)
         if isinstance(response, Ending):
             if response is Ending.LOST:
-                self._services.respond(task_request, self._services.lost_response(task_request))
+                task_request.ended_because = self._services.why_lost()
             return
         try:
             line = await self._after_hooks(task_request, response)
@@ -194,6 +194,7 @@ class McpTasks:
             raise
         finally:
             task.stage = TaskStage.JUDGED
+            record.reason = record.reason or task.withheld_because
             record.ms = ms + sum(one.result.ms for one in record.hook_runs)
             self._write_record(task, record)
             self._changes.notify()

@@ -803,8 +803,8 @@ async def test_no_approval_request_is_left_when_the_run_ends(scene: Scene, end: 
     if end == "of input":
         agent.end_input()
         rest = await agent.rest()
-        result_text = "no answer came" if by == "the agent" else "ended before its hooks had judged this call"
-        assert result_text.encode() in rest
+        assert b"The session has ended " in rest
+        assert b"The tool was not run." in rest
     elif end == "of the agent":
         agent.go()
     else:

@@ -389,7 +389,9 @@ async def test_our_error_is_a_line_of_its_own_although_the_server_died_in_the_mi
     assert lines[0] == b'{"jsonrpc":"2.0","pad":"' + LONG.encode() + b"!", "nobody takes it for a message"
     error = json.loads(lines[1])
     assert error["id"] == 6
-    assert "The MCP server ended before it answered this call" in error["error"]["message"]
+    assert error["error"]["message"].startswith(
+        "The MCP server has ended (exited with status 3). The call was not sent"
+    )
     assert scene.calls_received() == []
     assert lines[2:] == [b""]
     assert await agent.ended() == 3

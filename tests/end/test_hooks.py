@@ -1094,7 +1094,7 @@ async def test_the_first_of_two_responses_to_a_judged_call_counts(scene: Scene) 
 
 @pytest.mark.parametrize(
     ("event", "effect", "received"),
-    [("PreToolUse", "The tool was not run.", 0), ("PostToolUse", "It may have had an effect.", 1)],
+    [("PreToolUse", "The tool was not run.", 0), ("PostToolUse", "Calling the tool again would run it again.", 1)],
 )
 async def test_too_few_descriptors_for_a_hook_end_its_call_with_a_message_that_says_so(
     scene: Scene, event: str, effect: str, received: int

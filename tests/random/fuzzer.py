@@ -117,7 +117,7 @@ class Session:
         call = self.held.pop(self.dice.randrange(len(self.held)))
         if call.tool == "danger" or self.dice.random() < 0.4:
             if self.router.finish(call):
-                self.relay.to_agent(feedback.server_lost(call.id, "denied"))
+                self.relay.to_agent(feedback.failed_call(call.id, "denied"))
         elif not self.relay.passing and self.router.release(call, unseen=self.dice.random() < 0.2):
             line = request_edits.line_for_server(call, None)
             self.check_arguments(call, line)

@@ -10,6 +10,7 @@ import msgspec
 
 from ...jsonrpc import raw_json
 from ...model.hooks import Outcome
+from ...processes.environment import VARIABLE_LIMIT
 
 _TEXT_MEMBERS: Final = frozenset({"type", "text", "annotations", "_meta"})
 _ENCODER: Final = msgspec.json.Encoder()
@@ -26,6 +27,28 @@ def json_line(document: Mapping[str, object]) -> bytearray:
     _ENCODER.encode_into(document, written)  # not as bytes first: a result may be large, and is copied only once
     written += b"\n"
     return written
+
+
+TOOL_INPUT: Final = "HOOK_TOOL_INPUT"
+"""The variable with the arguments of a call, for dialects that have it."""
+
+_GUARDED: Final[tuple[str, ...]] = ("command", "file_path", "path", "url", "query")
+"""The arguments that guards look at. If the variable cannot hold all arguments, it begins with these."""
+
+
+def tool_input_variable(arguments: bytes) -> tuple[str, bool]:
+    """The value of TOOL_INPUT, and whether it is too long for a variable: then `environment.fit` cuts its end off."""
+    text = arguments.decode(errors="replace")
+    if len(arguments) + len(TOOL_INPUT) + len("=\0") <= VARIABLE_LIMIT:
+        return text, False
+    try:
+        members = raw_json.fields(arguments)
+    except (raw_json.Unreadable, raw_json.DuplicateKeys):
+        return text, True
+    names = [name for name in _GUARDED if name in members]
+    names += [name for name in members if name not in _GUARDED]
+    ordered = b",".join(b"%b:%b" % (raw_json.encode(name), bytes(members[name])) for name in names)
+    return (b"{%b}" % ordered).decode(errors="replace"), True
 
 
 def result_text(outcome: Outcome) -> str:
