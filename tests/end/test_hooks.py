@@ -317,7 +317,8 @@ async def test_a_json_rpc_error_stays_one_with_the_comment_in_message_and_data(
     agent = await begun(scene, scene.hooks(PostToolUseFailure=f"cat >'{recorded}'; echo 'use ls' >&2; exit 2"))
     answer = await agent.ask(call(1, "error", error=error))
     assert answer["error"] == {"code": error["code"], "message": message, "data": data}
-    assert json.loads(recorded.read_text())["error"] == f"MCP error {error['code']}: {error['message']}"
+    more = f'\n{{"data":{json.dumps(error["data"])}}}' if "data" in error else ""
+    assert json.loads(recorded.read_text())["error"] == f"MCP error {error['code']}: {error['message']}{more}"
 
 
 async def test_feedback_from_before_the_call_reaches_the_model_even_if_the_call_fails(scene: Scene) -> None:
