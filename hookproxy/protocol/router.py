@@ -185,7 +185,8 @@ class Router:
         key = id_key(frame.id)
         if not frame.certain and not self.is_taken(key):
             return self.dropped_as_unclear(frame.id)
-        return self._response_from_server(line, key, frame.response)
+        # some readers skip VT and FF before JSON, which are not JSON: without them, the response can be edited
+        return self._response_from_server(body if line[:1] in (b"\v", b"\f") else line, key, frame.response)
 
     def scan_from_server(self, block: bytes) -> bool:
         """The fast path: True if all these lines pass, and responses in them are noted. False: read them one by one."""
