@@ -110,6 +110,17 @@ class Hooks:
                 return True
         return False
 
+    def has_post_hooks_for(self, tool: str) -> bool:
+        """True if some layer's PostToolUse or PostToolUseFailure hook may match calls of this tool."""
+        return any(layer.groups.has_post_hooks_for(tool) for layer in self._layers)
+
+    def observes_outcome(self, tool: str) -> bool:
+        """True if some layer's hook may need the outcome of calls of this tool."""
+        for layer in self._layers:  # noqa: SIM110 - as in `concerns`
+            if layer.groups.observes_outcome(tool):
+                return True
+        return False
+
     def hides(self, tool: str) -> bool:
         """True if the tool must not be listed, because a rule denies each of its calls."""
         return any(layer.hides(tool) for layer in self._layers)
@@ -330,7 +341,7 @@ def check_mcp_tool_hooks(groups: Sequence[Group], settings: Settings) -> None:
     """
     for spec in (spec for group in groups if not group.managed for spec in group.hooks if spec.type == "mcp_tool"):
         whole = HookGroups(groups, spec.server, settings.aliases)
-        last = _layers(groups, settings, spec.server, whole, FamiliarTools())[-1]
+        last = _layers(groups, settings, spec.server, whole, FamiliarTools(any_server=True))[-1]
         if last.managed and last.concerns(spec.tool):
             why = f"calls the tool {spec.tool}, to which managed hooks or rules apply; they do not see calls of hooks"
             raise ConfigError(spec.source, why, "use a hook of type command or worker instead")
