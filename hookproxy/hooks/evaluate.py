@@ -313,7 +313,7 @@ class Hooks:
             )
             if isinstance(answer, Refuse):
                 return Evaluation(replace(answer, feedback=proceed.feedback + answer.feedback), request.arguments)
-            allowed = allowed or answer
+            allowed = allowed or (answer and decide.allows([one for one in runs if _may_allow(one, selected, context)]))
             rewritten = decide.allowed_arguments(runs) if answer else None
             if rewritten is not None:
                 proceed = replace(proceed, arguments=rewritten)
@@ -323,6 +323,11 @@ class Hooks:
         if request.arguments is context.arguments:
             return Evaluation(proceed, request.arguments)
         return Evaluation(layer.apply_rules(proceed, request), request.arguments)  # no rule has seen these arguments
+
+
+def _may_allow(run: HookRun, selected: SelectedHooks, context: EventContext) -> bool:
+    """Whether a hook may answer for the person: not if it knows the tool only by a name that was recognised."""
+    return context.alias is None or not context.alias.automatic or run.tool_name in selected.names
 
 
 def _layers(
