@@ -16,6 +16,8 @@ from ..model.settings import FORMER_KEYS, Delivery, OnAsk, OnFailure, Results, S
 from .errors import toml_error, validation_error
 
 MIN_MESSAGE_BYTES: Final = 1024  # less would not hold an initialize request
+MIN_DEPTH: Final = 4  # less would refuse what ordinary tools need
+MAX_DEPTH: Final = 250  # more would leave no room for the document around the arguments in jq 1.6
 MIN_AUDIT_FILE_BYTES: Final = 64 * 1024  # less would start a new file every few calls
 MAX_CALLS: Final = 100_000  # of a rate limit: the time of each call is kept, in 32 bytes
 
@@ -383,6 +385,12 @@ class ConfigFile(Table):
         description="What happens when a person should be asked and the agent cannot ask: "
         '"deny", "allow", or a program of your own that asks.',
     )
+    on_cut_input: Literal["deny", "allow"] = Field(
+        "deny",
+        description="What happens when the arguments of a call are too long for the environment variable "
+        'HOOK_TOOL_INPUT, which hooks of claw and lime may read instead of standard input: "deny" refuses the call; '
+        '"allow" follows the hooks, although they may not have seen all of it.',
+    )
     feedback: _Delivery = Field(
         _DEFAULTS.feedback,
         description='How feedback of hooks reaches the model. "auto": as text, and in structuredContent when its '
@@ -398,6 +406,12 @@ class ConfigFile(Table):
     max_message_bytes: Annotated[int, Field(ge=MIN_MESSAGE_BYTES)] = Field(
         _DEFAULTS.max_message_bytes,
         description="The longest line that is forwarded, in bytes. 67108864 is 64 MiB.",
+    )
+    max_depth: Annotated[int, Field(ge=MIN_DEPTH, le=MAX_DEPTH)] = Field(
+        _DEFAULTS.max_depth,
+        description="How many objects and arrays may lie in one another in the arguments of a call that hooks judge, "
+        "and in a result that they judge. A deeper call is refused and a deeper result withheld, because a hook whose "
+        "JSON reader gives up (jq 1.6: at 256) would judge nothing.",
     )
     use: list[Use] = Field([], description="Hook files of other systems, used unchanged: one `[[use]]` table for each.")
     hooks: OwnHooks = Field(OwnHooks(), description="Hooks in hookproxy's own format.")

@@ -120,6 +120,19 @@ class Hooks:
             if not layer.managed or (request is not None and request.managed):
                 layer.allow_tool(tool)
 
+    def similar_calls(self, context: EventContext, request: ApprovalRequest) -> str:
+        """The calls like this one that a person may allow for the session, as a permission rule; empty: none."""
+        return self._layer_of(request).similar_calls(context, request)
+
+    def allow_similar(self, context: EventContext, request: ApprovalRequest) -> None:
+        """Allow the calls like this one for the session, as a person answered; as `allow_tool`."""
+        for layer in self._layers:
+            if not layer.managed or request.managed:
+                layer.allow_similar(context, request)
+
+    def _layer_of(self, request: ApprovalRequest) -> Permissions:
+        return self._layers[-1 if request.managed else 0]
+
     def _add_allowed_rules(self, group: Group, verdict: Verdict) -> Verdict:
         return self._layers[-1 if group.managed else 0].add(verdict)
 

@@ -188,6 +188,8 @@ def _failure_refusal(
         if not one.verdict.failure:
             continue
         rule = _on_failure(one, settings, group_on_failure)
+        if one.verdict.unjudged:
+            return Refuse(one.spec.label, one.verdict.failure, cause=RefusalCause.UNJUDGED, event=one.spec.event)
         if rule is OnFailure.DENY:
             return Refuse(one.spec.label, one.verdict.failure, cause=RefusalCause.FAILURE, event=one.spec.event)
         if rule is OnFailure.DIALECT and _fails_closed(one):
@@ -211,7 +213,7 @@ def _fails_closed(one: HookRun) -> bool:
 
 def _on_failure(one: HookRun, settings: Settings, group_on_failure: OnFailure | None) -> OnFailure:
     """Return the failure rule for this hook: its own, else its group's, else the configuration's."""
-    if one.verdict.untrusted:
+    if one.verdict.untrusted or one.verdict.unjudged:
         return OnFailure.DENY
     return one.spec.on_failure or group_on_failure or settings.on_failure
 
