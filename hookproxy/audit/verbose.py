@@ -15,7 +15,7 @@ class VerboseAudit(Audit):
     def __init__(self, settings: Settings, report: Callable[[str], None]) -> None:
         super().__init__(settings)
         self._report = report
-        self.enabled = True  # a response is read: the line says how the call ended
+        self.needs_results = True  # a response is read: the line says how the call ended
 
     def write(self, record: Record) -> str:
         """As in Audit."""

@@ -5,7 +5,7 @@ The server is started first, and gets no message before the whole configuration 
 
 import os
 
-from ..processes import process
+from ..processes import guardian, process
 from .common import (
     add_hook_options,
     add_strict_option,
@@ -138,6 +138,10 @@ def _run(
     options = _parse(option_words)
     cwd = working_directory()
     loaded = load(options.config, options.hooks, options.audit, os.environ, cwd, options.project)
+    if loaded.settings.managed is not None or any(group.managed for group in loaded.groups):
+        from ..processes import inherited_state
+
+        inherited_state.reset()
     options.name = options.name or server_name(command)
     if options.strict or loaded.settings.strict:
         from .findings import stop_if_strict
@@ -146,6 +150,8 @@ def _run(
     report = _new_reporter()
     for note in (*loaded.notes, *loaded.remarks, *make_data_folders(loaded)):
         report(note)
+    if problem := guardian.problem():
+        report(f"if this process is killed, the server and hooks may be left running: {problem}")
     if unread := unread_file(options.config, loaded.path, cwd):
         report(unread)
     gc.freeze()  # collections during calls then skip what is loaded, which stays; to collect first would take 5 ms

@@ -16,6 +16,8 @@ from ..model.hooks import Event
 from ..model.settings import Delivery, OnAsk, OnFailure, Results, Settings, ToolNames
 
 MIN_MESSAGE_BYTES: Final = 1024  # less would not hold an initialize request
+MIN_DEPTH: Final = 4  # less would refuse what ordinary tools need
+MAX_DEPTH: Final = 250  # more would leave no room for the document around the arguments in jq 1.6
 MIN_AUDIT_FILE_BYTES: Final = 64 * 1024  # less would start a new file every few calls
 MAX_CALLS: Final = 100_000  # of a rate limit: the time of each call is kept, in 32 bytes
 OR_ONE_STRING: Final = "or_one_string"
@@ -309,6 +311,11 @@ class ConfigFile(Table, frozen=True):
     """What happens when a person should be asked and the agent cannot ask: "deny", "allow", or a program of your own
     that asks.
     """
+    on_cut_input: Literal["deny", "allow"] = "deny"
+    """What happens when the arguments of a call are too long for the environment variable HOOK_TOOL_INPUT, which hooks
+    of claw and lime may read instead of standard input: "deny" refuses the call; "allow" follows the hooks, although
+    they may not have seen all of it.
+    """
     feedback: Delivery = _DEFAULTS.feedback
     """How feedback of hooks reaches the model. "auto": as text, and in structuredContent when its schema allows it.
     "text": as text only. "strip-output-schema": outputSchema and structuredContent are removed from tools that have
@@ -321,6 +328,11 @@ class ConfigFile(Table, frozen=True):
     """
     max_message_bytes: Annotated[int, Meta(ge=MIN_MESSAGE_BYTES)] = _DEFAULTS.max_message_bytes
     """The longest line that is forwarded, in bytes. 67108864 is 64 MiB."""
+    max_depth: Annotated[int, Meta(ge=MIN_DEPTH, le=MAX_DEPTH)] = _DEFAULTS.max_depth
+    """How many objects and arrays may lie in one another in the arguments of a call that hooks judge, and in a result
+    that they judge. A deeper call is refused and a deeper result withheld, because a hook whose JSON reader gives up
+    (jq 1.6: at 256) would judge nothing.
+    """
     use: list[Use] = []
     """Hook files of other systems, used unchanged: one `[[use]]` table for each."""
     hooks: OwnHooks = field(default_factory=OwnHooks)

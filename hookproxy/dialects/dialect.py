@@ -168,7 +168,11 @@ class Dialect(Struct, frozen=True):
     @property
     def answers_elicitations(self) -> bool:
         """Its hooks may answer the server's elicitations for the person. Otherwise they only observe them."""
-        return Effect.ANSWERS_ELICITATION in self.output_fields.values()
+        return self.has_effect(Effect.ANSWERS_ELICITATION)
+
+    def has_effect(self, effect: Effect) -> bool:
+        """A member of its hooks' output does this."""
+        return effect in self.output_fields.values()
 
 
 class Group(Struct, frozen=True):

@@ -29,8 +29,8 @@ class HookInput(msgspec.Struct, frozen=True, kw_only=True):
     tool_name: str = ""
     tool_input: dict[str, object] = {}
     tool_use_id: str = ""
-    tool_response: list[object] = []
-    """PostToolUse: the result's content blocks."""
+    tool_response: object = []
+    """PostToolUse: the result's content blocks; the whole result, a dict, if it has more than content blocks."""
     error: str = ""
     """PostToolUseFailure: what went wrong."""
     is_interrupt: bool = False

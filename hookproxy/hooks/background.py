@@ -85,4 +85,4 @@ class BackgroundHooks:
 
 def _size(context: EventContext) -> int:
     outcome = context.outcome
-    return len(context.arguments) + (len(outcome.content) + len(outcome.structured) if outcome else 0)
+    return len(context.arguments) + (len(outcome.content) + len(outcome.whole) if outcome else 0)

@@ -16,6 +16,7 @@ from .select import HookGroups
 if TYPE_CHECKING:
     from ..policy.rate_limits import LimitReached, RateLimits
     from ..policy.rules import RuleDecision, Rules
+    from ..policy.similar_calls import SimilarCalls
 
 _MAX_RULES: Final = 1024  # permission rules that hooks may add to a session: the table must stay bounded
 
@@ -30,7 +31,9 @@ class Permissions:
         self.managed = managed
         self._where = "the managed configuration" if managed else "hookproxy.toml"
         self._allowed: dict[str, Callable[[str, bytes], bool]] = {}
+        self._allowed_by_person: list[tuple[str, Callable[[str, bytes], bool]]] = []  # by tool: a rule may name several
         self._allowed_tools: set[str] = set()
+        self._similar_calls: list[SimilarCalls] = []
 
     def __bool__(self) -> bool:
         """Some rule or limit is configured."""
@@ -54,7 +57,7 @@ class Permissions:
             return proceed
         if ruling.permission is Permission.ASK:
             by = f"the managed permission rule {ruling.rule}" if self.managed else ruling.by
-            return replace(proceed, approval_request=proceed.approval_request or ApprovalRequest(by, ""))
+            return replace(proceed, approval_request=proceed.approval_request or ApprovalRequest(by, "", ruling.rule))
         return replace(proceed, approval_request=None, asked=proceed.asked or proceed.approval_request is not None)
 
     def apply_limits(self, proceed: Proceed, context: EventContext) -> Decision:
@@ -67,18 +70,14 @@ class Permissions:
 
         Raises Unreadable, DuplicateKeys for arguments that the alias makes ambiguous.
         """
-        if context.tool in self._allowed_tools:
+        if context.tool in self._allowed_tools or any(
+            one.include(context.tool, context.arguments) for one in self._similar_calls
+        ):
             return True
-        if not self._allowed:
-            return False
-        views: list[tuple[tuple[str, ...], bytes]] = [(self.groups.own_names(context.tool), context.arguments)]
-        views += [((name,), arguments) for name, arguments in _under_aliases(context)]
-        return any(
-            rule(name, arguments)
-            for names, arguments in views
-            for name in matchers.allowed_as(names)
-            for rule in self._allowed.values()
-        )
+        if any(tool == context.tool and _covers(rule, self.groups, context) for tool, rule in self._allowed_by_person):
+            return True
+        rules = self._allowed.values()
+        return any(_covers(rule, self.groups, context, recognised=False) for rule in rules)
 
     def concerns(self, tool: str) -> bool:
         """True if any hook, rule or limit is about calls of this tool."""
@@ -98,6 +97,28 @@ class Permissions:
         """Allow this tool for the rest of the session, whatever its arguments."""
         if len(self._allowed_tools) < _MAX_RULES:
             self._allowed_tools.add(tool)
+
+    def similar_calls(self, context: EventContext, request: ApprovalRequest) -> str:
+        """The calls like this one, as a permission rule; empty if it cannot be said which these are.
+
+        They are the calls that certainly fall under the rule which requires approval, else those whose command begins
+        with the same words. Raises Unreadable, DuplicateKeys for arguments that the alias makes ambiguous.
+        """
+        if request.rule and matchers.rule(request.rule).specifier:
+            covered = _covers(matchers.allow_rule(request.rule), self.groups, context)
+            return request.rule if covered else ""
+        similar = _similar_calls(context)
+        return similar.text if similar is not None else ""
+
+    def allow_similar(self, context: EventContext, request: ApprovalRequest) -> None:
+        """Allow the calls that `similar_calls` describes for the rest of the session."""
+        text = self.similar_calls(context, request)
+        if not text or len(self._allowed_by_person) + len(self._similar_calls) >= _MAX_RULES:
+            return
+        if text == request.rule:
+            self._allowed_by_person.append((context.tool, matchers.allow_rule(text)))
+        elif (similar := _similar_calls(context)) is not None:
+            self._similar_calls.append(similar)
 
     def add(self, verdict: Verdict) -> Verdict:
         """Add a hook's rules to the session, unless it denies or failed. An invalid rule, or too many, is a failure."""
@@ -125,6 +146,26 @@ def _under_aliases(context: EventContext) -> list[tuple[str, bytes]]:
         return []
     aliases = (one for one in (context.alias, *context.alias.alternatives) if one.name)
     return [(one.name, one.for_call(context.arguments).for_hooks(context.arguments)) for one in aliases]
+
+
+def _covers(
+    rule: Callable[[str, bytes], bool], groups: HookGroups, context: EventContext, *, recognised: bool = True
+) -> bool:
+    """True if an allow rule covers the call under one of its tool's names; `recognised`: automatic ones count, too."""
+    views: list[tuple[tuple[str, ...], bytes]] = [(groups.own_names(context.tool), context.arguments)]
+    if recognised or context.alias is None or not context.alias.automatic:
+        views += [((name,), arguments) for name, arguments in _under_aliases(context)]
+    return any(rule(name, arguments) for names, arguments in views for name in matchers.allowed_as(names))
+
+
+def _similar_calls(context: EventContext) -> SimilarCalls | None:
+    """The calls whose command begins with the same words; None if the call has no command that can be read."""
+    from ..policy.similar_calls import COMMAND_ARGUMENTS, similar_calls  # only where a person is asked
+
+    aliases = () if context.alias is None else (context.alias, *context.alias.alternatives)
+    known = [one.arguments.get("command", "command") for one in aliases if one.name == "Bash"]
+    found = (similar_calls(context.tool, context.arguments, name) for name in (*known, *COMMAND_ARGUMENTS))
+    return next((one for one in found if one is not None), None)
 
 
 def _ruling(rules: Rules, groups: HookGroups, context: EventContext) -> RuleDecision | None:

@@ -5,6 +5,7 @@ Reading must be unambiguous: JSON that two readers could read differently (dupli
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections.abc import Sequence
@@ -35,6 +36,9 @@ class DuplicateKeys(ValueError):
         self.key = key
 
 
+_UTF8: Final = codecs.getincrementaldecoder("utf-8")
+_PIECE_BYTES: Final = 1024 * 1024  # of a line that is decoded together: decoded text takes up to four times as much
+
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ARRAY: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _STRING: Final = msgspec.json.Decoder(str)
@@ -64,8 +68,15 @@ def text(raw: bytes) -> str | None:
 
 
 def folded_key(key: str) -> str:
-    """Return the key as read by readers that ignore case (Go's encoding/json) or stop at NUL (in C)."""
-    return key.partition("\0")[0].upper().casefold()
+    """Return the key as read by readers that ignore case (Go's encoding/json), stop at NUL (in C) or normalise text.
+
+    Two keys with the same folded key are the same key to some reader.
+    """
+    if key.isascii():  # nearly every key
+        return key.partition("\0")[0].lower()
+    import unicodedata  # a megabyte, for keys outside of ASCII only
+
+    return unicodedata.normalize("NFKC", key.partition("\0")[0]).upper().casefold()
 
 
 def is_integer(raw: bytes) -> bool:
@@ -75,11 +86,16 @@ def is_integer(raw: bytes) -> bool:
 
 def check_utf8(line: bytes) -> None:
     """Raise Unreadable unless `line` is UTF-8. (The JSON decoder does not check strings that it skips.)"""
-    if not line.isascii():
-        try:
-            line.decode()
-        except UnicodeDecodeError as problem:
-            raise Unreadable(f"not UTF-8 at byte {problem.start}") from None
+    if line.isascii():
+        return
+    decoder = _UTF8()
+    read = 0
+    try:
+        for read in range(0, len(line), _PIECE_BYTES):
+            decoder.decode(line[read : read + _PIECE_BYTES], read + _PIECE_BYTES >= len(line))
+    except UnicodeDecodeError as problem:
+        waiting = len(problem.object) - len(line[read : read + _PIECE_BYTES])  # bytes of the piece before
+        raise Unreadable(f"not UTF-8 at byte {read + problem.start - waiting}") from None
 
 
 def fields(raw: bytes | msgspec.Raw) -> dict[str, msgspec.Raw]:

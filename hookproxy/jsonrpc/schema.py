@@ -1,11 +1,13 @@
-"""Check rewritten arguments against the tool's input schema, because the server may rely on its own schema."""
+"""Check what hooks have written against a tool's schema: the server relies on its own schema, and so does the agent."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any, Final
+
+import msgspec
 
 
 def mismatch(input_schema: bytes, arguments: bytes, names: Mapping[str, str] | None = None) -> str:
@@ -61,3 +63,115 @@ def _without_patterns(schema: object, named: bool = False) -> object:
         for key, value in schema.items()
         if key not in dropped
     }
+
+
+# --- certainty about structured output ---
+
+_NOTES: Final = frozenset(
+    {"$schema", "$id", "$comment", "$defs", "definitions", "title", "description", "default", "examples", "deprecated"}
+    | {"readOnly", "writeOnly"}
+)
+"""Keywords that allow everything."""
+
+_MAX_STEPS: Final = 100_000  # a few milliseconds to one tenth of a second: a schema may be written to take long
+
+
+def fits(schema: bytes, value: object, known: Set[str] = frozenset()) -> bool:
+    """True if a decoded JSON value certainly fits. False also for a schema with a keyword that is not checked here.
+
+    A text with a `pattern` or a `format` fits if it is one of the `known` texts, which are the server's own: patterns
+    are not run, as in `mismatch`.
+    """
+    try:
+        root = msgspec.json.decode(schema)
+        return _Check(root, known).fits(root, value)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError):
+        return False
+
+
+class _Check:
+    """The check of one value. It ends after so many steps."""
+
+    def __init__(self, root: object, known: Set[str]) -> None:
+        self._root = root
+        self._known = known
+        self._steps = 0
+
+    def fits(self, schema: object, value: object) -> bool:
+        """True if the value certainly fits this part of the schema."""
+        self._steps += 1
+        if self._steps > _MAX_STEPS:
+            return False
+        if not isinstance(schema, dict):
+            return schema is True
+        return all(self._keyword(name, schema, value) for name in schema if name not in _NOTES and name[:2] != "x-")
+
+    def _keyword(self, name: str, schema: dict[str, Any], value: object) -> bool:  # noqa: C901  # one case for each
+        rule = schema[name]
+        match name:
+            case "type":
+                return any(_is_type(value, one) for one in (rule if isinstance(rule, list) else [rule]))
+            case "enum":
+                return any(_equal(value, one) for one in rule)
+            case "const":
+                return _equal(value, rule)
+            case "required":
+                return not isinstance(value, dict) or set(rule) <= value.keys()
+            case "properties":
+                return not isinstance(value, dict) or all(
+                    self.fits(rule[key], item) for key, item in value.items() if key in rule
+                )
+            case "additionalProperties":
+                named = schema.get("properties", {})
+                return not isinstance(value, dict) or all(
+                    self.fits(rule, item) for key, item in value.items() if key not in named
+                )
+            case "items":
+                return not isinstance(value, list) or all(self.fits(rule, item) for item in value)
+            case "anyOf":
+                return any(self.fits(one, value) for one in rule)
+            case "allOf":
+                return all(self.fits(one, value) for one in rule)
+            case "$ref":
+                return self.fits(self._referenced(rule), value)
+            case "pattern" | "format":
+                return not isinstance(value, str) or value in self._known
+            case "minLength" | "maxLength":
+                return not isinstance(value, str) or _within(name, len(value), rule)
+            case "minItems" | "maxItems":
+                return not isinstance(value, list) or _within(name, len(value), rule)
+            case "minimum" | "maximum":
+                return isinstance(value, bool) or not isinstance(value, int | float) or _within(name, value, rule)
+            case _:
+                return False
+
+    def _referenced(self, reference: str) -> object:
+        """Return the part of the schema that a local reference names; False, which nothing fits, for others."""
+        part: object = self._root
+        for name in reference.removeprefix("#").split("/")[1:]:
+            part = part.get(name, False) if isinstance(part, dict) else False
+        return part if reference.startswith("#") else False
+
+
+def _is_type(value: object, name: str) -> bool:
+    if isinstance(value, bool):
+        return name == "boolean"
+    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    types: dict[str, bool] = {
+        "object": isinstance(value, dict),
+        "array": isinstance(value, list),
+        "string": isinstance(value, str),
+        "number": isinstance(value, int | float),
+        "integer": whole,
+        "null": value is None,
+    }
+    return types.get(name, False)
+
+
+def _equal(value: object, other: object) -> bool:
+    """True for equal values, where true is not 1."""
+    return value == other and isinstance(value, bool) == isinstance(other, bool)
+
+
+def _within(keyword: str, number: float, limit: float) -> bool:
+    return number >= limit if keyword.startswith("min") else number <= limit

@@ -15,6 +15,7 @@ class RefusalCause(Enum):
     DENIED = "denied"  # a hook denied it
     FAILURE = "hook failed"  # and the configuration says to deny then
     FAILED_CLOSED = "hook failed closed"  # and its own field or its dialect's document says to deny then
+    UNJUDGED = "unjudged"  # its arguments, or the output of a hook, are too long for the hook's decision to count
     ASK_DENIED = "ask denied"  # it needs approval, and the configuration says to deny then
     ASK_UNAVAILABLE = "cannot ask"  # it needs approval, and the person cannot be asked
     DECLINED = "declined"  # a person was asked and said no
@@ -30,6 +31,8 @@ class ApprovalRequest(Struct, frozen=True):
     """Who requires it, in words: `the PreToolUse hook guard.sh`."""
     reason: str
     """Why, in the words of the hook; may be empty."""
+    rule: str = ""
+    """The permission rule that requires it; empty: a hook does."""
     managed: bool = False
     """A managed hook or rule requires it: no hook, rule or setting of the user may answer for the person."""
 

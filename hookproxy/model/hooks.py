@@ -157,7 +157,7 @@ class HookResult(Struct, frozen=True):
     ms: float = 0.0
     """Milliseconds from the decision to run it until it had ended."""
     cut: bool = False
-    """It printed more than the limit, and the rest is lost."""
+    """It printed more than the limit on standard output, and the rest is lost: what it decided is not known."""
     detail: str = ""
     """NOT_STARTED: the reason in a few words. FAILED: what happened, for use as `Verdict.failure`."""
     rest: Callable[[], Coroutine[None, None, HookResult]] | None = None
@@ -201,6 +201,9 @@ class Verdict(Struct, frozen=True):
     """How the hook itself failed, in one sentence without a full stop; empty: it did not fail."""
     untrusted: bool = False
     """It failed because its script differs from the trusted one. This blocks, whatever is configured."""
+    unjudged: bool = False
+    """It failed because its input or its output was too long, so its decision does not count. This blocks, whatever is
+    configured about failures."""
 
 
 NO_VERDICT: Final = Verdict()
@@ -245,7 +248,13 @@ class Outcome(Struct, frozen=True):
     interrupted: bool = False
     """The agent cancelled the call after it was forwarded."""
     structured: bytes = b""
-    """The result's structuredContent as the server spelled it; empty: there is none. Dialects normalise it."""
+    """The result's structuredContent; empty: there is none. It is normalised, or a text block is the same."""
+    repeats_structured: bool = False
+    """The content's text says the same as `structured`."""
+    more: bytes = b""
+    """A JSON object of the members that no tool's result has in MCP, or a result that is no object; empty: none."""
+    whole: bytes = b""
+    """The whole result, normalised, if `structured` or `more` says more than `content`; empty: `content` is enough."""
     duration_ms: int = 0
     """Milliseconds between forwarding the call and its response: the tool's time, without the hooks'."""
 
@@ -316,6 +325,8 @@ class Document(Struct, frozen=True):
     """The document on standard input."""
     env: Mapping[str, str]
     """Environment variables in addition to the inherited ones."""
+    cut: bool = False
+    """A variable does not hold all arguments of the call: the system limits its length."""
 
 
 class Tool(Struct, frozen=True):
@@ -332,4 +343,4 @@ class Tool(Struct, frozen=True):
     properties: frozenset[str] = frozenset()
     """The names of its arguments."""
     folded: Mapping[str, str] = field(default_factory=dict)
-    """The same names by their case-folded spelling, which some servers accept."""
+    """The same names by `raw_json.folded_key`, because some servers accept other spellings."""

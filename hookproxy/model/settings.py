@@ -14,6 +14,10 @@ FORMER_KEYS: Final = {"on_trouble": "on_failure"}
 """The present name of each key of hookproxy.toml that had another one before: both are read."""
 
 
+MAX_DEPTH: Final = 64
+"""The default of `max_depth`: four times what tools use, and a quarter of what jq 1.6 reads."""
+
+
 class OnFailure(StrEnum):
     """What follows if a hook crashes, hangs, cannot start or gives invalid output."""
 
@@ -107,8 +111,12 @@ class Settings(Struct, frozen=True):
     feedback: Delivery = Delivery.AUTO
     strict: bool = False
     """A finding of `check` stops start-up."""
+    on_cut_input: OnFailure = OnFailure.DENY
+    """What follows if a hook gets a call's arguments in a variable that does not hold all of them: DENY or ALLOW."""
     max_message_bytes: int = 64 * 1024 * 1024
     """The longest line that is judged, in bytes."""
+    max_depth: int = MAX_DEPTH
+    """How deep the arguments of a judged call, and the output that hooks judge, may be nested."""
     audit_file: str = ""
     """The file to which audit lines are appended; empty: none. `{user}` in it stands for the name of our account."""
     audit_default: bool = False

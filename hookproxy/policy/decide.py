@@ -78,12 +78,20 @@ def permission_decision(
     return any(one.verdict.permission is Permission.ALLOW and not one.verdict.failure for one in decided)
 
 
+def allows(hook_runs: Sequence[HookRun]) -> bool:
+    """True if some hook of these allows the call."""
+    return bool(_allowing(hook_runs))
+
+
 def allowed_arguments(hook_runs: Sequence[HookRun]) -> bytes | None:
     """Return the arguments that PermissionRequest hooks allow instead of the original ones; None: the original ones."""
-    allowing = [
+    return _last([one.verdict.arguments for one in _allowing(hook_runs)])
+
+
+def _allowing(hook_runs: Sequence[HookRun]) -> list[HookRun]:
+    return [
         one for one in _deciding(hook_runs) if one.verdict.permission is Permission.ALLOW and not one.verdict.failure
     ]
-    return _last([one.verdict.arguments for one in allowing])
 
 
 def chosen_meta(hook_runs: Sequence[HookRun]) -> bytes | None:
@@ -188,6 +196,8 @@ def _failure_refusal(
         if not one.verdict.failure:
             continue
         rule = _on_failure(one, settings, group_on_failure)
+        if one.verdict.unjudged:
+            return Refuse(one.spec.label, one.verdict.failure, cause=RefusalCause.UNJUDGED, event=one.spec.event)
         if rule is OnFailure.DENY:
             return Refuse(one.spec.label, one.verdict.failure, cause=RefusalCause.FAILURE, event=one.spec.event)
         if rule is OnFailure.DIALECT and _fails_closed(one):
@@ -211,7 +221,7 @@ def _fails_closed(one: HookRun) -> bool:
 
 def _on_failure(one: HookRun, settings: Settings, group_on_failure: OnFailure | None) -> OnFailure:
     """Return the failure rule for this hook: its own, else its group's, else the configuration's."""
-    if one.verdict.untrusted:
+    if one.verdict.untrusted or one.verdict.unjudged:
         return OnFailure.DENY
     return one.spec.on_failure or group_on_failure or settings.on_failure
 

@@ -26,6 +26,9 @@ _INTERPRETERS: Final = re.compile(
 )
 """Programs that run whatever their arguments say: that the first words are the same means nothing."""
 
+COMMAND_ARGUMENTS: Final = ("command", "cmd")
+"""The names of arguments that hold a command, if nothing better is known of the tool."""
+
 _LEAVES_FOLDER: Final = ".."
 _MAX_WORDS: Final = 8  # of the first words: more than a person compares
 

@@ -9,6 +9,7 @@ import errno
 import os
 
 from ..model.errors import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, UserError
+from . import guardian
 
 TYPE_CHECKING = False  # `typing` itself takes 9 ms to import
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ else:
     import _signal as signal  # `signal` makes enumerations of it, which takes 1 ms
 
 OUTPUT_LIMIT: Final = 10 * 1024 * 1024  # bytes kept of each output of a hook: more than any useful output
+_OUTPUT_FACTOR: Final = 4  # JSON that escapes all but ASCII takes three times the bytes of its text in UTF-8
 GRACE: Final = 2.0  # seconds from TERM to KILL: enough to remove a lock file, not enough to look like a hang
 REAP_LIMIT: Final = 1.0  # seconds after KILL that the exit status is waited for: only a stuck disk takes longer
 PIPE_SIZE: Final = 65_536  # bytes that a new pipe holds
@@ -55,6 +57,7 @@ def start_server(argv: Sequence[str], started: Callable[[int], None] = lambda _p
             "cannot start the server: its command is empty", "name a program after the two dashes", EXIT_NOT_FOUND
         )
     prepare_for_children()
+    guardian.start()  # before the server, which then has no moment without it
     stdin, to_server = os.pipe()
     from_server, stdout = os.pipe()
     try:
@@ -67,6 +70,7 @@ def start_server(argv: Sequence[str], started: Callable[[int], None] = lambda _p
         hint = f"{_hint(error, argv[0])}; the server's command line is: {' '.join(argv)}"
         raise UserError(f"cannot start the server: {why_not_started(error, argv[0])}", hint, status) from None
     close_all((stdin, stdout))
+    guardian.guard_server(pid)
     return Server(pid, to_server, from_server)
 
 
@@ -130,6 +134,11 @@ def _hint(error: OSError | ValueError, word: str) -> str:
     return "change the command line"
 
 
+def output_limit(document_size: int) -> int:
+    """How many bytes of each output of a hook are kept that gets a document of this size: it may rewrite all of it."""
+    return max(OUTPUT_LIMIT, _OUTPUT_FACTOR * document_size)
+
+
 def widen_pipe(pipe: int, size: int) -> None:
     """Let the pipe hold so many bytes, if the system allows it: a larger pipe needs fewer process switches."""
     import fcntl  # only after the server has started
@@ -184,6 +193,11 @@ def _open_exit_fd_by_thread(pid: int) -> int:
     return ended
 
 
+def has_ended(pid: int) -> bool:
+    """True if our child has ended and is not reaped yet, whether its descriptor has been reported or not."""
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
 def reap(pid: int) -> int:
     """Our child's exit code, or the negative number of the signal that ended it.
 
@@ -193,6 +207,8 @@ def reap(pid: int) -> int:
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     except ChildProcessError:  # other code of this process took the status: a lost one must not look like success
         return -signal.SIGKILL
+    finally:
+        guardian.release(pid)
 
 
 def reap_killed(pid: int) -> None:

@@ -9,6 +9,7 @@ from _posixsubprocess import fork_exec
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from . import guardian
 from .process import SHELL, prepare_for_children
 
 _ERROR_SIZE: Final = 1024  # bytes: more than the error text of a child that cannot execute its program
@@ -21,6 +22,17 @@ _FORK_OPTIONS: Final = (True, True, -1, None, None, None, -1, None, *((True,) if
 _fork: Callable[..., int] = fork_exec  # its arguments depend on the version of Python
 
 
+def _own_folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # it has been deleted
+        return os.environ.get("PWD", "")
+
+
+_OWN_FOLDER: Final = _own_folder()
+"""The path of our working directory when this module is imported, which is at start-up."""
+
+
 def start_hook(
     program: bytes, argv: tuple[str | bytes, ...], env: Sequence[bytes], cwd: str, std_fds: tuple[int, int, int]
 ) -> int:
@@ -28,14 +40,21 @@ def start_hook(
 
     `env` has `NAME=value` for each variable. `std_fds` are descriptors for its standard input, output and error; the
     caller closes them. A script that names no interpreter is run by the shell. Raises OSError, and ValueError for a
-    string that holds a NUL.
+    string that holds a NUL. Should we be killed, its whole session is ended (`guardian`).
+
+    A process that is to start in our own folder stays in it even if the path is gone: whoever moves the folder must not
+    be rid of its guards.
     """
+    if cwd == _OWN_FOLDER:
+        cwd = ""
     try:
-        return _start(program, argv, env, cwd, std_fds)
+        pid = _start(program, argv, env, cwd, std_fds)
     except OSError as error:
         if error.errno != errno.ENOEXEC:
             raise
-    return _start(SHELL.encode(), (SHELL, program, *argv[1:]), env, cwd, std_fds)
+        pid = _start(SHELL.encode(), (SHELL, program, *argv[1:]), env, cwd, std_fds)
+    guardian.guard_hook(pid)
+    return pid
 
 
 def _start_first(

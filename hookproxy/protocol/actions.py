@@ -129,6 +129,8 @@ class Dropped(Struct, frozen=True):
 
     why: str
     """What the message is, in a few words for people."""
+    id: bytes = b""
+    """The id of the agent's request that gets an error instead, as spelled; empty: no request of the agent does."""
 
 
 AgentAction = Pass | Send | StartCall | CancelCall | Refused | SessionOpened | ElicitationAnswered | ApprovalAnswered

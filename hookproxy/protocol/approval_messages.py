@@ -70,24 +70,33 @@ class Approval(Enum):
     """A person's decision. The values are what the form shows."""
 
     ONCE = "allow once"
-    SESSION = "allow for this session"
+    SIMILAR = "allow calls like this for this session"
+    SESSION = "allow this tool for this session"
     NO = "deny"
     NOT_ANSWERED = "not answered"  # the question was closed, the time ran out, or the answer cannot be read
     NOT_ASKED = "not asked"  # the person could not be asked
 
 
-_CHOICES: Final = (Approval.ONCE, Approval.SESSION, Approval.NO)
-"""What the form offers."""
+_CHOICES: Final = (Approval.ONCE, Approval.SIMILAR, Approval.SESSION, Approval.NO)
+"""What the form offers; SIMILAR only if it can be said which calls these are."""
 
 
-def message(server: str, tool: str, arguments: bytes, request: ApprovalRequest) -> str:
-    """Return the text for the person. `arguments` are the normalised ones that will run."""
+def message(server: str, tool: str, arguments: bytes, request: ApprovalRequest, similar: str = "") -> str:
+    """Return the text for the person. `arguments` are the normalised ones that will run.
+
+    `similar` describes the calls like this one, as a permission rule; empty: they are not offered.
+    """
     reason = _shortened(request.reason.strip(), _LONGEST_REASON)
     by, tool, server = (_shortened(name, _LONGEST_NAME) for name in (request.by, tool, server))
     shown, missing = _shown(arguments)
     warning = f"\nNot all of it is shown here: {missing}." if missing else ""
     asks = f"{by} asks you to confirm{f': {reason}' if reason else '.'}"
-    return f"Allow the tool {tool} of {server} to run?{warning}\n\n{shown}\n\n{asks}"
+    choices = [f"{Approval.SESSION.value}: every call of {tool}, whatever its arguments"]
+    if similar:
+        choices.insert(0, f"{Approval.SIMILAR.value}: {_shortened(similar, _LONGEST_REASON)}")
+    return "\n\n".join(
+        (f"Allow the tool {tool} of {server} to run?{warning}", shown, asks, "\n".join(f"- {one}" for one in choices))
+    )
 
 
 def prompter_document(server: str, tool: str, arguments: bytes, request: ApprovalRequest) -> dict[str, object]:
@@ -101,9 +110,9 @@ def prompter_document(server: str, tool: str, arguments: bytes, request: Approva
     }
 
 
-def elicitation_params(message: str) -> bytes:
+def elicitation_params(message: str, offers_similar: bool) -> bytes:
     """Return the params of `elicitation/create`, valid in each protocol version that has it."""
-    choices = [approval.value for approval in _CHOICES]
+    choices = [choice.value for choice in _CHOICES if offers_similar or choice is not Approval.SIMILAR]
     decision = {"type": "string", "title": "Decision", "enum": choices}
     schema = {"type": "object", "properties": {"decision": decision}, "required": ["decision"]}
     return raw_json.one_line(

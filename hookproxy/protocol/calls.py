@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from ..jsonrpc import normalize, raw_json
+from ..jsonrpc import nesting, normalize, raw_json
 from ..model.aliases import Alias
 from ..model.hooks import Tool
-from . import fast_scan
+from ..model.settings import MAX_DEPTH
+from . import argument_names, fast_scan
 from .responses import Members, Response
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ TASKS_PREFIX: Final = b'"tasks/'
 
 PROTOCOL_VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 """The member of `params._meta` that makes a request one of the stateless era (2026-07-28 and later)."""
+
+MAX_VALUES: Final = 250_000
+"""JSON values in a line of the agent that hooks judge: no model writes so many, and each takes up to 200 bytes."""
 
 _RUN_ID: Final = os.urandom(4).hex()
 """It distinguishes this process from another hookproxy, which may be the server behind this one."""
@@ -61,6 +65,14 @@ class Phase(Enum):
     STOPPED = auto()  # by hookproxy before it was forwarded: the server never gets it, and its response will follow
 
 
+class Progress(Enum):
+    """How far a call has come with the server: what can be said about its effect, however it ends."""
+
+    NOT_SENT = auto()  # the server never got it
+    NO_ANSWER = auto()  # the server got it
+    ANSWERED = auto()  # the server has answered it
+
+
 class Call(Struct, eq=False):
     """One judged tool call, from the agent's request to the response."""
 
@@ -82,7 +94,11 @@ class Call(Struct, eq=False):
     """The key under which the server's response is awaited."""
     stopped_by: str = ""
     """Which hook stopped the agent and thereby ended this call, and why; empty: none did."""
+    ended_because: str = ""
+    """Why it ends before its response could be given, in a sentence without a full stop; empty: it does not."""
     phase: Phase = Phase.HELD
+    progress: Progress = Progress.NOT_SENT
+    """As far as it ever was, also if it is repeated."""
     answer: bytes = b""
     response: Response | None = None
     """The content of the response; None: it is ambiguous."""
@@ -127,12 +143,15 @@ class Request(Struct, frozen=True):
 
 
 def id_key(raw: bytes) -> bytes:
-    """Return a key that is the same for all spellings of one id: `7` and `"7"`, and numbers equal in JavaScript."""
+    """Return a key that is the same for all ids that some reader takes for the same.
+
+    These are all spellings of one id, `7` and `"7"`, numbers equal in JavaScript, and texts equal up to a NUL.
+    """
     if fast_scan.is_plain_integer(raw):
         return raw
     if raw[:1] == b'"':
         decoded = raw_json.text(raw) if b"\\" in raw else None
-        inner = raw[1:-1] if decoded is None else decoded.encode()
+        inner = raw[1:-1] if decoded is None else decoded.partition("\0")[0].encode()
         return id_key(inner) if inner.isdigit() and len(inner) > fast_scan.SAFE_DIGITS else inner
     try:
         number = float(raw)
@@ -147,11 +166,18 @@ def new_id() -> bytes:
 
 
 def cancellation(line: bytes, call: Call) -> bytes:
-    """Return the agent's cancellation of a call, with the id under which the server knows the call."""
+    """Return the agent's cancellation of a call, with the id under which the server knows the call.
+
+    `line` holds the cancellation, or a batch with nothing else in it.
+    """
     if not call.sent_id:
         return line
-    start, end = raw_json.members(line)["params"]
-    return raw_json.splice(line, [((start, end), raw_json.with_member(line[start:end], "requestId", call.sent_id))])
+    batch = line.lstrip()[:1] == b"["
+    message = bytes(raw_json.items(line)[0]) if batch else line
+    start, end = raw_json.members(message)["params"]
+    params = raw_json.with_member(message[start:end], "requestId", call.sent_id)
+    edited = raw_json.splice(message, [((start, end), params)])
+    return b"[%b]\n" % edited if batch else edited
 
 
 def response_id(members: Members) -> bytes:
@@ -251,16 +277,25 @@ def judged_call(
     line: bytes,
     listed: Tool | None,
     find_alias: Callable[[str, bytes], Alias | None] | None = None,
+    max_depth: int = MAX_DEPTH,
 ) -> Call:
     """Return the call as its hooks see it. Raises Unreadable, DuplicateKeys if its arguments are ambiguous.
 
-    `find_alias` is as in `Router`: the names by which hooks know the arguments must not be ambiguous either.
+    They are also unreadable if more than `max_depth` brackets are open at once, because a hook that gives up on a deep
+    document judges nothing. `find_alias` is as in `Router`: the names by which hooks know the arguments must not be
+    ambiguous either.
     """
     raw = b"{}" if request.arguments in (b"", b"null") else request.arguments
     if raw[:1] != b"{":
         raise raw_json.Unreadable("its arguments are not an object")
+    if nesting.has_more_values(raw, MAX_VALUES):
+        raise raw_json.Unreadable(f"its arguments have more than {MAX_VALUES} JSON values")
     arguments, names = normalize.normalize_object(raw)
-    _check_argument_names(names, listed)
+    if nesting.is_deeper(arguments, max_depth):
+        raise raw_json.Unreadable(
+            f"its arguments are nested deeper than {max_depth} levels (max_depth), where some hooks cannot read them"
+        )
+    argument_names.check(arguments, names, listed)
     alias = find_alias(request.tool, arguments) if find_alias is not None else None
     members = meta(request.meta)
     stateless = PROTOCOL_VERSION_KEY in members
@@ -283,17 +318,6 @@ def judged_call(
         state=request.state if request.params else "",
         alias=alias,
     )
-
-
-def _check_argument_names(names: Members, listed: Tool | None) -> None:
-    """Raise Unreadable for names that differ only in case: some servers take `Path` for `path`, but hooks do not."""
-    if len(names) > 1 and len({name.casefold() for name in names}) != len(names):
-        raise raw_json.Unreadable("two of its arguments have names that differ only in case")
-    if listed is None:
-        return
-    for name in names.keys() - listed.properties:
-        if (meant := listed.folded.get(name.casefold())) is not None:
-            raise raw_json.Unreadable(f"its argument {name!r} is spelled {meant!r} in the tool's schema")
 
 
 def server_name(info: msgspec.Raw | None) -> str:

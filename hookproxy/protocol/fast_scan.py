@@ -13,6 +13,9 @@ from typing import Final, Literal, TypeVar
 
 import msgspec
 
+from ..jsonrpc.nesting import PIECE_BYTES, Nesting
+from ..jsonrpc.raw_json import folded_key
+
 Raw = msgspec.Raw
 SAFE_DIGITS: Final = 15
 """Integers with at most this number of digits are exact in every JSON reader: some readers keep numbers as doubles."""
@@ -124,12 +127,39 @@ def heads(block: bytes) -> list[Head] | None:
 
 END_BYTES: Final = 512  # bytes that are read at each end of a long line: all members except the result are short
 
-_ID: Final = rb'"id"\s*:\s*(-?[0-9]+|"[^"\\]*")\s*'
-_VERSION: Final = rb'(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?'
-_START_WITH_ID: Final = re.compile(rb"\s*\{\s*" + _VERSION + _ID + rb",\s*" + _VERSION + rb'"(?:result|error)"\s*:')
-_START_OF_RESPONSE: Final = re.compile(rb"\s*\{\s*" + _VERSION + rb'"(?:result|error)"\s*:')
-_END_WITH_ID: Final = re.compile(rb"[,{]\s*" + _ID + rb'(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$')
-_START_WITH_METHOD: Final = re.compile(rb"\s*\{\s*" + _VERSION + rb'"method"\s*:')
+_B: Final = rb"[ \t\r\n]*"  # the blanks of JSON
+_ID: Final = rb'"id"' + _B + rb":" + _B + rb'(-?[0-9]+|"[^"\\]*")' + _B
+_VERSION_MEMBER: Final = rb'"jsonrpc"' + _B + rb":" + _B + rb'"2\.0"' + _B
+_VERSION: Final = rb"(?:" + _VERSION_MEMBER + rb"," + _B + rb")?"
+_START: Final = _B + rb"\{" + _B + _VERSION
+_RESULT: Final = rb'"(?:result|error)"' + _B + rb":"
+_START_WITH_ID: Final = re.compile(_START + _ID + rb"," + _B + _VERSION + _RESULT)
+_START_OF_RESPONSE: Final = re.compile(_START + _RESULT)
+_END_WITH_ID: Final = re.compile(rb"[,{]" + _B + _ID + rb"(?:," + _B + _VERSION_MEMBER + rb")?\}" + _B + rb"$")
+_METHOD: Final = rb'"method"' + _B + rb":"
+_START_WITH_METHOD: Final = re.compile(_START + _METHOD)
+_START_OF_PARAMS: Final = re.compile(
+    _START
+    + rb"(?:"
+    + _ID
+    + rb","
+    + _B
+    + rb")?"
+    + _VERSION
+    + _METHOD
+    + _B
+    + rb'"[^"\\]*"'
+    + _B
+    + rb","
+    + _B
+    + rb'"params"'
+    + _B
+    + rb":"
+)
+_FIRST_MEMBER: Final = re.compile(_START + rb'"([^"\\]*)"' + _B + rb":")
+_END: Final = re.compile(
+    rb"(?:," + _B + _VERSION_MEMBER + rb")?(?:," + _B + _ID + rb")?(?:," + _B + _VERSION_MEMBER + rb")?\}" + _B
+)
 
 
 def response_id(head: bytes, tail: bytes) -> bytes | None:
@@ -138,17 +168,69 @@ def response_id(head: bytes, tail: bytes) -> bytes | None:
     return found[1] if found else None
 
 
-def possible_ids(tail: bytes) -> list[bytes]:
-    """Return everything that may be an id in the last bytes of a message: its own id, or one in its data."""
-    return re.findall(_ID, tail)
-
-
 def is_no_response(head: bytes) -> bool:
     """True if the message that begins with `head` is a request or a notification."""
     return _START_WITH_METHOD.match(head) is not None
 
 
-_START_OF_REQUEST: Final = re.compile(rb"\s*\{\s*" + _VERSION + _ID + rb",\s*" + _VERSION + rb'"method"\s*:')
+_MAX_END_BYTES: Final = 4096  # of a message's end that may be clear: eight times what servers write, with many blanks
+
+
+class Envelope:
+    """Follows a long message in pieces, and knows what it is when it has ended, although its content is not read.
+
+    Whoever takes the message for JSON finds no other id and no other result in it than the ones known here.
+    """
+
+    def __init__(self, head: bytes) -> None:
+        with_id, response = _START_WITH_ID.match(head), _START_OF_RESPONSE.match(head)
+        request = _START_OF_PARAMS.match(head)
+        self._is_response = response is not None
+        self._id = with_id[1] if with_id else None
+        self._is_known = bool(with_id or response or request)
+        start = with_id or response or request
+        if start is None and (start := _FIRST_MEMBER.match(head)):
+            self._is_known = folded_key(start[1].decode(errors="replace")) not in ("id", "result", "error")
+        self._skipped = start.end() if start else 0
+        self._nesting = Nesting(1)
+        self._end = b""
+
+    def add(self, piece: bytes) -> int:
+        """Add the next bytes; return how many of them are not part of the message's end.
+
+        An end that is so long that it cannot be clear counts as content.
+        """
+        if len(self._end) > _MAX_END_BYTES:
+            return len(piece)
+        if self._end:
+            self._end += piece
+            return 0
+        skipped, self._skipped = min(self._skipped, len(piece)), max(self._skipped - len(piece), 0)
+        at = self._nesting.find_end(piece[skipped:] if skipped else piece)
+        if at < 0:
+            return len(piece)
+        self._end = piece[skipped + at :]
+        return skipped + at
+
+    def clear_id(self) -> bytes | None:
+        """Return the id of the response, after its end: empty if it is no response; None if readers may differ."""
+        end = _END.fullmatch(self._end)
+        if not (self._is_known and end and self._nesting.is_plain) or (self._id and end[1]):
+            return None
+        if self._is_response:
+            return end[1]
+        return self._id or b""
+
+
+def clear_id(line: bytes) -> bytes | None:
+    """Return the same as `Envelope.clear_id` for a whole line."""
+    envelope = Envelope(line[:END_BYTES])
+    for at in range(0, len(line), PIECE_BYTES):
+        envelope.add(line[at : at + PIECE_BYTES])
+    return envelope.clear_id()
+
+
+_START_OF_REQUEST: Final = re.compile(_START + _ID + rb"," + _B + _VERSION + _METHOD)
 
 
 def request_id(head: bytes, tail: bytes) -> bytes | None:

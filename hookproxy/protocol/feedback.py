@@ -14,6 +14,7 @@ from ..model.decision import Comments, RefusalCause, Refuse
 from ..model.hooks import HookRun, Tool
 from ..model.settings import Delivery
 from . import approval_messages, response_edits
+from .calls import Progress
 from .response_edits import DeliveredResponse
 
 REFUSED: Final = -31403
@@ -28,6 +29,17 @@ TASK_REQUEST_FAILED: Final = (
 """It replaces the message of an error that is not the task's own."""
 
 _RULE_ADVICE: Final = "The same call will be refused again. If it is needed, tell the user."
+_KNOWN_OF_CALL: Final = {
+    Progress.NOT_SENT: "The call was not sent to the server. The tool was not run.",
+    Progress.NO_ANSWER: "The call was sent to the server, and there is no answer. It may have had an effect.",
+    Progress.ANSWERED: "The tool was run and the server has answered, but the output is withheld. "
+    "Calling the tool again would run it again.",
+}
+_KNOWN_OF_TASK_REQUEST: Final = {
+    Progress.NOT_SENT: "The request about a task was not sent to the server.",
+    Progress.NO_ANSWER: "The request about a task was sent to the server, and there is no answer.",
+    Progress.ANSWERED: "The server has answered the request about a task, but the answer is withheld.",
+}
 
 _MAX_CHARACTERS: Final = 1_000_000
 """Characters of text in our own responses: with six bytes each in JSON, a line stays below `MAX_LINE_BYTES`."""
@@ -51,12 +63,15 @@ def deliver(
             response_edits.with_result_withheld(line, _withheld_sentence(comments.withheld, pre_feedback))
         )
     replacement = response_edits.json_string(_hidden_sentence(comments)) if comments.hidden_by else comments.replacement
+    note = None
     if replacement is not None:
-        line = response_edits.with_replacement(line, replacement, delivery, tool)
+        replaced = response_edits.with_replacement(line, replacement, delivery, tool)
+        line, note = replaced.line, replaced.note
     if comments.failed:
         line = response_edits.marked_as_failed(line)
     text = _feedback_text(comments, pre_feedback)
-    return response_edits.with_feedback(line, text, delivery, tool) if text else DeliveredResponse(line)
+    delivered = response_edits.with_feedback(line, text, delivery, tool) if text else DeliveredResponse(line)
+    return DeliveredResponse(delivered.line, note or delivered.note)
 
 
 def deliver_error(line: bytes, comments: Comments, pre_feedback: Sequence[str]) -> DeliveredResponse:
@@ -157,30 +172,44 @@ def unaudited(raw_id: bytes, *, stateless: bool, task: bool, ran: bool) -> bytes
 
 def ambiguous(raw_id: bytes, why: str) -> bytes:
     """Return the response to a call if two readers could take the server's response differently."""
-    return _failed_call(raw_id, f"The tool was run, but its response is withheld because hooks cannot judge it: {why}.")
+    return failed_call(raw_id, f"The tool was run, but its response is withheld because hooks cannot judge it: {why}.")
+
+
+def unclear_response(raw_id: bytes) -> bytes:
+    """Return the response to a request if readers could take the server's response for the one to a judged call."""
+    why = "readers may take it for the response to a call that hooks judge. Send the request again"
+    return failed_call(raw_id, f"The server's response to this request is withheld: {why}.")
 
 
 def response_too_long(raw_id: bytes, size: int, limit: int) -> bytes:
     """Return the response to a call if the server's response is too long to be judged."""
     why = f"its {size} bytes are more than {limit} (max_message_bytes)"
-    return _failed_call(raw_id, f"The tool was run, but its response is withheld: {why}. Request less data at once.")
+    return failed_call(raw_id, f"The tool was run, but its response is withheld: {why}. Request less data at once.")
 
 
-def server_lost(raw_id: bytes, status: str) -> bytes:
-    """Return the response to a call whose server has ended; `status` says how, as `exit status 1`."""
-    ended = f"The MCP server ended before it answered this call ({status})"
-    return _failed_call(raw_id, f"{ended}. The call may have had an effect.")
+def out_of_memory(size: int) -> str:
+    """Return why a message of this size is refused if memory is short."""
+    return f"It has {size} bytes, and there is not enough memory to judge it."
 
 
-def ended_early(raw_id: bytes) -> bytes:
-    """Return the response to a call whose hooks were still running when hookproxy ended."""
-    return _failed_call(raw_id, "hookproxy ended before its hooks had judged this call. The tool was not run.")
+def response_out_of_memory(raw_id: bytes, size: int) -> bytes:
+    """Return the response to a call if there is not enough memory for the server's response."""
+    why = f"it has {size} bytes, and there is not enough memory to judge it"
+    return failed_call(raw_id, f"The tool was run, but its response is withheld: {why}. Request less data at once.")
 
 
-def defect(raw_id: bytes, what: str, *, seen: bool) -> bytes:
-    """Return the response to a call that `what`, an error, has ended; `seen`: the server has the call."""
-    effect = "It may have had an effect." if seen else "The tool was not run."
-    return _failed_call(raw_id, f"hookproxy could not complete this call ({what}). {effect}")
+def ended_early(progress: Progress, why: str, *, task_request: bool = False) -> str:
+    """Return what is known of a call that ends before its response could be given; `why` has no full stop.
+
+    The model, people and the audit get the same words.
+    """
+    known = _KNOWN_OF_TASK_REQUEST if task_request else _KNOWN_OF_CALL
+    return f"{why}. {known[progress]}"
+
+
+def failed_call(raw_id: bytes, text: str) -> bytes:
+    """Return the response to a call that has no result."""
+    return response_edits.error_response(raw_id, response_edits.INTERNAL_ERROR, text)
 
 
 def refused_message(raw_id: bytes, why: str, *, unreadable: bool) -> bytes:
@@ -194,9 +223,9 @@ def message_too_long(size: int, limit: int) -> str:
     return f"It has {size} bytes, which is more than hooks can judge: {limit} (max_message_bytes)."
 
 
-def approval_elicitation(raw_id: bytes, message: str) -> bytes:
+def approval_elicitation(raw_id: bytes, message: str, offers_similar: bool) -> bytes:
     """Return the request to the agent that asks the person for approval."""
-    params = approval_messages.elicitation_params(message)
+    params = approval_messages.elicitation_params(message, offers_similar)
     return b'{"jsonrpc":"2.0","id":%b,"method":"elicitation/create","params":%b}\n' % (raw_id, params)
 
 
@@ -206,9 +235,10 @@ def approval_cancelled(raw_id: bytes) -> bytes:
     return b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":%b}\n' % params
 
 
-def input_required(raw_id: bytes, message: str, request_state: str) -> bytes:
+def input_required(raw_id: bytes, message: str, request_state: str, offers_similar: bool) -> bytes:
     """Return the response to a call that continues when the person has answered (2026-07-28)."""
-    request = b'{"method":"elicitation/create","params":%b}' % approval_messages.elicitation_params(message)
+    params = approval_messages.elicitation_params(message, offers_similar)
+    request = b'{"method":"elicitation/create","params":%b}' % params
     requests = b"{%b:%b}" % (response_edits.json_string(approval_messages.MEMBER), request)
     result = b'{"resultType":"input_required","inputRequests":%b,"requestState":%b}' % (
         requests,
@@ -240,10 +270,6 @@ def _failure(raw_id: bytes, text: str, stateless: bool, task: bool) -> bytes:
     return response_edits.failed_result(raw_id, text, stateless)
 
 
-def _failed_call(raw_id: bytes, text: str) -> bytes:
-    return response_edits.error_response(raw_id, response_edits.INTERNAL_ERROR, text)
-
-
 def _refusal_sentence(refuse: Refuse) -> str:  # noqa: C901  # one case for each cause
     hook, reason = f"the {refuse.event} hook {refuse.by}", refuse.reason
     match refuse.cause:
@@ -257,6 +283,8 @@ def _refusal_sentence(refuse: Refuse) -> str:  # noqa: C901  # one case for each
         case RefusalCause.FAILED_CLOSED:
             rule = "blocking because this hook is set to block when it fails"
             return f"Blocked: {hook} failed: {reason}; {rule}. The tool was not run."
+        case RefusalCause.UNJUDGED:
+            return f"Blocked: {hook} {reason}. The tool was not run. Send less data at once."
         case RefusalCause.ASK_DENIED:
             rule = 'The configuration says on_ask = "deny", so the call is denied.'
         case RefusalCause.ASK_UNAVAILABLE:

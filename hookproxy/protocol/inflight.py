@@ -10,6 +10,8 @@ from typing import Final
 from . import fast_scan
 
 _MAX_CANCELLED: Final = 1024  # cancelled requests that are remembered: agents cancel a few at a time
+_MAX_BARRED_BYTES: Final = 8 * 1024 * 1024  # of memory for barred ids: some 50,000 cancelled calls in one session
+_BYTES_PER_ID: Final = 150  # of memory for a barred id besides its own characters: two entries in tables
 
 
 class RequestKind(Enum):
@@ -35,7 +37,8 @@ class InFlight(dict[bytes, RequestKind]):
         super().__init__()
         self._duplicates: dict[bytes, int] = {}  # `7` and `"7"` have one key: how many more requests have it
         self._cancelled: dict[bytes, None] = {}  # cancelled and not answered yet, the oldest first
-        self._blocked: set[bytes] = set()  # the cancelled requests whose late response must not pass
+        self._barred: set[bytes] = set()  # the ids of cancelled judged calls: no response to them may ever pass
+        self._barred_bytes = 0
         self.released: dict[bytes, bytes] = {}
         """The judged calls among them, whose responses pass without being read: each id as the agent spelled it."""
         self.hook_tool_calls: set[bytes] = set()
@@ -49,7 +52,7 @@ class InFlight(dict[bytes, RequestKind]):
     @property
     def blocks_any(self) -> bool:
         """True if a response may come that must not reach the agent."""
-        return bool(self._blocked or self.hook_tool_calls)
+        return bool(self._barred or self.hook_tool_calls)
 
     @property
     def awaits_session_data(self) -> bool:
@@ -69,8 +72,7 @@ class InFlight(dict[bytes, RequestKind]):
 
     def abandon_hook_tool_call(self, key: bytes) -> None:
         """Stop waiting for a hook's tool call: its late response is dropped."""
-        self.hook_tool_calls.discard(key)
-        self.cancel(key, late_response_passes=False)
+        self.hook_tool_calls.discard(key)  # its id is of hookproxy's own: no request of the agent ever has it
 
     def note(self, key: bytes, kind: RequestKind) -> None:
         """Note a request that goes to the server."""
@@ -97,14 +99,14 @@ class InFlight(dict[bytes, RequestKind]):
     def note_all(self, keys: list[bytes]) -> bool:
         """Note many requests of kind OTHER if none of the keys is known yet. False: nothing was noted."""
         if len(keys) == 1:  # by far the most frequent, and twice as fast
-            fits = keys[0] not in self and keys[0] not in self._cancelled
+            fits = keys[0] not in self and keys[0] not in self._cancelled and keys[0] not in self._barred
             if fits:
                 self[keys[0]] = RequestKind.OTHER
             return fits
         fresh = dict.fromkeys(keys, RequestKind.OTHER)
         if len(fresh) != len(keys) or not self.keys().isdisjoint(fresh):
             return False
-        if self._cancelled and not self._cancelled.keys().isdisjoint(fresh):
+        if not (self._cancelled.keys().isdisjoint(fresh) and self._barred.isdisjoint(fresh)):
             return False
         self.update(fresh)
         return True
@@ -140,21 +142,32 @@ class InFlight(dict[bytes, RequestKind]):
                 self.released.pop(key, None)
         return True
 
-    def cancel(self, key: bytes, *, late_response_passes: bool) -> None:
-        """Note that a request with this key was cancelled. The response to a judged call must never pass."""
-        if not late_response_passes:
-            self._blocked.add(key)
+    def cancel(self, key: bytes) -> None:
+        """Note that a request with this key was cancelled. Its late response may pass."""
         self._cancelled[key] = None
         if len(self._cancelled) > _MAX_CANCELLED:
-            passing = next((one for one in self._cancelled if one not in self._blocked), None)
-            self.take_late_response(next(iter(self._cancelled)) if passing is None else passing)
+            del self._cancelled[next(iter(self._cancelled))]
+
+    def bar(self, key: bytes) -> None:
+        """Note that a judged call with this key was cancelled.
+
+        The server may answer at any time, or twice. So no response with this key passes, and no request of the agent
+        gets it, until the session ends.
+        """
+        if key not in self._barred:
+            self._barred.add(key)
+            self._barred_bytes += len(key) + _BYTES_PER_ID
+
+    @property
+    def can_bar_more(self) -> bool:
+        """False if so many ids are barred that no further call may be judged, because it may be cancelled as well."""
+        return self._barred_bytes < _MAX_BARRED_BYTES
 
     def take_late_response(self, key: bytes) -> bool:
-        """Note the late response to a cancelled request. True if there is such a request, and the response passes."""
-        passes = key in self._cancelled and key not in self._blocked
+        """Note the late response to a cancelled request. False: there is no such request, or it must not pass."""
+        was_cancelled = key in self._cancelled
         self._cancelled.pop(key, None)
-        self._blocked.discard(key)
-        return passes
+        return was_cancelled and key not in self._barred
 
     def was_cancelled(self, key: bytes) -> bool:
         """True if a cancelled request with this key may still be answered."""
@@ -162,7 +175,7 @@ class InFlight(dict[bytes, RequestKind]):
 
     def is_blocked(self, key: bytes) -> bool:
         """True if a response with this key must not pass: it answers a hook's tool call or a cancelled judged call."""
-        return key in self._blocked or key in self.hook_tool_calls
+        return key in self._barred or key in self.hook_tool_calls
 
     def passes_unread(self, key: bytes | None) -> bool:
         """True if a response with this key passes without being read.

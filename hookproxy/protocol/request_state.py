@@ -103,7 +103,7 @@ def embedded_server_state(text: str) -> bytes:
     It is used for a new call with such a state: after a restart of hookproxy, the server may still know its own state.
     """
     payload, _ = _parts(text)
-    raw = _member(payload, "s").encode(errors="replace")
+    raw = _member(payload, "s").encode(errors="replace").strip(b" \t\r\n")  # the agent may have put line ends there
     return raw if raw_json.text(raw) is not None else b""
 
 

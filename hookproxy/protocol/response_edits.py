@@ -16,6 +16,7 @@ from msgspec import Struct
 from ..jsonrpc import normalize, raw_json
 from ..model.hooks import Tool
 from ..model.settings import Delivery
+from . import structured_content
 
 MAX_LINE_BYTES: Final = 10 * 1024 * 1024
 """Bytes of a line at which the TypeScript SDK's reader closes the connection."""
@@ -43,6 +44,9 @@ _RESTRICTING_KEYWORDS: Final = re.compile(
 _CODE: Final = re.compile(rb"-?[0-9]{1,10}")
 """An error code of 32 bits: more digits could contain output."""
 
+_RESULT_MEMBERS: Final = frozenset({"content", "structuredContent", "isError"})
+"""The members of a result that a hook may give."""
+
 _EMPTY: Final = re.compile(rb"\[[ \t\r\n]*\]")
 
 AMBIGUOUS: Final = (raw_json.Unreadable, raw_json.DuplicateKeys)
@@ -57,6 +61,10 @@ class DeliveryNote(Enum):
     TOO_LONG = "feedback left out: with it, the message would reach 10 MiB, at which some agents close the connection"
     NO_PLACE = "feedback left out: the response has no place for it"
     AMBIGUOUS = "feedback left out: the response can be read in more than one way"
+    REPLACEMENT_IS_ERROR = (
+        "replaced output makes this tool's successes errors: its outputSchema requires structuredContent, and the "
+        "hook's output does not fit it; let the hook print an object that fits"
+    )
     MAY_BE_INVISIBLE = "feedback may be invisible: some agents show only structuredContent, whose schema forbids it"
 
 
@@ -112,24 +120,31 @@ def with_error_withheld(line: bytes, text: str) -> bytes:
     return error_response(line[slice(*spans["id"])], int(code) if _CODE.fullmatch(code) else INTERNAL_ERROR, text)
 
 
-def with_replacement(line: bytes, replacement: bytes, delivery: Delivery, tool: Tool | None) -> bytes:
+def with_replacement(line: bytes, replacement: bytes, delivery: Delivery, tool: Tool | None) -> DeliveredResponse:
     """Replace the tool's whole result by a hook's output, because any member of the result may hold tool output.
 
-    An agent that knows an outputSchema rejects a success without structuredContent. Such a result is therefore
-    marked as failed, unless the replacement has structuredContent. Raises Unreadable, DuplicateKeys.
+    An agent that knows an outputSchema rejects a success without structuredContent that fits. Where the replacement
+    has none, and none can be made of it, the result is marked as failed. Raises Unreadable, DuplicateKeys.
     """
     span = raw_json.members(line)["result"]
     old = _members(line[slice(*span)])
-    new = _replacement_members(replacement)
+    new = _replacement_members(replacement, old)
+    note = None
     expected = bool(tool.output_schema) if tool else "structuredContent" in old
     if "isError" in old:
         new.setdefault("isError", old["isError"])
-    if "structuredContent" not in new and expected and delivery is not Delivery.STRIP_OUTPUT_SCHEMA:
-        new["isError"] = b"true"
+    failed = new.get("isError") == b"true"
+    if "structuredContent" not in new and expected and delivery is not Delivery.STRIP_OUTPUT_SCHEMA and not failed:
+        text = "\n".join(structured_content.block_texts(new.get("content", b"[]")))
+        structured = structured_content.for_replacement(text, old, tool.output_schema if tool else b"")
+        if structured is None:
+            new["isError"], note = b"true", DeliveryNote.REPLACEMENT_IS_ERROR
+        else:
+            new["structuredContent"] = raw_json.one_line(structured)
     if old.get("resultType") or not old:
         new = {"resultType": b'"complete"', **new}
     result = b",".join(b"%b:%b" % (json_string(name), value) for name, value in new.items())
-    return raw_json.splice(line, [(span, b"{%b}" % result)])
+    return DeliveredResponse(raw_json.splice(line, [(span, b"{%b}" % result)]), note)
 
 
 def _members(result: bytes) -> dict[str, bytes]:
@@ -149,17 +164,24 @@ def marked_as_failed(line: bytes) -> bytes:
     return raw_json.splice(line, [(span, raw_json.with_member(result, "isError", b"true"))])
 
 
-def _replacement_members(replacement: bytes) -> dict[str, bytes]:
-    """Return the result members in a hook's replacement; `content` is always there."""
+def _replacement_members(replacement: bytes, old: dict[str, bytes]) -> dict[str, bytes]:
+    """Return the result members in a hook's replacement for a result with the `old` members.
+
+    A hook that got a whole result may return a whole result, with members of its own kind. Else there is `content`.
+    """
     try:
         raw = raw_json.one_line(normalize.normalize(replacement, lenient=True))  # hooks may print it over many lines
     except AMBIGUOUS:
         return {"content": b"[%b]" % _block(replacement.decode(errors="replace"))}
     if _is_content(raw):
         return {"content": raw}
-    if _is_content(member_or_empty(raw, "content")):
-        members = {name: member_or_empty(raw, name) for name in ("content", "structuredContent", "isError")}
-        return {name: value for name, value in members.items() if value}
+    given = _members(raw) if raw.startswith(b"{") else {}
+    whole = _is_content(given["content"]) if "content" in given else "content" not in old and given.keys() <= old.keys()
+    if given and whole:
+        members = {name: value for name, value in given.items() if name in old or name in _RESULT_MEMBERS}
+        if "structuredContent" in members:
+            members.setdefault("content", b"[%b]" % _block(members["structuredContent"].decode()))
+        return members
     text = raw_json.text(raw)
     return {"content": b"[%b]" % _block(raw.decode() if text is None else text)}
 
@@ -215,26 +237,25 @@ def _structured_edits(
         return [], [], None
     start, end = spans["structuredContent"]
     structured = result[start:end]
+    texts = structured_content.block_texts(result[slice(*spans["content"])])
     failed = "isError" in spans and result[slice(*spans["isError"])] == b"true"
     if failed or delivery is Delivery.STRIP_OUTPUT_SCHEMA:
-        repeated = _repeats_structured(result[slice(*spans["content"])], structured)
+        repeated = structured_content.is_repeated(texts, structured)
         blocks = [] if repeated else [_block(structured.decode(errors="replace"))]
         return [raw_json.removal(result, spans, "structuredContent")], blocks, None
-    listed_open = tool is not None and (not tool.output_schema or open_schema(tool.output_schema))
-    edit = _feedback_member(structured, text) if listed_open else None
+    edit = None if tool is None else _structured_edit(structured, texts, text, tool.output_schema)
     return ([], [], DeliveryNote.MAY_BE_INVISIBLE) if edit is None else (_shifted([edit], start), [], None)
 
 
-def _repeats_structured(content: bytes, structured: bytes) -> bool:
-    """True if a text block repeats structuredContent, as servers should, or its only member, as some servers do."""
-    try:
-        texts = [raw_json.text(member_or_empty(bytes(block), "text")) or "" for block in raw_json.items(content)]
-        spans = raw_json.members(structured) if structured.startswith(b"{") else {}
-    except AMBIGUOUS:
-        return False
-    wanted = [structured, *(structured[slice(*span)] for span in spans.values() if len(spans) == 1)]
-    spelled = {b"".join(text.encode().split()) for text in texts}  # equal JSON with any blanks
-    return any(raw_json.text(value) in texts or b"".join(value.split()) in spelled for value in wanted)
+def _structured_edit(structured: bytes, texts: Sequence[str], comment: str, output_schema: bytes) -> Edit | None:
+    """Return the edit that puts a comment into structuredContent; None: its schema may allow no way to do that."""
+    edit = _feedback_member(structured, comment)
+    if edit is None or not output_schema or open_schema(output_schema):
+        return edit
+    if structured_content.fits_schema(raw_json.splice(structured, [edit]), structured, output_schema):
+        return edit
+    commented = structured_content.with_comment(structured, texts, comment, output_schema)
+    return None if commented is None else ((0, len(structured)), raw_json.one_line(commented))
 
 
 def open_schema(output_schema: bytes) -> bool:

@@ -8,10 +8,13 @@ from typing import Final
 import msgspec
 from msgspec import Struct, field
 
-from ..jsonrpc import raw_json
+from ..jsonrpc import nesting, raw_json
 from . import fast_scan
 
 Members = Mapping[str, msgspec.Raw]
+
+MAX_VALUES: Final = 2_000_000
+"""Values in a response that hooks judge: four times those of a dense result of 10 MB. Each takes up to 90 bytes."""
 
 _ENVELOPE: Final = frozenset({"jsonrpc", "id", "method", "params", "result", "error"})
 _RESPONSE_MEMBERS: Final = _ENVELOPE - {"method", "params"}
@@ -23,6 +26,8 @@ class Response(Struct, frozen=True):
 
     result: Members | None = None
     """The result's members; empty if the result is not an object."""
+    other: msgspec.Raw = msgspec.Raw(b"")
+    """The result as spelled if it is not an object; empty: it is one, or there is none."""
     error: msgspec.Raw | None = None
     """The error as spelled; empty if the response has neither."""
 
@@ -31,11 +36,11 @@ class ResponseFrame(Struct, frozen=True):
     """A line that is a response."""
 
     id: bytes
-    """The id as spelled."""
+    """The id as spelled; empty: none was found, and the line is not certain."""
     response: Response | None = None
     """The content; None: it was not read closely, or it is ambiguous."""
     certain: bool = True
-    """False: some readers may take the line for a response, and others not."""
+    """False: some readers may take the line for a response, or for another one, and others not."""
     nothing_else: bool = field(default=False)
     """It was read closely, and it is a response and nothing else."""
 
@@ -86,21 +91,30 @@ def _read_head(line: bytes) -> ResponseFrame | None:
 
 def _read_closely(line: bytes) -> ResponseFrame | None:
     try:
+        if nesting.has_more_values(line, MAX_VALUES):
+            raise raw_json.Unreadable(f"more than {MAX_VALUES} JSON values")
         raw_json.check_utf8(line)
         return _read_compact(line) or _read_members(raw_json.fields(line))
-    except raw_json.TooDeep:
-        frame = _scan(line)
-        if frame is None and not fast_scan.is_no_response(line[: fast_scan.END_BYTES]):
-            raise
-        return frame
+    except raw_json.TooDeep as problem:  # its content cannot be read here, but its id can
+        raw_id = fast_scan.clear_id(line)
+        if raw_id is None:
+            return ResponseFrame(_possible_id(line, problem), certain=False)
+        return ResponseFrame(raw_id) if raw_id else None
     except (raw_json.DuplicateKeys, raw_json.Unreadable) as problem:
-        try:
-            head = _HEAD.decode(line)
-        except _DECODE_ERRORS:
-            raise raw_json.Unreadable(str(problem)) from None
-        if head.method and not (head.result or head.error or isinstance(problem, raw_json.DuplicateKeys)):
-            return None
-        return ResponseFrame(bytes(head.id), certain=False) if head.id else None
+        return ResponseFrame(_possible_id(line, problem), certain=False)
+
+
+def _possible_id(line: bytes, problem: ValueError) -> bytes:
+    """Return an id that some readers find in a line that cannot be read closely; empty: this reader finds none.
+
+    Raises Unreadable for a line that is not JSON.
+    """
+    try:
+        return bytes(_HEAD.decode(line).id)
+    except _DECODE_ERRORS:
+        if isinstance(problem, raw_json.TooDeep):
+            return b""
+        raise raw_json.Unreadable(str(problem)) from None
 
 
 def _read_compact(line: bytes) -> ResponseFrame | None:
@@ -118,10 +132,9 @@ def _read_compact(line: bytes) -> ResponseFrame | None:
 
 def _read_members(members: Members) -> ResponseFrame | None:
     if not members.keys() <= _ENVELOPE:
-        by_meaning = {key.upper().casefold(): key for key in members}
-        for key in ("id", "result", "error"):  # Go's encoding/json ignores case
-            if (spelled := by_meaning.get(key, key)) != key:
-                return ResponseFrame(bytes(members[by_meaning.get("id", spelled)]), certain=False)
+        by_meaning = {raw_json.folded_key(key): key for key in members if key not in _ENVELOPE}
+        if not by_meaning.keys().isdisjoint(("id", "result", "error")):
+            return ResponseFrame(bytes(members.get(by_meaning.get("id", "id"), b"")), certain=False)
     if "id" not in members or ("method" in members and not members.keys() & {"result", "error"}):
         return None
     return ResponseFrame(bytes(members["id"]), _response_of(members), nothing_else=members.keys() <= _RESPONSE_MEMBERS)
@@ -134,7 +147,9 @@ def _response_of(members: Members) -> Response | None:
         return Response(error=members.get("error", _UNSET))
     result = members["result"]
     try:
-        return Response(result=raw_json.fields(result) if bytes(memoryview(result)[:1]) == b"{" else {})
+        if bytes(memoryview(result)[:1]) != b"{":
+            return Response(result={}, other=result)
+        return Response(result=raw_json.fields(result))
     except (raw_json.Unreadable, raw_json.DuplicateKeys):
         return None
 

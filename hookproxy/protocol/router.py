@@ -13,12 +13,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 
-from ..jsonrpc import raw_json
+from ..jsonrpc import nesting, raw_json
 from ..model.aliases import Alias
 from ..model.hooks import Tool
+from ..model.settings import MAX_DEPTH
 from . import actions, calls, fast_scan, responses, tool_list
 from .actions import PASS, AgentAction, ServerAction, as_one_line
-from .calls import Call, Phase, id_key
+from .calls import Call, Phase, Progress, id_key
 from .elicitations import Elicitations
 from .handshake import Handshake
 from .inflight import REQUEST_KINDS, InFlight, RequestKind
@@ -32,6 +33,7 @@ class Router:
     `judged` says whether a tool has hooks. If it is None, there are no hooks, and nothing is judged or refused.
     `elicitations` is given if hooks observe elicitations. `find_alias` returns the alias by which hooks know a tool in
     a call with these arguments, and raises Unreadable or DuplicateKeys if the alias makes the arguments ambiguous.
+    `max_depth` is the limit for the arguments of a judged call.
     """
 
     def __init__(
@@ -39,8 +41,10 @@ class Router:
         judged: Callable[[str], bool] | None,
         elicitations: Elicitations | None = None,
         find_alias: Callable[[str, bytes], Alias | None] | None = None,
+        max_depth: int = MAX_DEPTH,
     ) -> None:
         self._judged = judged
+        self._max_depth = max_depth
         self.judges_calls = judged is not None
         """Some calls are judged, so a line that cannot be read is refused."""
         self._find_alias = find_alias
@@ -56,6 +60,8 @@ class Router:
         """The tasks of judged calls."""
         self.handshake = Handshake()
         self._judged_names = fast_scan.JudgedTools()
+        self.has_judged_tools = False
+        """Some call has been judged, or calls of some listed tool will be."""
 
     # --- lines from the agent ---
 
@@ -73,6 +79,8 @@ class Router:
         if self._judged is None:
             self._observe(line)
             return PASS
+        if nesting.has_more_values(line, calls.MAX_VALUES):
+            return actions.Refused(f"It has more than {calls.MAX_VALUES} JSON values: more than hooks can judge.")
         try:
             raw_json.check_utf8(line)
             members = raw_json.fields(line)
@@ -103,11 +111,11 @@ class Router:
         if call is None:
             judged = key in self.requests.released
             if self.requests.settle(key) is not None:
-                self.requests.cancel(key, late_response_passes=not judged)
+                (self.requests.bar if judged else self.requests.cancel)(key)
             return PASS
         forward = call.phase in (Phase.FORWARDED, Phase.ANSWERED)
-        if call.phase is Phase.FORWARDED:
-            self.requests.cancel(call.sent_key, late_response_passes=False)
+        if forward:
+            self.requests.bar(call.key)
         call.phase = Phase.CANCELLED
         self._forget(call)
         return actions.CancelCall(call, forward)
@@ -129,6 +137,8 @@ class Router:
         if call.phase is not Phase.HELD:
             return False
         call.phase = Phase.FORWARDED
+        if call.progress is Progress.NOT_SENT:
+            call.progress = Progress.NO_ANSWER
         if unseen:
             self._forget(call)
             self.requests.note_released(call.key, call.id)
@@ -176,8 +186,9 @@ class Router:
             return (self.elicitations and self.elicitations.read_from_server(body)) or PASS
         key = id_key(frame.id)
         if not frame.certain and not self.is_taken(key):
-            return actions.Dropped("a message that some readers take for a response while a response is withheld")
-        return self._response_from_server(line, key, frame.response)
+            return self.dropped_as_unclear(frame.id)
+        # some readers skip VT and FF before JSON, which are not JSON: without them, the response can be edited
+        return self._response_from_server(body if line[:1] in (b"\v", b"\f") else line, key, frame.response)
 
     def scan_from_server(self, block: bytes) -> bool:
         """The fast path: True if all these lines pass, and responses in them are noted. False: read them one by one."""
@@ -187,8 +198,11 @@ class Router:
         return heads is not None and self.requests.settle_all(heads, id_key)
 
     def may_pass_in_pieces(self, head: bytes) -> bool:
-        """True if the line that begins with `head` may pass in pieces: it cannot be the response to a judged call."""
-        if self.calls or self.tasks or self.requests.awaits_session_data or head[:1] != b"{":
+        """True if the line that begins with `head` may pass in pieces: no response is withheld, and none must be read.
+
+        If a call is judged before the line has ended, the line's end is checked before it passes.
+        """
+        if self.withholds_responses or self.requests.awaits_session_data or head[:1] != b"{":
             return False
         raw_id = fast_scan.response_id(head, b"")
         if raw_id is None and self.elicitations:
@@ -259,10 +273,16 @@ class Router:
                 return PASS
             if self.requests.was_cancelled(key):
                 return actions.Refused("A cancelled request with its id may still be answered.", request.id)
-            call = calls.judged_call(request, line, self.tools.get(request.tool), self._find_alias)
+            if not self.requests.can_bar_more:
+                return actions.Refused(
+                    "Too many calls of this session were cancelled. Start a new session.", request.id
+                )
+            listed = self.tools.get(request.tool)
+            call = calls.judged_call(request, line, listed, self._find_alias, self._max_depth)
         except (raw_json.Unreadable, raw_json.DuplicateKeys) as problem:
             return actions.Refused(f"The tool call cannot be judged: {problem}.", request.id)
         self.calls[key] = call
+        self.has_judged_tools = True
         self.handshake.note_judged_call(call.meta)
         return actions.StartCall(call)
 
@@ -274,6 +294,7 @@ class Router:
     def forget_judged_tools(self) -> None:
         """Decide anew which tools are judged: more is known of them."""
         self._judged_names.clear()
+        self.has_judged_tools = self.has_judged_tools or any(map(self._judged or bool, self.tools))
 
     def _note_unjudged_call(self, raw_id: bytes) -> bool:
         """Note a call that is not judged. False: its id or the session's state demands a closer look."""
@@ -316,6 +337,7 @@ class Router:
                 shown = key.decode(errors="replace")
                 return actions.Dropped(f"a second or early response to the judged call {shown}")
             call.phase, call.answer, call.response = Phase.ANSWERED, line, response
+            call.progress = Progress.ANSWERED
             self.tasks.note_handles(call)
             return actions.CallAnswered(call)
         if self.requests.is_blocked(key):
@@ -336,8 +358,15 @@ class Router:
     def _blocked_response(self, key: bytes, response: Response | None) -> ServerAction:
         if self.requests.settle_hook_tool_call(key):
             return actions.HookToolCallAnswered(key, response)
-        self.requests.take_late_response(key)
         return actions.Dropped(f"the late response to a cancelled judged call: {key.decode(errors='replace')}")
+
+    def dropped_as_unclear(self, raw_id: bytes) -> actions.Dropped:
+        """Drop a message that cannot be read closely while a response is withheld. `raw_id`: an id in it, or empty.
+
+        If the agent waits for a response with this id, it gets an error.
+        """
+        why = "a message that readers may take for different responses while a response is withheld"
+        return actions.Dropped(why, raw_id if raw_id and self.requests.settle(id_key(raw_id)) is not None else b"")
 
     # --- batches, and lines without a JSON object ---
 

@@ -441,6 +441,7 @@ def outcome_digest(reading: ParsedResponse) -> bytes:
     parts = (
         outcome.content,
         outcome.structured,
+        outcome.whole,
         outcome.error.encode(errors="replace"),
         b"%d%d" % (reading.failed, outcome.has_result),
     )

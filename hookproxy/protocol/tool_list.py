@@ -56,7 +56,7 @@ def _tool(members: Members) -> Tool:
         output_schema=bytes(members.get("outputSchema", b"")),
         annotations=_annotations(bytes(members.get("annotations", b""))),
         properties=names,
-        folded={name.casefold(): name for name in names},
+        folded={raw_json.folded_key(name): name for name in names},
     )
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import contextlib
+from typing import Final
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from ..jsonrpc import normalize, raw_json
+from ..jsonrpc import nesting, normalize, raw_json
 from ..model.hooks import Outcome
-from . import elicitations
+from . import elicitations, structured_content
 from .actions import ElicitationSeen
 from .calls import Call
-
-if TYPE_CHECKING:
-    import msgspec
-
+from .responses import Members
 
 _READ: Final = frozenset({"resultType", "content", "structuredContent", "isError", "task", "taskId"})
 _FOLDED: Final = frozenset(map(str.casefold, _READ))
@@ -36,11 +36,15 @@ class ParsedResponse(Struct, frozen=True):
     """The elicitations in a response that is not final."""
 
 
-def read(call: Call) -> ParsedResponse:
-    """Read a call's response. Raises Unreadable, DuplicateKeys: the agent might read it differently than hooks do."""
+def read(call: Call, max_depth: int = 0) -> ParsedResponse:
+    """Read a call's response. Raises Unreadable, DuplicateKeys: the agent might read it differently than hooks do.
+
+    With `max_depth`, hooks judge the response, and it is unreadable if more brackets than this are open at once.
+    """
     if call.response is None:
         raise raw_json.Unreadable("two readers may read it differently")
     if call.response.error is not None:
+        _check_depth(call.response.error, max_depth)
         return ParsedResponse(True, True, Outcome(error=error_text(call.response.error)))
     members = call.response.result or {}
     if any(key not in _READ and raw_json.folded_key(key) in _FOLDED for key in members):
@@ -51,21 +55,93 @@ def read(call: Call) -> ParsedResponse:
     if handle and members.keys().isdisjoint({"content", "structuredContent"}):  # else an agent may show these
         needs_input = result_type == "input_required"
         return ParsedResponse(False, needs_input=needs_input, questions=tuple(elicitations.in_result(members)))
-    content = normalize.normalize_output(bytes(members["content"])) if "content" in members else b"[]"
     failed = "isError" in members and bytes(members["isError"]) == b"true"
-    error = (joined_text(content) or "The tool reported an error without a message.") if failed else ""
+    outcome = _outcome(members, bytes(call.response.other))
+    if max_depth:
+        _check_depth_for_hooks(outcome, max_depth)
+    if failed:
+        outcome = replace(outcome, error=_failure_text(outcome) or "The tool reported an error without a message.")
+    return ParsedResponse(True, failed, outcome)
+
+
+def _check_depth_for_hooks(outcome: Outcome, max_depth: int) -> None:
+    """Raise Unreadable if something that hooks get of a result is nested too deep."""
+    if outcome.whole or outcome.more:
+        _check_depth(outcome.whole or outcome.more, max_depth)
+        return
+    if outcome.structured and not outcome.repeats_structured:
+        _check_depth(outcome.structured, max_depth)
+    for value in structured_content.values_of_blocks(outcome.content):
+        _check_depth(value, max_depth - 2)
+
+
+def _check_depth(raw: bytes | msgspec.Raw, max_depth: int) -> None:
+    if max_depth and nesting.is_deeper(bytes(raw), max_depth):
+        raise raw_json.Unreadable(f"it is nested deeper than {max_depth} levels (max_depth)")
+
+
+def _outcome(members: Members, other: bytes) -> Outcome:
+    """Return what hooks get of a result: its content blocks, and all that the agent gets besides."""
+    content = normalize.normalize_output(bytes(members["content"])) if "content" in members else b"[]"
     structured = bytes(members["structuredContent"]) if "structuredContent" in members else b""
-    return ParsedResponse(True, failed, Outcome(content=content, structured=structured, has_result=True, error=error))
+    texts = structured_content.block_texts(content) if structured else []
+    repeated = any(text.encode(errors="replace") == structured for text in texts)  # as most servers do
+    if structured and not repeated:
+        structured = normalize.normalize_output(structured)
+        repeated = structured_content.is_repeated(texts, structured)
+    unknown = {name: raw for name, raw in members.items() if _is_unknown(name, bytes(raw))}
+    more = normalize.normalize_output(other or _spelled(unknown)) if other or unknown else b""
+    whole = b""
+    if more or (structured and not repeated):
+        whole = more if other else normalize.normalize_output(_spelled(members))
+    return Outcome(
+        content=content,
+        structured=structured,
+        repeats_structured=repeated,
+        more=more,
+        whole=whole,
+        has_result=True,
+    )
+
+
+def _is_unknown(name: str, raw: bytes) -> bool:
+    """True for a member that is no part of a tool's result in MCP, or has a value that it cannot have there."""
+    if name == "isError":
+        return raw not in (b"true", b"false")
+    if name == "resultType":
+        return raw != b'"complete"'
+    return name not in ("content", "structuredContent", "_meta")
+
+
+def _spelled(members: Members) -> bytes:
+    return b"{%b}" % b",".join(b"%b:%b" % (raw_json.encode(name), bytes(raw)) for name, raw in members.items())
+
+
+def _failure_text(outcome: Outcome) -> str:
+    """Return all that the model could read in a failed result: texts as they are, everything else as JSON."""
+    parts = [joined_text(outcome.content)]
+    with contextlib.suppress(raw_json.Unreadable):
+        blocks = map(bytes, raw_json.items(outcome.content))
+        parts += [block.decode(errors="replace") for block in blocks if structured_content.only_text(block) is None]
+    structured = b"" if outcome.repeats_structured else outcome.structured
+    parts += [raw.decode(errors="replace") for raw in (structured, outcome.more)]
+    return "\n".join(filter(None, parts))
 
 
 def error_text(error: msgspec.Raw) -> str:
-    """Return a JSON-RPC error in the words that Claude Code gives to hooks."""
-    try:
-        members = raw_json.fields(error)
-    except raw_json.Unreadable:
-        return "MCP error"
-    message = raw_json.text(bytes(members.get("message", b""))) or ""
-    return f"MCP error {bytes(members.get('code', b'')).decode(errors='replace')}: {message}"
+    """Return a JSON-RPC error in the words that Claude Code gives to hooks; its other members follow as JSON.
+
+    Raises Unreadable, DuplicateKeys.
+    """
+    raw = bytes(error)
+    if not raw.startswith(b"{"):
+        return f"MCP error: {normalize.normalize_output(raw).decode(errors='replace')}" if raw else "MCP error"
+    members = raw_json.fields(raw)
+    message = raw_json.text(bytes(members.get("message", b"")))
+    known = ("code",) if message is None else ("code", "message")
+    more = {name: value for name, value in members.items() if name not in known}
+    text = f"MCP error {bytes(members.get('code', b'')).decode(errors='replace')}: {message or ''}"
+    return f"{text}\n{normalize.normalize_output(_spelled(more)).decode(errors='replace')}" if more else text
 
 
 def joined_text(content: bytes) -> str:

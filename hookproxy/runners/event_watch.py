@@ -1,5 +1,8 @@
 """Watches the descriptors and deadlines of many short runs in one event loop, with one timer for all of them.
 
+Law: nothing is overdue that has ended by then. This process may be stopped or busy while a run ends, and then both
+wait: the news that it has ended, and the deadline. Before a deadline counts, the loop handles what has happened.
+
 The loop's own `add_reader` and `call_later` for each descriptor and each run would cost 8 % of a small hook.
 """
 
@@ -7,11 +10,11 @@ from __future__ import annotations
 
 import os
 import select
-from asyncio import CancelledError, current_task
+from asyncio import CancelledError, current_task, get_running_loop, sleep
 from collections.abc import Callable
 from math import inf
 from time import monotonic
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ..processes.process import prepare_for_children
 
@@ -21,6 +24,12 @@ if TYPE_CHECKING:
 READABLE = select.EPOLLIN
 WRITABLE = select.EPOLLOUT
 
+# Turns of the event loop from an event to the end of the run that waits for it: the loop reports a descriptor, its
+# callback wakes a task, the task continues; one more for a callback that runs through the loop's queue.
+_TURNS: Final = 4
+# Seconds that a run gets at most if its deadline was noticed late: what waited for us to read its output ends then.
+_LONGEST_DELAY: Final = 0.5
+
 
 class TimedRun(Protocol):
     """A run that has a next step at a certain time."""
@@ -29,7 +38,10 @@ class TimedRun(Protocol):
     """Seconds of `monotonic`, which is the loop's clock."""
 
     def on_due(self, now: float) -> None:
-        """Take the next step, and set `due` to the time of the one after it."""
+        """Take the next step, and set `due` to the time of the one after it.
+
+        Whatever happened before `due` has been handled: the run has not ended.
+        """
 
 
 class DirectCallbacks(Protocol):
@@ -75,6 +87,7 @@ class EventWatch:
         self._fds = _NestedEpoll(loop) if direct is None else direct
         self._timer: asyncio.TimerHandle | None = None
         self._next_due = inf  # when the timer fires
+        self._asked: set[TimedRun] = set()  # due runs whose step is taken soon, if they have not ended by then
 
     def add_run(self, run: TimedRun) -> None:
         """From now on, call `run.on_due` when it is due."""
@@ -111,9 +124,26 @@ class EventWatch:
     def _tick(self) -> None:
         self._timer, self._next_due = None, inf
         now = monotonic()
-        for run in [run for run in self._runs if run.due <= now]:
-            run.on_due(now)
-        due = min((run.due for run in self._runs), default=inf)
+        due = [(run, run.due) for run in self._runs if run.due <= now and run not in self._asked]
+        if due:
+            self._asked.update(run for run, _ in due)
+            late = now - min(when for _, when in due)
+            self.loop.call_later(min(late, _LONGEST_DELAY), self._look_again, due, _TURNS)
+        self._wake_for_next()
+
+    def _look_again(self, due: list[tuple[TimedRun, float]], turns: int) -> None:
+        """After so many turns of the loop, take the next step of the runs that have not ended or moved on by then."""
+        if turns:
+            self.loop.call_soon(self._look_again, due, turns - 1)
+            return
+        self._asked.difference_update(run for run, _ in due)
+        for run, when in due:
+            if run in self._runs and run.due == when:
+                run.on_due(monotonic())
+        self._wake_for_next()
+
+    def _wake_for_next(self) -> None:
+        due = min((run.due for run in self._runs if run not in self._asked), default=inf)
         if due < inf:
             self.wake_by(due)
 
@@ -161,3 +191,14 @@ def get_watch(loop: asyncio.AbstractEventLoop) -> EventWatch:
     if _latest is None or _latest.loop is not loop:
         _latest = EventWatch(loop)
     return _latest
+
+
+def time_limit(seconds: float) -> TimeLimit:
+    """A TimeLimit in the running event loop."""
+    return TimeLimit(get_watch(get_running_loop()), seconds)
+
+
+async def settle() -> None:
+    """Let the running loop handle what has already happened: for other deadlines than those of an EventWatch."""
+    for _ in range(_TURNS):
+        await sleep(0)

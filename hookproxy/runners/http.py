@@ -20,9 +20,9 @@ import h11
 from ..dialects.shared.handler_types import HEADER_VARIABLE
 from ..model.errors import ConfigError
 from ..model.hooks import Document, Ended, HookResult, HookSpec
-from ..processes.process import OUTPUT_LIMIT
+from ..processes.process import output_limit
 from .event_watch import TimeLimit, get_watch
-from .runner import HookFailed, Report, StatefulRunner
+from .runner import HookFailed, OutputTooLong, Report, StatefulRunner
 
 _SECOND_ADDRESS_DELAY: Final = 0.25  # seconds until a host's second address is tried beside the first (RFC 8305)
 _LONGEST_HEAD: Final = 100 * 1024  # bytes of a response before its body: a usual limit
@@ -52,7 +52,7 @@ def open_runner(hooks: list[HookSpec], _report: Report) -> StatefulRunner:
     async def run(spec: HookSpec, document: Document, env: Mapping[str, str]) -> HookResult:
         loop = asyncio.get_running_loop()
         begun = loop.time()
-        ended, body, detail = Ended.FAILED, b"", ""
+        ended, body, detail, cut = Ended.FAILED, b"", "", False
         try:
             with TimeLimit(get_watch(loop), spec.timeout):
                 body = await endpoints[id(spec)].post(document, env)
@@ -60,10 +60,10 @@ def open_runner(hooks: list[HookSpec], _report: Report) -> StatefulRunner:
         except TimeoutError:
             ended = Ended.TIMED_OUT
         except HookFailed as error:
-            detail = str(error)
+            detail, cut = str(error), isinstance(error, OutputTooLong)
         except _CONNECTION_ERRORS as error:
             detail = f"could not be called: {_error_text(error)}"
-        return HookResult(ended, stdout=body, ms=(loop.time() - begun) * 1000, detail=detail)
+        return HookResult(ended, stdout=body, ms=(loop.time() - begun) * 1000, cut=cut, detail=detail)
 
     async def aclose() -> None:
         for endpoint in endpoints.values():
@@ -165,9 +165,10 @@ async def _response_body(connection: Connection, request: h11.Request, document:
         raise HookFailed("answered with a compressed body, which was not requested")
     if headers.get(b"content-type", b"").startswith(b"text/html"):
         raise HookFailed("answered with an HTML page: check that the URL is the hook's")
-    body = await connection.body(OUTPUT_LIMIT)
+    limit = output_limit(len(document))
+    body = await connection.body(limit)
     if body is None:
-        raise HookFailed(f"answered with more than {OUTPUT_LIMIT} bytes")
+        raise OutputTooLong(f"answered with more than {limit} bytes")
     return body
 
 
@@ -189,7 +190,7 @@ async def connect(host: str, port: int, tls: ssl.SSLContext | None, seconds: flo
     """
     loop = asyncio.get_running_loop()
     try:
-        async with asyncio.timeout(seconds):
+        with TimeLimit(get_watch(loop), seconds):
             _, connection = await loop.create_connection(
                 Connection, host, port, ssl=tls, happy_eyeballs_delay=_SECOND_ADDRESS_DELAY
             )

@@ -13,7 +13,7 @@ from typing import Final
 from ..jsonrpc import raw_json
 from ..model.hooks import Document, Ended, HookResult, HookSpec
 from .event_watch import TimeLimit, get_watch
-from .runner import CallTool, HookFailed, Runner
+from .runner import CallTool, HookFailed, OutputTooLong, Runner
 
 _PLACEHOLDER: Final = re.compile(r"\$\{([^${}]+)\}")
 
@@ -24,7 +24,7 @@ def runner_for(call_tool: CallTool) -> Runner:
     async def run(spec: HookSpec, document: Document, _env: Mapping[str, str]) -> HookResult:
         loop = asyncio.get_running_loop()
         begun = loop.time()
-        ended, output, detail = Ended.FAILED, b"", ""
+        ended, output, detail, cut = Ended.FAILED, b"", "", False
         try:
             with TimeLimit(get_watch(loop), spec.timeout):
                 output = await call_tool(spec.server, spec.tool, fill_template(spec.input, bytes(document.stdin)))
@@ -32,8 +32,8 @@ def runner_for(call_tool: CallTool) -> Runner:
         except TimeoutError:
             ended = Ended.TIMED_OUT
         except HookFailed as failure:
-            detail = str(failure)
-        return HookResult(ended, stdout=output, ms=(loop.time() - begun) * 1000, detail=detail)
+            detail, cut = str(failure), isinstance(failure, OutputTooLong)
+        return HookResult(ended, stdout=output, ms=(loop.time() - begun) * 1000, cut=cut, detail=detail)
 
     return run
 

@@ -36,9 +36,9 @@ class _Output(Struct):
     """The standard output or error of a hook, kept up to the limit."""
 
     fd: int
+    remaining: int
     open: bool = True
     pieces: list[bytes] = []
-    remaining: int = process.OUTPUT_LIMIT
     cut: bool = False
 
     def read(self) -> bool:
@@ -64,10 +64,10 @@ class _Output(Struct):
             pass
 
 
-_NO_OUTPUT: Final = _Output(-1, open=False)
+_NO_OUTPUT: Final = _Output(-1, 0, open=False)
 
 
-def _read_rest(fd: int) -> _Output:
+def _read_rest(fd: int, limit: int) -> _Output:
     """Read what is in a pipe that was not read before, and close it. Later output of children is not waited for."""
     try:
         piece = os.read(fd, PIPE_SIZE)
@@ -75,7 +75,7 @@ def _read_rest(fd: int) -> _Output:
         piece = b""
     output = _NO_OUTPUT  # most hooks print on one of the two at most
     if piece:
-        output = _Output(fd, pieces=[piece], remaining=process.OUTPUT_LIMIT - len(piece))
+        output = _Output(fd, limit - len(piece), pieces=[piece])
         output.drain()  # the pipe may hold more than one read returns
     os.close(fd)
     return output
@@ -107,6 +107,7 @@ class HookProcess:
         "_err",
         "_exit",
         "_input",
+        "_limit",
         "_out",
         "_outputs",
         "_phase",
@@ -135,6 +136,7 @@ class HookProcess:
         self._pid, (self._input, self._out, self._err, self._exit), written = started
         self._unwritten = _NO_BYTES if written == len(document) else memoryview(document)[written:]
         self._outputs: tuple[_Output, ...] = ()  # set once they are read
+        self._limit = process.output_limit(len(document))
         self._phase = _Phase.UNREAD
         self._code: int | None = None
         self._detaches = detaches
@@ -173,14 +175,14 @@ class HookProcess:
             ended, code = Ended.TIMED_OUT, 0
         elif code < 0:
             ended, code = Ended.SIGNALLED, -code
-        return HookResult(ended, code, b"".join(out.pieces), b"".join(err.pieces), ms, out.cut or err.cut)
+        return HookResult(ended, code, b"".join(out.pieces), b"".join(err.pieces), ms, out.cut)
 
     def on_due(self, now: float) -> None:
         """The time for this phase is up."""
         match self._phase:
             case _Phase.UNREAD:
                 self._phase, self.due = _Phase.READ, self._deadline
-                self._outputs = (_Output(self._out), _Output(self._err))
+                self._outputs = (_Output(self._out, self._limit), _Output(self._err, self._limit))
                 for output in self._outputs:
                     self._watch.add_fd(output.fd, partial(self._on_output, output))
             case _Phase.DETACHING:
@@ -264,7 +266,7 @@ class HookProcess:
         if self._input >= 0:
             self._close_input()
         if not self._outputs:  # they were not read before
-            self._outputs = _read_rest(self._out), _read_rest(self._err)
+            self._outputs = _read_rest(self._out, self._limit), _read_rest(self._err, self._limit)
         else:
             for output in self._outputs:
                 if output.open:

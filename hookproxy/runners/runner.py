@@ -30,6 +30,10 @@ class HookFailed(Exception):
     """A hook ran and gave no output that counts; the message says why, and becomes `Verdict.failure`."""
 
 
+class OutputTooLong(HookFailed):
+    """A hook gave more output than is kept: `HookResult.cut`."""
+
+
 async def no_server(_server: str, _tool: str, _arguments: bytes) -> bytes:
     """The CallTool of a run without a server. Raises HookFailed."""
     raise HookFailed("cannot be called: no server is connected")

@@ -126,7 +126,7 @@ class _WarmHook:
 
     def on_spare_expired(self, spare: _SpareProcess) -> None:
         """A spare has waited too long: it is ended, and the next call starts a new process."""
-        if spare in self._spares:
+        if spare in self._spares and not spare.has_ended():  # else `on_spare_exit` follows
             self._spares.remove(spare)
             self._peak = max(self._running, 1)
             spare.end()
@@ -169,7 +169,7 @@ class _SpareProcess:
 
     def has_ended(self) -> bool:
         """True if it has ended, even if the event loop has not noticed yet."""
-        return self._ended or os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        return self._ended or process.has_ended(self._pid)
 
     def take(self) -> None:
         """Use it: it is no longer a spare."""

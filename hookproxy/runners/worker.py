@@ -23,12 +23,14 @@ from ..processes.process import (
     OUTPUT_LIMIT,
     PIPE_SIZE,
     REAP_LIMIT,
+    has_ended,
+    output_limit,
     reap,
     signal_group,
 )
 from . import command
 from .event_watch import WRITABLE, EventWatch, TimeLimit, get_watch
-from .runner import HookFailed, Report, StatefulRunner
+from .runner import HookFailed, OutputTooLong, Report, StatefulRunner
 
 _CLOSE_GRACE: Final = 0.3  # seconds from the end of its input until it is killed: enough to save its state
 _RESTART_DELAY: Final = 0.1  # seconds before the start after a second failure, doubled after each further failure
@@ -102,10 +104,12 @@ class _Worker:
         document_id = str(next(self._next_id))
         self._pending[document_id] = output = self._loop.create_future()
         try:
+            process.output_limit = max(process.output_limit, output_limit(len(document.stdin)))
             process.write(self._line(document_id, document.stdin))
             line: bytes = await output
         except HookFailed as failure:
-            return HookResult(Ended.FAILED, 0, b"", process.take_stderr(), self._since(begun), detail=str(failure))
+            cut, ms = isinstance(failure, OutputTooLong), self._since(begun)
+            return HookResult(Ended.FAILED, 0, b"", process.take_stderr(), ms, cut, str(failure))
         except asyncio.CancelledError:
             if not output.cancelled():  # it is done; asyncio complains if its exception is never retrieved
                 output.exception()
@@ -233,7 +237,7 @@ class _Worker:
             self._report(f"the worker {why}; it is started again when it is needed")
         for waiting in self._pending.values():
             if not waiting.done():
-                waiting.set_exception(HookFailed(why))
+                waiting.set_exception(OutputTooLong(why) if process.overflowed else HookFailed(why))
 
     def invalidate(self) -> None:
         """End the process: the next document starts another one."""
@@ -267,6 +271,10 @@ class LongLivedProcess:
         """Its standard output so far; the owner removes what it has read."""
         self.unwritten = b""
         """Bytes for its standard input that it has not taken yet."""
+        self.output_limit = OUTPUT_LIMIT
+        """How many bytes of output are kept for one line."""
+        self.overflowed = False
+        """It printed more than that."""
         self.reaped: asyncio.Future[None] = watch.loop.create_future()
         """Done when it is reaped."""
         self._watch = watch
@@ -337,7 +345,7 @@ class LongLivedProcess:
             pass
         except OSError:  # it has closed its input or has ended; `_on_exit` finds out which
             self.unwritten = b""
-            self._watch.loop.call_later(_EXIT_DELAY, self._end, "has closed its input")
+            self._watch.loop.call_later(_EXIT_DELAY, self._end_running, "has closed its input")
 
     def _on_output(self) -> None:
         try:
@@ -347,12 +355,13 @@ class LongLivedProcess:
         if not piece:
             self._watch.close_fd(self._stdout_fd)
             self._stdout_fd = -1
-            self._watch.loop.call_later(_EXIT_DELAY, self._end, "has closed its output")
+            self._watch.loop.call_later(_EXIT_DELAY, self._end_running, "has closed its output")
         elif not self._detached:
             self.output += piece
             self._call_on_output(self)
-            if len(self.output) > OUTPUT_LIMIT:
-                self._end(f"printed more than {OUTPUT_LIMIT} bytes on one line")
+            if len(self.output) > self.output_limit:
+                self.overflowed = True
+                self._end(f"printed more than {self.output_limit} bytes on one line")
 
     def _on_stderr(self) -> None:
         try:
@@ -375,6 +384,11 @@ class LongLivedProcess:
         code = reap(self._pid)
         self.reaped.set_result(None)
         self._end(f"exited with status {code}" if code >= 0 else f"was ended by signal {-code}")
+
+    def _end_running(self, what_happened: str) -> None:
+        """End it, unless it has exited: then `_on_exit` says how."""
+        if self.reaped.done() or not has_ended(self._pid):
+            self._end(what_happened)
 
     def _end(self, what_happened: str) -> None:
         """It cannot be used any more."""

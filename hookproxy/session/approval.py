@@ -32,6 +32,7 @@ _MAX_PROMPTERS: Final = 4  # at a time: a person reads one dialog after another
 class _PendingApproval(Struct):
     """A request that the person has not answered."""
 
+    call: Call
     answered: anyio.Event = field(default_factory=anyio.Event)
     result: bytes = b""
 
@@ -56,9 +57,17 @@ class Approvals:
         """The operator has a prompter for agents that cannot ask; for a managed request, the administrator."""
         return bool(decide.settings_for(self._settings, request).prompter)
 
-    async def ask(self, call: Call, message: str, document: Mapping[str, object], request: ApprovalRequest) -> Approval:
+    async def ask(
+        self,
+        call: Call,
+        message: str,
+        document: Mapping[str, object],
+        request: ApprovalRequest,
+        offers_similar: bool,
+    ) -> Approval:
         """Ask, and wait as long as it takes: the agent with `message`, or else the prompter with `document`.
 
+        `offers_similar`: the person may allow calls like this one; a prompter only says yes or no.
         On cancel the request is withdrawn, or the prompter is ended with its whole process group.
         """
         if not self.may_ask(call):
@@ -73,9 +82,9 @@ class Approvals:
             self._context.report(f"a call is denied because {_MAX_PENDING} approval requests wait for the person")
             return Approval.NOT_ASKED
         raw_id = calls.new_id()
-        key, pending = calls.id_key(raw_id), _PendingApproval()
+        key, pending = calls.id_key(raw_id), _PendingApproval(call)
         self._pending[key] = pending
-        self._context.to_agent(feedback.approval_elicitation(raw_id, message))
+        self._context.to_agent(feedback.approval_elicitation(raw_id, message, offers_similar))
         try:
             await pending.answered.wait()
         except anyio.get_cancelled_exc_class():
@@ -85,10 +94,10 @@ class Approvals:
             del self._pending[key]
         return approval_messages.read_approval(pending.result)
 
-    def close(self) -> None:
-        """End all pending requests: nobody can answer them any more, so nothing is approved."""
-        for pending in self._pending.values():
-            pending.answered.set()
+    @property
+    def waiting_calls(self) -> list[Call]:
+        """The calls that wait for an answer of the agent: none will come when its input has ended."""
+        return [pending.call for pending in self._pending.values() if not pending.answered.is_set()]
 
     def resolve(self, answer: ApprovalAnswered) -> None:
         """Take the agent's answer; one that comes too late, or again, has no effect."""

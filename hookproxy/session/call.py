@@ -19,10 +19,10 @@ from ..model.hooks import Event, Outcome
 from ..policy import decide
 from ..protocol import approval_messages, elicitations, feedback, request_edits, response_edits
 from ..protocol.approval_messages import Approval
-from ..protocol.calls import Call
+from ..protocol.calls import Call, Phase
 from ..protocol.request_state import CallRound
-from .call_context import CallContext, CallServices, Ending, event_context_of, refusal
-from .post_hooks import handle_missing_response, handle_response
+from .call_context import CallContext, CallServices, Ending, end_early, event_context_of, refusal
+from .post_hooks import HandledResponse, handle_missing_response, handle_response
 
 _REFUSALS: Final = {
     Approval.NO: RefusalCause.DECLINED,
@@ -47,12 +47,14 @@ async def handle_call(call: Call, services: CallServices) -> None:
     try:
         response = await _process(call, services, record)
     except Exception as defect:
-        record.result, record.reason = "error", describe_error(defect)
+        record.result = "error"
+        call.ended_because = f"hookproxy could not complete this call ({describe_error(defect)})"
         raise
     finally:
-        if call.stopped_by and record.result == "cancelled":
-            record.decision, record.result, record.reason = "deny", "refused", call.stopped_by
-            record.cause = "stopped"
+        if call.ended_because and call.phase is not Phase.CANCELLED:
+            response = end_early(call, services, record)
+        else:
+            _note_end_by_agent_or_hook(call, record)
         record.ms = (perf_counter() - started) * 1000
         if services.audit.path:
             record.skipped = services.skipped_hooks.of(record, call.alias)
@@ -60,10 +62,20 @@ async def handle_call(call: Call, services: CallServices) -> None:
         if problem:
             services.report_once(f"{NOT_WRITTEN}: {problem}")
         if response is not None:
-            if problem and services.audit.required and record.result != "refused":
+            if problem and services.audit.required and record.result != "refused" and not call.ended_because:
                 ran = record.decision != "asked"  # "asked": a person must approve the call before it runs
                 response = feedback.unaudited(call.id, stateless=call.stateless, task=call.task, ran=ran)
             services.respond(call, response)
+
+
+def _note_end_by_agent_or_hook(call: Call, record: Record) -> None:
+    """Record why the call ended if the agent cancelled it, or a hook stopped it together with others."""
+    if call.phase is Phase.CANCELLED:
+        record.result = "cancelled"
+        record.reason = feedback.ended_early(call.progress, "The agent cancelled this call")
+    elif call.stopped_by and record.result == "cancelled":
+        record.decision, record.result, record.reason = "deny", "refused", call.stopped_by
+        record.cause = "stopped"
 
 
 async def _process(call: Call, services: CallServices, record: Record) -> bytes | None:
@@ -122,23 +134,30 @@ async def _request_approval(context: CallContext, proceed: Proceed) -> Decision 
     if request is None or not isinstance(decision, Proceed) or decision.approval_request is None:
         return decision
     arguments = context.event_context.arguments
-    message = approval_messages.message(services.session.server, call.tool, arguments, request)
+    similar = services.hooks.similar_calls(context.event_context, request)
+    message = approval_messages.message(services.session.server, call.tool, arguments, request, similar)
     prompt_context = replace(context.event_context, trigger="permission_prompt", message=message)
     for event in (Event.NOTIFICATION, Event.USER_INPUT):
         services.start_hooks(replace(prompt_context, event=event))
     if call.stateless and can_ask:
         next_round = CallRound(call.tool, call.arguments, proceed.arguments, proceed.feedback, request)
         context.record.decision, context.record.result, context.record.reason = "asked", "pending", request.reason
-        return feedback.input_required(call.id, message, services.state_sealer.to_request_state(next_round))
+        return feedback.input_required(
+            call.id, message, services.state_sealer.to_request_state(next_round), offers_similar=bool(similar)
+        )
     document = approval_messages.prompter_document(services.session.server, call.tool, arguments, request)
     services.release_backpressure(call)  # a person may take long, and the answer comes on the agent's own channel
-    return _apply_approval(context, proceed, await services.approvals.ask(call, message, document, request))
+    return _apply_approval(
+        context, proceed, await services.approvals.ask(call, message, document, request, bool(similar))
+    )
 
 
 def _apply_approval(context: CallContext, proceed: Proceed, approval: Approval) -> Decision:
     """The decision after the person's answer."""
     if approval in _REFUSALS:
         return decide.declined(proceed, _REFUSALS[approval])
+    if approval is Approval.SIMILAR and proceed.approval_request is not None:
+        context.services.hooks.allow_similar(context.event_context, proceed.approval_request)
     if approval is Approval.SESSION:
         context.services.hooks.allow_tool(context.call.tool, proceed.approval_request)
     return replace(proceed, approval_request=None, asked=True)
@@ -222,7 +241,8 @@ async def _forward(context: CallContext, decision: Proceed) -> bytes | None:
         timed = Outcome(duration_ms=round((perf_counter() - sent) * 1000))
         context.event_context = replace(context.event_context, outcome=timed)
         if isinstance(response, Ending):
-            return await handle_missing_response(context, response)
+            await handle_missing_response(context, response)
+            return None
         handled = await handle_response(context, response, decision, line if rounds < _MAX_ROUNDS else b"")
         if handled.next_round:
             rounds, line = rounds + 1, handled.next_round
@@ -230,10 +250,18 @@ async def _forward(context: CallContext, decision: Proceed) -> bytes | None:
             context.record.repeats += 1
         else:
             return handled.line
-        next_line = services.prepare_repeat(call, line)
-        if next_line is None:  # the agent cancelled the call: hooks run on that, unless they ran on a response
-            return await handle_missing_response(context, Ending.INTERRUPTED) if handled.next_round else None
+        next_line = await _prepare_to_send_again(context, line, handled)
+        if next_line is None:
+            return None
         line = next_line
+
+
+async def _prepare_to_send_again(context: CallContext, line: bytes, handled: HandledResponse) -> bytes | None:
+    """The line to send; None if the agent has cancelled the call. Hooks run on that, unless they ran on a response."""
+    next_line = context.services.prepare_repeat(context.call, line)
+    if next_line is None and handled.next_round:
+        await handle_missing_response(context, Ending.INTERRUPTED)
+    return next_line
 
 
 def _must_read_response(context: CallContext, decision: Proceed) -> bool:
@@ -243,5 +271,5 @@ def _must_read_response(context: CallContext, decision: Proceed) -> bool:
         decision.feedback
         or services.audit.needs_results
         or call.stateless
-        or services.hooks.groups.observes_outcome(call.tool)
+        or services.hooks.observes_outcome(call.tool)
     )

@@ -17,7 +17,7 @@ from ..model.hooks import Event, EventContext, Session, Tool
 from ..model.settings import Settings
 from ..protocol import feedback
 from ..protocol.actions import ElicitationSeen
-from ..protocol.calls import Call
+from ..protocol.calls import Call, Progress
 from ..protocol.elicitation_messages import ElicitationResponse
 from ..protocol.request_state import CallRound, StateSealer
 from ..protocol.responses import Members
@@ -95,8 +95,8 @@ class CallServices(Protocol):
     def report_once(self, text: str) -> None:
         """Report one line to people, unless it has been reported before."""
 
-    def lost_response(self, call: Call) -> bytes:
-        """The error response for a call whose server has exited."""
+    def why_lost(self) -> str:
+        """Why the server answers no more, in a sentence without a full stop."""
 
 
 class CallContext(Struct):
@@ -109,6 +109,18 @@ class CallContext(Struct):
     """The call's last hook event, with the arguments that are forwarded."""
     earlier_round: CallRound | None = None
     """What was decided in the call's earlier round, if the agent sent our request state back."""
+
+
+_RESULTS: Final = {Progress.NOT_SENT: "cancelled", Progress.NO_ANSWER: "lost", Progress.ANSWERED: "error"}
+
+
+def end_early(call: Call, services: CallServices, record: Record) -> bytes:
+    """Record and report that a call ends early, and return the response: all three in the same words."""
+    if record.result != "error":
+        record.result = _RESULTS[call.progress]
+    record.reason = feedback.ended_early(call.progress, call.ended_because)
+    services.report(f"a call of {call.tool} has ended early: {record.reason}")
+    return feedback.failed_call(call.id, record.reason)
 
 
 def refusal(call: Call, refuse: Refuse) -> bytes:

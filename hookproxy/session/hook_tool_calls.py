@@ -14,12 +14,12 @@ import anyio
 from msgspec import Struct, field
 
 from ..jsonrpc import raw_json
-from ..processes.process import OUTPUT_LIMIT
+from ..processes.process import output_limit
 from ..protocol import calls, tool_results
 from ..protocol.actions import HookToolCallAnswered
 from ..protocol.responses import Members, Response
 from ..protocol.router import Router
-from ..runners.runner import HookFailed
+from ..runners.runner import HookFailed, OutputTooLong
 
 CURRENT_META: Final[ContextVar[Members | None]] = ContextVar("at_hand", default=None)
 """`params._meta` of the call whose hooks run in this task; that of another call in flight may differ."""
@@ -69,7 +69,7 @@ class HookToolCalls:
             del self._pending[key]
         if tool_call.answer is None:
             raise HookFailed("was called, and the server exited before it answered")
-        return _text(tool_call.answer.response)
+        return _text(tool_call.answer.response, output_limit(len(arguments)))
 
     def resolve(self, answer: HookToolCallAnswered) -> None:
         """Take the server's response to one of our calls."""
@@ -102,8 +102,8 @@ def _cancellation(raw_id: bytes) -> bytes:
     return b'{"jsonrpc":"2.0","method":%b,"params":%b}\n' % (calls.CANCELLED, params)
 
 
-def _text(response: Response | None) -> bytes:
-    """The text of a tool's result. Raises HookFailed if the response is not a usable result."""
+def _text(response: Response | None, limit: int) -> bytes:
+    """The text of a tool's result, at most `limit` bytes. Raises HookFailed if the response is not a usable result."""
     if response is None:
         raise HookFailed("gave a response that can be read in different ways")
     if response.error is not None:
@@ -116,8 +116,8 @@ def _text(response: Response | None) -> bytes:
     if bytes(result.get("isError", b"false")) != b"false":
         raise HookFailed(f"reported an error: {_first_line(text)}" if text else "reported an error without a text")
     output = text.encode(errors="replace")
-    if len(output) > OUTPUT_LIMIT:
-        raise HookFailed(f"answered with more than {OUTPUT_LIMIT} bytes")
+    if len(output) > limit:
+        raise OutputTooLong(f"answered with more than {limit} bytes")
     return output
 
 

@@ -14,7 +14,7 @@ from ..audit.log import NOT_WRITTEN
 from ..model.hooks import Event
 from ..processes import process
 from ..processes.process import Server
-from ..protocol import feedback
+from ..runners.event_watch import settle, time_limit
 from .proxy import Proxy
 
 HOOKS_AT_END_SECONDS: Final = 5.0
@@ -39,6 +39,8 @@ SESSION_END_HOOKS_SECONDS: Final = 1.5
 AGENT_STALLED_SECONDS: Final = 5.0
 """How long the agent may take no byte before the output that is left for it is dropped."""
 
+_UNANSWERED: Final = "The session has ended before the user has answered whether the call is allowed"
+
 _FORWARDED_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -50,7 +52,8 @@ class Lifecycle:
         self._server = server
         self._status = 0  # as `process.reap` gives it
         self._exited = anyio.Event()
-        self._signalled = False
+        self._signal = 0  # the first one that we got
+        self._server_killed = False  # it has not exited by itself
         self._agent_ended = False
         self._server_ended = False
 
@@ -100,7 +103,7 @@ class Lifecycle:
     async def _forward_signals(self) -> None:
         with anyio.open_signal_receiver(*_FORWARDED_SIGNALS) as signals:
             async for number in signals:
-                self._signalled = True
+                self._signal = self._signal or number
                 self._signal_server(number)
                 self._notify()
 
@@ -115,18 +118,19 @@ class Lifecycle:
     @property
     def _must_not_wait(self) -> bool:
         """The server sends no more responses, or we got a signal: waiting for it is useless."""
-        return self._server_ended or self._exited.is_set() or self._signalled
+        return self._server_ended or self._exited.is_set() or self._signal != 0
 
     # --- the end, in order ---
 
     async def _shut_down(self) -> None:
         proxy = self._proxy
+        await settle()  # a signal to our whole group also ends the server: then the signal is the reason
         async with anyio.create_task_group() as session_end:
             if not self._must_not_wait:
-                proxy.approvals.close()
+                proxy.end_calls(_UNANSWERED, proxy.approvals.waiting_calls)
                 await self._wait_for_decisions()
-            if not (self._server_ended or self._exited.is_set()):  # otherwise handle_server_exit ends them
-                proxy.end_unforwarded(lambda call: feedback.ended_early(call.id))
+            if self._signal or not (self._server_ended or self._exited.is_set()):  # else handle_server_exit ends them
+                proxy.end_unforwarded(self._why_ended())
             if proxy.hooks.groups.has_mcp_tool_hooks_for(Event.SESSION_END) and not self._must_not_wait:
                 await self._end_session()  # some of its hooks are tools of the server, so it must still read
             else:
@@ -138,14 +142,14 @@ class Lifecycle:
             proxy.relay.on_passed = proxy.passed.notify
             await self._end_server()
             proxy.relay.server.drain()
-            proxy.handle_server_exit(self._exit_status())
+            proxy.handle_server_exit(self._why_server_lost())
             await self._within(
-                AFTER_SIGNAL_SECONDS if self._signalled else HOOKS_AT_END_SECONDS, lambda: not proxy.has_open_calls
+                AFTER_SIGNAL_SECONDS if self._signal else HOOKS_AT_END_SECONDS, lambda: not proxy.has_open_calls
             )
-            proxy.end_all(lambda call: feedback.ended_early(call.id))
+            proxy.end_all(self._why_ended())
             await self._within(process.REAP_LIMIT, lambda: not proxy.has_open_calls)
             await self._within(
-                AFTER_SIGNAL_SECONDS if self._signalled else BACKGROUND_HOOKS_SECONDS,
+                AFTER_SIGNAL_SECONDS if self._signal else BACKGROUND_HOOKS_SECONDS,
                 lambda: not proxy.has_background_hooks,
             )
             await self._flush_agent()
@@ -156,16 +160,21 @@ class Lifecycle:
 
     async def _within(self, seconds: float, condition: Callable[[], bool]) -> None:
         """Wait for a condition, but no longer than this, and only while the agent still reads."""
-        with anyio.move_on_after(seconds):
+        with anyio.move_on_after(seconds) as time:
             await self._proxy.changes.until(lambda: condition() or self._agent_gone)
+        if time.cancelled_caught:
+            await settle()
 
     async def _end_server(self) -> None:
         """Wait for the server to exit, then send SIGTERM, then SIGKILL; afterwards it has been reaped."""
         for seconds, next_signal in ((SERVER_EXIT_SECONDS, signal.SIGTERM), (SERVER_TERM_SECONDS, signal.SIGKILL)):
-            with anyio.move_on_after(seconds):
+            with anyio.move_on_after(seconds) as time:
                 await self._exited.wait()
+            if time.cancelled_caught:
+                await settle()
             if self._exited.is_set():
                 return
+            self._server_killed = True
             self._signal_server(next_signal)
         with anyio.move_on_after(process.REAP_LIMIT):
             await self._exited.wait()
@@ -175,14 +184,24 @@ class Lifecycle:
             with contextlib.suppress(PermissionError):  # it runs as another user; its input has ended
                 os.kill(self._server.pid, number)
 
-    def _exit_status(self) -> str:
-        if self._status < 0:
-            return f"was ended by signal {-self._status}"
-        return f"exited with status {self._status}"
+    def _why_ended(self) -> str:
+        """Why calls end that still wait for hooks."""
+        if self._signal:
+            return f"hookproxy was ended by {signal.Signals(self._signal).name}"
+        return "The session has ended while hooks were running"
+
+    def _why_server_lost(self) -> str:
+        """Why calls end that still wait for the server."""
+        if self._signal:
+            return self._why_ended()
+        if self._server_killed:
+            return "The MCP server has closed its output" if self._server_ended else "The MCP server had to be ended"
+        how = f"was ended by signal {-self._status}" if self._status < 0 else f"exited with status {self._status}"
+        return f"The MCP server has ended ({how})"
 
     async def _end_session(self) -> None:
         if self._proxy.router.handshake.opened and self._proxy.hooks.groups.has_hooks_for(Event.SESSION_END):
-            with anyio.move_on_after(SESSION_END_HOOKS_SECONDS):
+            with contextlib.suppress(TimeoutError), time_limit(SESSION_END_HOOKS_SECONDS):
                 await self._proxy.session_events.end_session()
 
     async def _flush_agent(self) -> None:
@@ -191,7 +210,7 @@ class Lifecycle:
         queued = -1
         while agent.queued and agent.queued != queued and not self._agent_gone:
             queued = agent.queued
-            with anyio.move_on_after(AFTER_SIGNAL_SECONDS if self._signalled else AGENT_STALLED_SECONDS):
+            with anyio.move_on_after(AFTER_SIGNAL_SECONDS if self._signal else AGENT_STALLED_SECONDS):
                 await agent.flushed()
         agent.end_output()
 

@@ -61,7 +61,7 @@ class McpTasks:
         self, call: Call, record: Record, event_context: EventContext, texts: tuple[str, ...], line: bytes
     ) -> bytes:
         """Follow the tasks that a response to a call starts; return the response as the agent may get it."""
-        if not (texts or self._services.audit.needs_results or self._services.hooks.groups.observes_outcome(call.tool)):
+        if not (texts or self._services.audit.needs_results or self._services.hooks.observes_outcome(call.tool)):
             self.close(call)  # neither hooks nor the audit need its outcome
             return line
         started_tasks = self._tasks.take_new(call)
@@ -85,7 +85,7 @@ class McpTasks:
                 del self._tasks[task.id]
 
     def _has_post_hooks(self, call: Call) -> bool:
-        return self._services.hooks.groups.has_post_hooks_for(call.tool)
+        return self._services.hooks.has_post_hooks_for(call.tool)
 
     def handle_server_exit(self) -> None:
         """End all open tasks, because the server has exited."""
@@ -108,7 +108,7 @@ class McpTasks:
         task = self._tasks.find(task_request.task_id)
         if task is not None and task.stage is TaskStage.OPEN:
             end = TaskStatus(status="lost")
-            await self._run_hooks(task, end, _parse_end(task, end), b"")
+            await self._run_hooks(task, end, _parse_end(task, end, 0), b"")
 
     async def _handle_notification(self, task_request: TaskRequest) -> None:
         """A notification. It may come before the response that starts its task."""
@@ -133,7 +133,7 @@ class McpTasks:
         response = await self._services.forward(task_request, task_request.line)
         if isinstance(response, Ending):
             if response is Ending.LOST:
-                self._services.respond(task_request, self._services.lost_response(task_request))
+                task_request.ended_because = self._services.why_lost()
             return
         try:
             line = await self._after_hooks(task_request, response)
@@ -153,7 +153,7 @@ class McpTasks:
             return response_edits.with_error_withheld(line, feedback.TASK_REQUEST_FAILED) if task.guarded else line
         if update.ends and update.status == "failed" and not task.call.stateless:
             return line  # in 2025-11-25 the agent still fetches a failed result
-        parsed = _parse_end(task, update)
+        parsed = _parse_end(task, update, self._services.settings.max_depth)
         if task.stage is TaskStage.OPEN:
             await self._run_hooks(task, update, parsed, line)
         return self._with_feedback(task, update, parsed, line)
@@ -194,6 +194,7 @@ class McpTasks:
             raise
         finally:
             task.stage = TaskStage.JUDGED
+            record.reason = record.reason or task.withheld_because
             record.ms = ms + sum(one.result.ms for one in record.hook_runs)
             self._write_record(task, record)
             self._changes.notify()
@@ -217,8 +218,9 @@ class McpTasks:
         return line if edited is answer else tasks.with_output(line, update.path, edited)
 
 
-def _parse_end(task: Task, update: TaskStatus) -> ParsedResponse:
+def _parse_end(task: Task, update: TaskStatus, max_depth: int) -> ParsedResponse:
     """The end of a task, as hooks get it. Raises Unreadable, DuplicateKeys."""
     if update.response is None:
         return ParsedResponse(True, True, _ENDS[update.status][1])
-    return tool_results.read(replace(task.call, response=update.response, stateless=False, task=False))
+    call = replace(task.call, response=update.response, stateless=False, task=False)
+    return tool_results.read(call, max_depth if task.guarded else 0)

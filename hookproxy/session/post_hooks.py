@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ..model.decision import Comments, Proceed, Refuse
 from ..model.hooks import Event, EventContext, HookRun, Outcome, Permission
 from ..protocol import elicitation_messages, feedback, request_edits, tool_results
-from ..protocol.calls import Call
+from ..protocol.calls import Call, Progress
 from ..protocol.request_state import CallRound
 from ..protocol.tool_results import NO_OUTCOME, ParsedResponse
 from .call_context import CallContext, CallServices, Ending
@@ -33,7 +33,8 @@ async def handle_response(context: CallContext, line: bytes, decision: Proceed, 
     """
     call, services, record = context.call, context.services, context.record
     try:
-        parsed = tool_results.read(call)
+        has_hooks = services.hooks.groups.has_post_hooks_for(call.tool)
+        parsed = tool_results.read(call, services.settings.max_depth if has_hooks else 0)
     except ValueError as problem:
         services.report(f"the response to a call of {call.tool} is withheld: {problem}")
         record.result, record.reason = "error", str(problem)
@@ -76,17 +77,19 @@ async def _handle_unfinished(
     return HandledResponse(request_edits.with_own_state(line, services.state_sealer.to_request_state(next_round)))
 
 
-async def handle_missing_response(context: CallContext, ending: Ending) -> bytes | None:
-    """Run PostToolUseFailure hooks on a call that gets no response; return an error unless the agent cancelled it."""
-    interrupted = ending is Ending.INTERRUPTED
-    context.record.result = "cancelled" if interrupted else "lost"
-    error = "The call was cancelled." if interrupted else "The server exited before it answered."
+async def handle_missing_response(context: CallContext, ending: Ending) -> None:
+    """Run PostToolUseFailure hooks on a call that was sent and gets no response."""
+    call, interrupted = context.call, ending is Ending.INTERRUPTED
+    error = "The call was cancelled."
+    if not interrupted:
+        call.ended_because = context.services.why_lost()
+        error = feedback.ended_early(call.progress, call.ended_because)
     outcome = replace(context.event_context.outcome or NO_OUTCOME, error=error, interrupted=interrupted)
     failed = replace(context.event_context, event=Event.POST_TOOL_USE_FAILURE, outcome=outcome)
     if not interrupted:
         context.services.start_hooks(replace(failed, event=Event.ERROR_OCCURRED, trigger="system", message=error))
-    await context.services.hooks.run_post_hooks(failed, context.record.hook_runs)
-    return None if interrupted else context.services.lost_response(context.call)
+    if call.progress is not Progress.NOT_SENT:
+        await context.services.hooks.run_post_hooks(failed, context.record.hook_runs)
 
 
 async def run_post_hooks(

@@ -22,7 +22,7 @@ from ..model.hooks import Event, Session, Tool
 from ..model.settings import Delivery, Settings
 from ..protocol import actions, calls, feedback, request_edits, tool_list
 from ..protocol.actions import AgentAction, ServerAction
-from ..protocol.calls import Call, Phase
+from ..protocol.calls import Call, Phase, Progress
 from ..protocol.elicitations import Elicitations
 from ..protocol.request_state import StateSealer
 from ..protocol.router import Router
@@ -67,7 +67,7 @@ class Proxy:
         groups = hooks.groups
         strict = bool(groups or hooks.has_rules or settings.audit_all_calls)  # the agent's lines must be read
         elicitations = Elicitations(groups.answers_elicitations) if groups.observes_elicitations else None
-        self.router = Router(self._concerns if strict else None, elicitations, groups.alias)
+        self.router = Router(self._concerns if strict else None, elicitations, groups.alias, settings.max_depth)
         self.relay = Relay(agent, server, self.router, settings.max_message_bytes, strict, self._perform)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._pool: CoroutinePool  # from `open` on
@@ -77,7 +77,7 @@ class Proxy:
         self.state_sealer = StateSealer()
         self.skipped_hooks = SkippedHooks(groups)
         self.server_lost = ""
-        """How the server exited; empty while it runs."""
+        """Why the server answers no more, in a sentence without a full stop; empty while it may answer."""
         self.on_tools_listed: Callable[[bytes, str], None] = lambda _line, _server_name: None
         """Called with each tools/list response and the server's own name, after the agent has got the response."""
         self.changes = ChangeEvent()
@@ -156,8 +156,10 @@ class Proxy:
             case actions.NotJson():
                 shown = line[:_MAX_NOISE_SHOWN].decode(errors="replace").rstrip()
                 self.report(f"the server printed a line that is not JSON: {shown}")
-            case actions.Dropped(why):
+            case actions.Dropped(why, raw_id):
                 self.report(f"dropped {why}")
+                if raw_id:
+                    self.relay.to_agent(feedback.unclear_response(raw_id))
                 if problem := self.audit.note(self.session, f"dropped {why}"):
                     self.report_once(f"{NOT_WRITTEN}: {problem}")
             case _:
@@ -181,14 +183,17 @@ class Proxy:
             what = describe_error(defect)
             shortage = f"a call of {call.tool} cannot be handled: {what}; {RESOURCE_HINT}"
             self.report(shortage if resource_shortage(defect) else "".join(traceback.format_exception(defect)).rstrip())
-            forwarded = call.sent_id or isinstance(call, TaskRequest) or call.phase in (Phase.FORWARDED, Phase.ANSWERED)
-            self.respond(call, feedback.defect(call.id, what, seen=bool(forwarded)))
+            call.ended_because = call.ended_because or f"hookproxy could not complete this call ({what})"
         finally:
             del self._running[call]
             self._mcp_tasks.close(call)
             self._backpressure.remove(call)
             if call in self._final_responses:
                 self.respond(call, self._final_responses.pop(call))
+            elif call.ended_because:
+                about_task = isinstance(call, TaskRequest)
+                text = feedback.ended_early(call.progress, call.ended_because, task_request=about_task)
+                self.respond(call, feedback.failed_call(call.id, text))  # calls have responded in most cases
             self.changes.notify()
 
     def _cancel(self, call: Call, notification: bytes) -> None:
@@ -269,43 +274,48 @@ class Proxy:
 
     def refuse_other_calls(self, call: Call, refuse: Refuse) -> None:
         """As in CallServices."""
-        for other in self._running:
+        for other in list(self._running):
             if other.phase is Phase.HELD and other is not call:
                 other.stopped_by = f"{refuse.by} stopped all calls: {refuse.reason}"
                 self.session_events.start_hooks(
                     replace(event_context_of(other, self), event=Event.PERMISSION_DENIED, message=refuse.reason)
                 )
-        self.end_unforwarded(lambda other: refusal(other, refuse), but=call)
+                self._final_responses[other] = refusal(other, refuse)
+                self._stop(other)
 
-    def end_unforwarded(self, final_response: Callable[[Call], bytes], but: Call | None = None) -> None:
-        """End all calls that have not been forwarded; each gets its `final_response`."""
-        self._end(final_response, [call for call in self._running if call.phase is Phase.HELD and call is not but])
+    def end_unforwarded(self, why: str) -> None:
+        """End all calls that have not been forwarded; `why` is a sentence without a full stop."""
+        self.end_calls(why, [call for call in self._running if call.phase is Phase.HELD])
 
-    def end_all(self, final_response: Callable[[Call], bytes]) -> None:
-        """End all calls: what its hooks have not allowed by now does not pass."""
-        self._end(final_response, list(self._running))
+    def end_all(self, why: str) -> None:
+        """End all calls: what its hooks have not allowed by now does not pass. `why` as in `end_unforwarded`."""
+        self.end_calls(why, list(self._running))
 
-    def _end(self, final_response: Callable[[Call], bytes], running: Sequence[Call]) -> None:
+    def end_calls(self, why: str, running: Sequence[Call]) -> None:
+        """End these calls; `why` as in `end_unforwarded`."""
         for call in running:
-            self._final_responses[call] = final_response(call)
-            call.stop()  # its hook may have ended just now, and its task must not go on to forward it
-            self._running[call].cancel()
+            call.ended_because = call.ended_because or why
+            self._stop(call)
 
-    def handle_server_exit(self, how: str) -> None:
-        """End all calls, because the server has exited; `how` is such as `exited with status 1`."""
-        self.server_lost = how
+    def _stop(self, call: Call) -> None:
+        call.stop()  # its hook may have ended just now, and its task must not go on to forward it
+        self._running[call].cancel()
+
+    def handle_server_exit(self, why: str) -> None:
+        """End all calls, because the server answers no more; `why` as in `end_unforwarded`."""
+        self.server_lost = why
         self.elicitation_hooks.handle_server_exit()
         self.hook_tool_calls.handle_server_exit()
-        self.end_unforwarded(self.lost_response)
+        self.end_unforwarded(why)
         for call, coroutine in self._running.items():
             coroutine.resume(call)
         for raw_id in self.router.requests.released.values():
-            self.relay.to_agent(feedback.server_lost(raw_id, how))
+            self.relay.to_agent(feedback.failed_call(raw_id, feedback.ended_early(Progress.NO_ANSWER, why)))
         self._mcp_tasks.handle_server_exit()
 
-    def lost_response(self, call: Call) -> bytes:
+    def why_lost(self) -> str:
         """As in CallServices."""
-        return feedback.server_lost(call.id, self.server_lost or "closed its input")
+        return self.server_lost or "The MCP server has closed its input"
 
     def prepare_repeat(self, call: Call, line: bytes) -> bytes | None:
         """As in CallServices."""

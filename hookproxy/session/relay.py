@@ -9,7 +9,7 @@ from ..jsonrpc import raw_json
 from ..protocol import feedback
 from ..protocol.actions import PASS, AgentAction, Dropped, Refused, Send, ServerAction, SessionOpened
 from ..protocol.calls import id_key
-from ..protocol.fast_scan import possible_ids, request_id, response_id
+from ..protocol.fast_scan import END_BYTES, request_id, response_id
 from ..protocol.router import Router
 from ..transports.channel import Channel
 from ..transports.lines import Lines, StreamedLine, TooLong
@@ -25,8 +25,15 @@ Perform = Callable[[AgentAction | ServerAction, bytes], None]
 class Relay:
     """The two directions between an agent and a server. With `strict`, no line passes that cannot be read."""
 
-    def __init__(
-        self, agent: Channel, server: Channel, router: Router, limit: int, strict: bool, perform: Perform
+    def __init__(  # noqa: PLR0913  # its parts, and limits
+        self,
+        agent: Channel,
+        server: Channel,
+        router: Router,
+        limit: int,
+        strict: bool,
+        perform: Perform,
+        stream_from: int = STREAM_FROM_BYTES,
     ) -> None:
         self.agent = agent
         self.server = server
@@ -34,6 +41,7 @@ class Relay:
         self._strict = strict
         self._perform = perform
         self._limit = limit
+        self._stream_from = stream_from
         self._agent_lines = Lines(limit, request_id)
         self._server_lines = Lines(limit if strict else max(limit, MAX_UNREAD_BYTES), response_id)
         self._passage: StreamedLine | None = None
@@ -93,7 +101,7 @@ class Relay:
     def _agent_block(self, lines: list[bytes]) -> None:
         passing: list[bytes] = []
         for line in lines:
-            action = self._router.from_agent(line)
+            action = self._from_agent(line)
             if self._router.handshake.opened and not self._opened:
                 self._opened = True
                 self._perform(SessionOpened(), line)
@@ -108,6 +116,14 @@ class Relay:
         if passing and self._strict:
             self._send(self.server, passing)
 
+    def _from_agent(self, line: bytes) -> AgentAction:
+        """The router's action; a line that takes more memory than there is is refused, and the session goes on."""
+        try:
+            return self._router.from_agent(line)
+        except MemoryError:
+            raw_id = request_id(line[:END_BYTES], line[-END_BYTES:])
+            return Refused(feedback.out_of_memory(len(line)), raw_id or b"null")
+
     def _refuse_lost(self) -> None:
         for lost in self._agent_lines.lost:
             if self._strict:
@@ -121,7 +137,7 @@ class Relay:
         self._refuse_lost()
         if not line:
             return
-        action = self._router.from_agent(line)
+        action = self._from_agent(line)
         if not self._strict:  # it has been sent already; the router now expects a response
             return
         if action is PASS or isinstance(action, Send):
@@ -132,6 +148,8 @@ class Relay:
 
     def to_server(self, line: bytes) -> None:
         """Send a whole line to the server."""
+        if line.find(b"\n", 0, -1) >= 0:
+            raise AssertionError("one message must not become two lines")
         self.server.write(line if line.endswith(b"\n") else line + b"\n")
 
     # --- from the server ---
@@ -149,13 +167,13 @@ class Relay:
             else:
                 self._server_block([block] if block.find(b"\n") == len(block) - 1 else _lines(block))
             self.on_passed()
-        if self._server_lines.begun >= STREAM_FROM_BYTES and self._router.may_pass_in_pieces(self._server_lines.head):
+        if self._server_lines.begun >= self._stream_from and self._router.may_pass_in_pieces(self._server_lines.head):
             self._start_passage()
 
     def _server_block(self, lines: list[bytes]) -> None:
         passing: list[bytes] = []
         for line in map(raw_json.one_line, lines) if self._router.withholds_responses else lines:
-            action = self._router.from_server(line)
+            action = self._from_server(line)
             if action is PASS:
                 passing.append(line)
             else:
@@ -165,6 +183,16 @@ class Relay:
         if passing:
             self._send(self.agent, passing)
 
+    def _from_server(self, line: bytes) -> ServerAction:
+        """The router's action; a response that takes more memory than there is becomes an error."""
+        try:
+            return self._router.from_server(line)
+        except MemoryError:
+            raw_id = response_id(line[:END_BYTES], line[-END_BYTES:])
+            if raw_id is None:
+                return Dropped(f"a message of {len(line)} bytes, for which there is not enough memory")
+            return self._router.from_server(feedback.response_out_of_memory(raw_id, len(line)))
+
     @property
     def passing(self) -> bool:
         """A long line is being sent to the agent in pieces."""
@@ -173,13 +201,21 @@ class Relay:
     def _start_passage(self) -> None:
         """Send the beginning of the unfinished line."""
         head = self._server_lines.take()
-        self._passage = StreamedLine(head)
-        self.agent.write(head)
+        # To follow it takes time. Without a judged tool nothing is withheld: if that changes before the line has ended,
+        # which happens at most once, the line is broken off, and its request gets an error.
+        self._passage = StreamedLine(self._router.has_judged_tools, head)
+        self.agent.write(self._passage.add(head))
 
     def _pass_on(self, passage: StreamedLine, piece: bytes) -> bytes:
-        """Send what belongs to the long line; return the rest of `piece`."""
-        head, rest, ended = passage.split(piece, keep_end=bool(self._router.calls))
-        self.agent.write(head)
+        """Send what belongs to the long line; return the rest of `piece`.
+
+        Nothing of it passes while a response is withheld: a call may have come since the line began.
+        """
+        part, rest, ended = passage.split(piece)
+        if ready := passage.add(part, hold=self._router.withholds_responses):
+            self.agent.write(ready)
+        if passage.kept_bytes > self._limit and self._router.withholds_responses:
+            self._break(passage)
         if ended:
             self._passage = None
             self._end_passage(passage)
@@ -189,26 +225,37 @@ class Relay:
         return rest
 
     def _end_passage(self, passage: StreamedLine) -> None:
-        """Send the line's end, unless that makes the line a response to a call that came after the line began."""
-        ids = map(id_key, possible_ids(passage.last))
-        if any(key in self._router.calls or key in self._router.requests.hook_tool_calls for key in ids):
-            self.agent.write(b"!\n")  # makes the line invalid JSON, so that nobody reads it as a message
-            self._perform(Dropped("the end of a message that would have answered a call before its hooks ran"), b"")
+        """Send the line's end, unless some reader may take the line for a response that is withheld."""
+        if passage.is_broken:
             return
-        self.agent.write(passage.waiting)
+        if self._router.withholds_responses:
+            raw_id = passage.clear_id()
+            if raw_id is None or self._router.is_taken(id_key(raw_id)):
+                self._break(passage)
+                return
+            self.agent.write(raw_json.one_line(passage.take()))
+        elif passage.kept_bytes:
+            self.agent.write(passage.take())
         if passage.id is not None:
             self._router.requests.settle(id_key(passage.id))  # nobody had to read it
 
+    def _break(self, passage: StreamedLine) -> None:
+        """End the line so that it is invalid JSON, and nobody reads it as a message. The rest of it is dropped."""
+        passage.is_broken = True
+        passage.take()
+        self.agent.write(b"!\n")
+        self._perform(self._router.dropped_as_unclear(passage.id or b""), b"")
+
     def _server_last_line(self) -> None:
         """The text after the last line end: passed on as it is if it is JSON."""
-        if self._passage is not None:
-            self.agent.write(self._passage.waiting)
-            self._passage = None
-            self._partial_line_sent = True
+        passage, self._passage = self._passage, None
+        if passage is not None:
+            self._end_passage(passage)  # many readers take the text after the last line end for a message as well
+            self._partial_line_sent = not passage.is_broken
         line = self._server_lines.take()
         if line:
             line = raw_json.one_line(line) if self._router.withholds_responses else line
-            action = self._router.from_server(line)
+            action = self._from_server(line)
             if action is PASS:
                 self.agent.write(line)
                 self._partial_line_sent = True

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ..protocol.fast_scan import END_BYTES, response_id
+from ..protocol.fast_scan import END_BYTES, Envelope, response_id
 
 SMALL_PIECE: Final = 4096  # bytes: a piece is appended to a smaller one, because many small pieces cost much memory
 
@@ -51,11 +51,22 @@ class Lines:
             self._drop_line()
             piece = piece[first:]
         elif self._parts:
-            piece = b"".join((*self._parts, piece))
+            piece = self._joined(piece)
         self._parts, self._size = [], 0
         if rest:
             self._keep(rest)
         return piece if len(piece) <= self._limit else self._within_limit(piece)
+
+    def _joined(self, piece: bytes) -> bytes:
+        """The unfinished line with the piece that ends it; without the line if there is not enough memory for it."""
+        try:
+            return b"".join((*self._parts, piece))
+        except MemoryError:
+            first = piece.find(b"\n") + 1
+            head, tail, size = self.head, (self._parts[-1] + piece[:first])[-END_BYTES:], self._size + first
+            self._parts = []
+            self.lost.append(TooLong(self._find_id(head, tail), size))
+            return piece[first:]
 
     def _within_limit(self, block: bytes) -> bytes:
         """The block without the lines that are too long."""
@@ -107,29 +118,57 @@ class Lines:
 
 
 class StreamedLine:
-    """A long line that is forwarded in pieces, because nothing needs it as a whole."""
+    """A long line that is forwarded in pieces, because nothing needs it as a whole.
 
-    def __init__(self, head: bytes) -> None:
+    With `follow`, its end is kept back until the line has ended, and `clear_id` says whose response it is.
+    """
+
+    def __init__(self, follow: bool, head: bytes) -> None:
         self._head = head[:END_BYTES]
-        self.last = head[-END_BYTES:]
-        """The last bytes that have arrived."""
-        self.waiting = b""
-        """Those that are not forwarded yet."""
+        self._last = b""
+        self._envelope = Envelope(self._head) if follow else None
+        self._kept: list[bytes] = []
+        self.kept_bytes = 0
+        """Bytes that are not forwarded yet."""
+        self.is_broken = False
+        """The rest of the line is not forwarded."""
 
-    def split(self, piece: bytes, keep_end: bool = False) -> tuple[bytes, bytes, bool]:
-        """Return the bytes of the line to forward now, the bytes after the line, and whether the line has ended.
-
-        With `keep_end` the line's last bytes stay in `waiting`, and the caller decides about them.
-        """
+    def split(self, piece: bytes) -> tuple[bytes, bytes, bool]:
+        """Return the bytes of the line, the bytes after the line, and whether the line has ended."""
         end = piece.find(b"\n") + 1
-        part, rest = (piece[:end], piece[end:]) if end else (piece, b"")
-        self.last = (self.last + part[-END_BYTES:])[-END_BYTES:]
-        part = self.waiting + part
-        cut = max(len(part) - END_BYTES, 0) if keep_end else len(part)
-        self.waiting = part[cut:]
-        return part[:cut], rest, bool(end)
+        return (piece[:end], piece[end:], True) if end else (piece, b"", False)
+
+    def add(self, part: bytes, hold: bool = False) -> bytes:
+        """Add the line's next bytes; return those that are forwarded now: none with `hold`."""
+        if self.is_broken:
+            return b""
+        self._last = (self._last + part[-END_BYTES:])[-END_BYTES:]
+        ready = len(part) if self._envelope is None else self._envelope.add(part)
+        if ready == len(part) and not (hold or self._kept):
+            return part
+        if hold or not ready:
+            self._keep(part)
+            return b""
+        piece = self.take() + part[:ready]
+        self._keep(part[ready:])
+        return piece
+
+    def _keep(self, part: bytes) -> None:
+        if part:
+            self._kept.append(part)
+            self.kept_bytes += len(part)
+
+    def take(self) -> bytes:
+        """Return the bytes that are not forwarded yet, for forwarding."""
+        kept = b"".join(self._kept)
+        self._kept, self.kept_bytes = [], 0
+        return kept
+
+    def clear_id(self) -> bytes | None:
+        """Return the id of the response, once the line has ended: empty if it is no response; None if it is unclear."""
+        return None if self._envelope is None else self._envelope.clear_id()
 
     @property
     def id(self) -> bytes | None:
-        """The message's id, once the line has ended."""
-        return response_id(self._head, self.last)
+        """The message's id, once the line has ended, where servers write it."""
+        return response_id(self._head, self._last)

@@ -155,7 +155,7 @@ class TrialServices:
         if text not in self.remarks:
             self.remarks.append(text)
 
-    def lost_response(self, call: Call) -> bytes:
+    def why_lost(self) -> str:
         """As in CallServices."""
         raise AssertionError("there is no server that could end")
 

@@ -205,7 +205,7 @@ class TrialRunner:
 
     async def call(self, trial_call: TrialCall) -> TrialResult:
         """Try a call. On cancel its hooks are ended with their whole process groups. Raises UserError."""
-        router = Router(self._is_judged, find_alias=self.hooks.groups.alias)
+        router = Router(self._is_judged, find_alias=self.hooks.groups.alias, max_depth=self.settings.max_depth)
         observation = self.hooks.observation = Observation()
         line = trial_call.line
         if len(line) > self.settings.max_message_bytes:

@@ -37,7 +37,7 @@ def run(label: str, verdict: Verdict) -> HookRun:
             "allow delete_file (rewritten by fmt)",
         ),
         (
-            record(result="error", result_changed=True, repeats=2),
+            record(result="error", result_after=b"{}", repeats=2),
             "allow delete_file (result error, result changed, repeated 2 times)",
         ),
         (record(decision="", result="cancelled"), "cancelled delete_file"),

@@ -109,6 +109,7 @@ def test_every_setting_is_read(cwd: Path) -> None:
         on_ask = "allow"
         feedback = "text"
         max_message_bytes = 4096
+        max_depth = 32
         strict = true
         [audit]
         file = "log/audit.jsonl"
@@ -127,6 +128,7 @@ def test_every_setting_is_read(cwd: Path) -> None:
         on_ask=OnAsk.ALLOW,
         feedback=Delivery.TEXT,
         max_message_bytes=4096,
+        max_depth=32,
         strict=True,
         audit_file=str(cwd / "sub" / "log" / "audit.jsonl"),
         audit_required=True,
@@ -138,9 +140,9 @@ def test_every_setting_is_read(cwd: Path) -> None:
         rule_places={
             f"{kind} {rule}": f"{cwd}/sub/hookproxy.toml:{line}: permissions.{key}"
             for line, kind, key, rule in (
-                (14, "deny", "deny[0]", "delete_*"),
-                (13, "ask", "ask[0]", "write_*"),
-                (13, "ask", "ask[1]", "Bash(git push:*)"),
+                (16, "deny", "deny[0]", "delete_*"),
+                (15, "ask", "ask[0]", "write_*"),
+                (15, "ask", "ask[1]", "Bash(git push:*)"),
             )
         },
         hide_denied=False,
@@ -478,6 +480,8 @@ def test_without_a_home_folder_a_remark_says_that_no_audit_is_kept(cwd: Path, mo
         ("feedback = true", 1, "feedback: should be 'auto', 'text' or 'strip-output-schema'", ""),
         ('max_message_bytes = "64 MiB"', 1, "max_message_bytes: should be a integer", ""),
         ("max_message_bytes = 1023", 1, "max_message_bytes: should be greater than or equal to 1024", ""),
+        ("max_depth = 3", 1, "max_depth: should be greater than or equal to 4", ""),
+        ("max_depth = 251", 1, "max_depth: should be less than or equal to 250", ""),
         ("max_message_bytes = true", 1, "max_message_bytes: should be a integer", ""),
         ('[audit]\nfile = "a"\narguments = "none"', 3, "audit.arguments: should be 'full' or 'digest'", ""),
         ('[audit]\nfile = ""', 2, "audit.file: ", ""),

@@ -500,3 +500,18 @@ def test_http_refuses_if_the_service_cannot_be_called(
     assert answer.failed
     assert why in answer.texts[0]
     assert why in stderr
+
+
+@in_copy_of("claw")
+def test_the_claw_guard_refuses_what_it_cannot_see(project: Path) -> None:
+    (project / "hookproxy.toml").write_text('on_cut_input = "allow"\n')
+    answer = run_call(project, (*CLAW, *OWN), "bash", text="x" * 140_000, command="ls")
+    assert (answer.failed, answer.texts[0].rpartition(": ")[2]) == (True, "too long to be judged")
+
+
+@in_copy_of("lime")
+def test_the_lime_guard_refuses_what_it_cannot_see(project: Path) -> None:
+    (project / "hookproxy.toml").write_text('on_cut_input = "allow"\n')
+    answer = run_call(project, (*LIME, *OWN), "bash", text="x" * 140_000, command="ls")
+    assert answer.failed
+    assert "too long to be judged" in answer.texts[0]

@@ -224,7 +224,7 @@ async def test_post_hooks_see_what_ran_under_the_familiar_names(scene: Scene) ->
     await agent.ask(call(1, "echo", cmd="ls"))
     document = json.loads(recorded.read_bytes())
     assert (document["tool_name"], document["tool_input"]) == ("Bash", {"command": "ls -l"})
-    assert json.loads(document["tool_response"][0]["text"]) == {"cmd": "ls -l"}
+    assert json.loads(document["tool_response"]["stdout"]) == {"cmd": "ls -l"}
 
 
 async def test_a_denial_is_reported_under_the_familiar_names(scene: Scene) -> None:

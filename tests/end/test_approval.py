@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -37,7 +38,7 @@ from tests.end.agent import (
 ROUNDS: Final = (sys.executable, str(Path(__file__).with_name("elicitation_server.py")))
 BOTH: Final = pytest.mark.parametrize("era", ["legacy", "auto"])
 LATEST: Final = {"legacy": "2025-11-25", "auto": "2026-07-28"}
-ONCE, SESSION, NO = "allow once", "allow for this session", "deny"
+ONCE, SESSION, NO = "allow once", "allow this tool for this session", "deny"
 SURE: Final = specific("PreToolUse", permissionDecision="ask", permissionDecisionReason="sure?")
 RULE: Final = '[permissions]\nask = ["write"]\n'
 DECLINED: Final = "The user was asked and did not allow it."
@@ -113,6 +114,11 @@ def hooks_that_ask(scene: Scene, tool: str = "write") -> str:
     return scene.hooks(PreToolUse=[group(scene.prints(SURE), matcher=f"mcp__real__{tool}")])
 
 
+def without_file(text: str) -> str:
+    """The text without the beginning of a file's path in the name of a hook."""
+    return re.sub(r"(hook cat) \S+", r"\1 FILE", text)
+
+
 def ran(scene: Scene) -> list[tuple[str, Json]]:
     """The calls that the server received, with their arguments."""
     return [(one["params"]["name"], one["params"]["arguments"]) for one in scene.calls_received()]
@@ -129,13 +135,15 @@ async def test_an_approval_for_one_call_does_not_cover_the_next_call(scene: Scen
         assert (await client.call_tool("write", {"path": "b"})).is_error
         assert result_text(await client.call_tool("look", {"path": "c"})) == "saw c"
     assert ran(scene) == [("write", {"path": "a"}), ("look", {"path": "c"})]
-    assert [one.splitlines() for one in person.questions] == [
+    assert [without_file(one).splitlines() for one in person.questions] == [
         [
             "Allow the tool write of real to run?",
             "",
             f'path: "{path}"',
             "",
-            "the PreToolUse hook cat asks you to confirm: sure?",
+            "the PreToolUse hook cat FILE asks you to confirm: sure?",
+            "",
+            "- allow this tool for this session: every call of write, whatever its arguments",
         ]
         for path in "ab"
     ]
@@ -372,16 +380,17 @@ async def test_a_prompter_reads_the_approval_request_and_answers(scene: Scene, e
     config = scene.config(f'on_ask_fallback = {{ command = ["{prompter}"] }}\n')
     async with connected(scene, era, None, config, hooks_that_ask(scene)) as client:
         assert result_text(await client.call_tool("write", {"path": "good"})) == "wrote good"
-        for path in ("bad", "odd"):
-            assert DECLINED in result_text(await client.call_tool("write", {"path": path}))
+        for path, refusal in (("bad", DECLINED), ("odd", CANNOT)):
+            assert refusal in result_text(await client.call_tool("write", {"path": path}))
     asked = records(Path(f"{prompter}.asked"))
     assert [one["arguments"]["path"] for one in asked] == ["good", "bad", "odd"]
+    asked[0]["asked_by"] = without_file(asked[0]["asked_by"])
     assert asked[0] == {
         "server": "real",
         "tool": "write",
         "arguments": {"path": "good"},
         "reason": "sure?",
-        "asked_by": "the PreToolUse hook cat",
+        "asked_by": "the PreToolUse hook cat FILE",
     }
     assert "prompter failed (status 3)" in (scene.folder / "stderr").read_text()
     assert ran(scene) == [("write", {"path": "good"})]
@@ -794,8 +803,8 @@ async def test_no_approval_request_is_left_when_the_run_ends(scene: Scene, end: 
     if end == "of input":
         agent.end_input()
         rest = await agent.rest()
-        result_text = "no answer came" if by == "the agent" else "ended before its hooks had judged this call"
-        assert result_text.encode() in rest
+        assert b"The session has ended " in rest
+        assert b"The tool was not run." in rest
     elif end == "of the agent":
         agent.go()
     else:
@@ -923,3 +932,25 @@ async def test_a_reason_that_is_not_valid_text_still_reaches_the_prompter(scene:
     answered = await agent.answer(1)
     assert text_of(answered) == "ran write", answered
     assert "sure?" in recorded.read_text()
+
+
+@BOTH
+async def test_calls_like_an_approved_one_run_for_the_session_and_no_others(scene: Scene, era: str) -> None:
+    person = Person(form_answer("allow calls like this for this session"), form_answer(NO), form_answer(NO))
+    async with connected(scene, era, person, hooks_that_ask(scene, "look")) as client:
+        for command in ("git push origin main", "git push --force", "git push; rm -rf /", "git status"):
+            result = await client.call_tool("look", {"path": "p", "command": command})
+            assert result.is_error is (command in ("git push; rm -rf /", "git status"))
+    assert "- allow calls like this for this session: look(git push *)" in person.questions[0].splitlines()
+    assert len(person.questions) == 3
+
+
+@BOTH
+async def test_calls_that_fall_under_the_same_rule_run_for_the_session(scene: Scene, era: str) -> None:
+    person = Person(form_answer("allow calls like this for this session"), form_answer(NO))
+    config = scene.config('[permissions]\nask = ["look(/tmp/*)"]\n')
+    async with connected(scene, era, person, config) as client:
+        assert result_text(await client.call_tool("look", {"path": "/tmp/a"})) == "saw /tmp/a"
+        assert result_text(await client.call_tool("look", {"path": "/tmp/b"})) == "saw /tmp/b"
+        assert (await client.call_tool("look", {"path": "/tmp/../etc/passwd"})).is_error
+    assert "- allow calls like this for this session: look(/tmp/*)" in person.questions[0].splitlines()

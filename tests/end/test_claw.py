@@ -247,10 +247,36 @@ async def test_relative_commands_start_in_the_project(scene: Scene) -> None:
 
 async def test_an_input_too_long_for_a_variable_is_whole_on_standard_input(scene: Scene) -> None:
     check = 'cat >document; printf %s "$HOOK_TRUNCATED" >truncated'
-    agent = await begun(scene, hooks(scene, PreToolUse=[check]))
+    config = scene.config('on_cut_input = "allow"\n')
+    agent = await begun(scene, config, hooks(scene, PreToolUse=[check]))
     await agent.ask(call(1, "echo", text="x" * 200_000))
     assert len(json.loads((scene.folder / "document").read_text())["tool_input"]["text"]) == 200_000
     assert (scene.folder / "truncated").read_text() == "1"
+
+
+@pytest.mark.parametrize("length", [100_000, 140_000])
+@pytest.mark.parametrize("dialect", ["claw", "claw@current"])
+async def test_a_call_whose_input_does_not_fit_into_the_variable_is_refused(
+    scene: Scene, dialect: str, length: int
+) -> None:
+    options = hooks(scene, dialect, PreToolUse=["true"])
+    agent = await begun(scene, options)
+    text = text_of(await agent.ask(call(1, "echo", text="x" * length, command="rm -rf /")))
+    assert ("too long for HOOK_TOOL_INPUT. The tool was not run. Send less" in text) == (length > 131_072)
+    assert len(scene.calls_received()) == (length < 131_072)
+
+
+async def test_what_guards_look_at_comes_first_in_a_variable_that_is_cut(scene: Scene) -> None:
+    guard = """if echo "$HOOK_TOOL_INPUT" | grep -q 'rm -rf'; then echo 'destructive'; exit 2; fi"""
+    config = scene.config('on_cut_input = "allow"\n')
+    agent = await begun(scene, config, hooks(scene, PreToolUse=[guard]))
+    for number, name in enumerate(("command", "file_path", "path", "url", "query")):
+        text = text_of(await agent.ask(call(number, "bash", text="x" * 140_000, **{name: "rm -rf /"})))
+        assert "destructive" in text
+    assert scene.calls_received() == []
+    await agent.ask(call(9, "bash", text="x" * 140_000, command="ls"))
+    [received] = scene.calls_received()
+    assert list(received["params"]["arguments"]) == ["text", "command"]  # as the agent sent them
 
 
 # --- claw@current ---

@@ -317,7 +317,8 @@ async def test_a_json_rpc_error_stays_one_with_the_comment_in_message_and_data(
     agent = await begun(scene, scene.hooks(PostToolUseFailure=f"cat >'{recorded}'; echo 'use ls' >&2; exit 2"))
     answer = await agent.ask(call(1, "error", error=error))
     assert answer["error"] == {"code": error["code"], "message": message, "data": data}
-    assert json.loads(recorded.read_text())["error"] == f"MCP error {error['code']}: {error['message']}"
+    more = f'\n{{"data":{json.dumps(error["data"])}}}' if "data" in error else ""
+    assert json.loads(recorded.read_text())["error"] == f"MCP error {error['code']}: {error['message']}{more}"
 
 
 async def test_feedback_from_before_the_call_reaches_the_model_even_if_the_call_fails(scene: Scene) -> None:
@@ -1094,7 +1095,7 @@ async def test_the_first_of_two_responses_to_a_judged_call_counts(scene: Scene) 
 
 @pytest.mark.parametrize(
     ("event", "effect", "received"),
-    [("PreToolUse", "The tool was not run.", 0), ("PostToolUse", "It may have had an effect.", 1)],
+    [("PreToolUse", "The tool was not run.", 0), ("PostToolUse", "Calling the tool again would run it again.", 1)],
 )
 async def test_too_few_descriptors_for_a_hook_end_its_call_with_a_message_that_says_so(
     scene: Scene, event: str, effect: str, received: int

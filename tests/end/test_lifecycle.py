@@ -850,3 +850,26 @@ async def test_a_proxy_that_waits_for_a_hook_uses_no_cpu(scene: Scene) -> None:
     assert agent.activity == before
     gate.open()
     await agent.answer(1)
+
+
+# --- when we are stopped or busy ---
+
+
+@pytest.mark.parametrize("denies", [True, False])
+async def test_a_hook_that_ended_in_time_while_we_were_stopped_did_not_time_out(scene: Scene, denies: bool) -> None:
+    gate = scene.gate("hook")
+    hook = {"type": "command", "command": f"{gate.script}; echo no >&2; exit {2 * denies}", "timeout": 1}
+    agent = scene.run(scene.hooks(PreToolUse=[{"hooks": [hook]}]))
+    await agent.initialize()
+    begun = time.monotonic()
+    await agent.send(call(1, "echo", text="danger"))
+    pid = int(await gate.reached())
+    agent.signal(signal.SIGSTOP)
+    gate.open()
+    await ends(pid)
+    await anyio.sleep(begun + 1.2 - time.monotonic())  # beyond the timeout: nothing shows from outside that it is over
+    agent.signal(signal.SIGCONT)
+    text = text_of(await agent.answer(1))
+    assert ("no" in text and "Blocked" in text) == denies
+    assert len(scene.calls_received()) == (not denies)
+    assert "timed out" not in agent.standard_error()

@@ -180,3 +180,15 @@ async def test_files_that_the_administrator_requires_to_be_trusted_are_checked(b
     state = box.scene.folder / "state"
     assert box.complete("trust", config.partition("=")[2], XDG_STATE_HOME=str(state)).returncode == 0
     assert box.complete("check", config, XDG_STATE_HOME=str(state)).returncode == 0
+
+
+async def test_what_whoever_starts_it_has_set_does_not_reach_managed_hooks(box: Box) -> None:
+    shown = "#!/bin/sh\necho $(umask) $(ulimit -f) $(grep SigIgn /proc/self/status) >&2\nexit 2\n"
+    write(box.etc / "hookproxy" / "guard.sh", shown, 0o755)
+    setting = "umask 077; trap '' USR1 ALRM; ulimit -S -f 1; exec \"$@\""
+    words = in_private_etc(box.etc, HOOKPROXY, "run", "--", *box.server, user=box.user)
+    # Python does not notice that the limit cuts off the modules that it compiles
+    environ = {"HOME": "/", "COVERAGE_PROCESS_CONFIG": "", "PYTHONDONTWRITEBYTECODE": "1"}
+    agent = box.scene.start(["sh", "-c", setting, "sh", *words], environ)
+    await agent.initialize()
+    assert "0022 unlimited SigIgn: 0000000000000000" in text_of(await agent.ask(call(1, "echo")))

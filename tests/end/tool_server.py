@@ -82,17 +82,7 @@ class Server:
     def take(self, message: Json) -> None:
         method, params = message.get("method", ""), message.get("params") or {}
         if "id" not in message:
-            if method == "release":
-                answer = {
-                    "jsonrpc": "2.0",
-                    "id": params["requestId"],
-                    "result": text_result("released" + params.get("pad", "")),
-                }
-                write(json.dumps([answer] if params.get("batch") else answer))
-            elif method == "raw":
-                write_raw(params["text"])
-            elif method == "quit":
-                os._exit(int(params["status"]))
+            self.be_notified(method, params)
             return
         act = getattr(self, "on_" + method.replace("/", "_"), None)
         if method and act is None:
@@ -101,6 +91,21 @@ class Server:
             result = act(params, message["id"])
             if result is not None:
                 send({"id": float(message["id"]) if self.options.float_ids else message["id"], "result": result})
+
+    def be_notified(self, method: str, params: Json) -> None:
+        if method == "release":
+            answer = {
+                "jsonrpc": "2.0",
+                "id": params["requestId"],
+                "result": text_result("released" + params.get("pad", "")),
+            }
+            write(json.dumps([answer] if params.get("batch") else answer))
+        elif method == "raw":
+            write_raw(params["text"])
+        elif method == "close":
+            os.close(1)
+        elif method == "quit":
+            os._exit(int(params["status"]))
 
     def on_initialize(self, params: Json, _id: object) -> Json:
         capabilities: Json = {"tools": {}}

@@ -415,7 +415,7 @@ async def test_rules_are_applied_to_the_final_arguments() -> None:
 
 
 async def test_an_ask_rule_makes_an_approval_request_that_hooks_may_answer() -> None:
-    question = ApprovalRequest("the permission rule write of hookproxy.toml", "")
+    question = ApprovalRequest("the permission rule write of hookproxy.toml", "", "write")
     assert await decision_of(with_rules(ask=("write",)), context()) == Proceed(approval_request=question)
     answers = stub_group(stub(REQUEST, permission="allow"))
     assert await decision_of(with_rules(answers, ask=("write",)), context()) == Proceed(asked=True)

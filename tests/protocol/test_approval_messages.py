@@ -14,7 +14,7 @@ from mcp_types import methods
 from hookproxy.jsonrpc import raw_json
 from hookproxy.model.decision import ApprovalRequest
 from hookproxy.protocol import approval_messages
-from hookproxy.protocol.approval_messages import Approval, read_approval
+from hookproxy.protocol.approval_messages import Approval, elicitation_params, read_approval
 from hookproxy.protocol.feedback import approval_cancelled, approval_elicitation, input_required
 
 TOKEN = "abcdefghij0123456789"
@@ -29,12 +29,23 @@ def shown(arguments: object, question: ApprovalRequest = WHO) -> str:
 def test_a_person_sees_the_server_the_tool_the_arguments_the_hook_and_the_reason() -> None:
     assert shown({"branch": "main", "force": True}) == (
         'Allow the tool push of git to run?\n\nbranch: "main"\nforce: true\n\n'
-        "the PreToolUse hook guard.sh asks you to confirm: pushes to main"
+        "the PreToolUse hook guard.sh asks you to confirm: pushes to main\n\n"
+        "- allow this tool for this session: every call of push, whatever its arguments"
     )
     assert "It has no arguments." in shown({})
-    assert shown({}, ApprovalRequest("the permission rule push", "")).endswith(
-        "the permission rule push asks you to confirm."
-    )
+    by_rule = shown({}, ApprovalRequest("the permission rule push", ""))
+    assert "\nthe permission rule push asks you to confirm.\n" in by_rule
+
+
+def test_calls_like_this_one_are_described_where_they_are_offered() -> None:
+    text = approval_messages.message("s", "run", b'{"command":"git push"}', WHO, "run(git push *)")
+    assert text.splitlines()[-2] == "- allow calls like this for this session: run(git push *)"
+    offered = [json.loads(elicitation_params("x", each)) for each in (True, False)]
+    choices = [one["requestedSchema"]["properties"]["decision"]["enum"] for one in offered]
+    assert choices == [
+        ["allow once", "allow calls like this for this session", "allow this tool for this session", "deny"],
+        ["allow once", "allow this tool for this session", "deny"],
+    ]
 
 
 @pytest.mark.parametrize(
@@ -137,7 +148,7 @@ def test_long_names_are_shortened() -> None:
     text = approval_messages.message(
         "s" * 9999, "t" * 9999, b'{"%b":1}' % (b"n" * 300_000), ApprovalRequest("b" * 9999, "")
     )
-    assert len(text) < 800
+    assert len(text) < 1000
     assert f"\n{'n' * 80} … [299920 more characters]: 1\n" in text
     assert f"of {'s' * 120} … [9879 more characters] to run?" in text
 
@@ -182,8 +193,8 @@ def test_invisible_characters_and_line_ends_are_escaped(sign: str) -> None:
         f"a{sign}", f"a{sign}", json.dumps({f"a{sign}": sign}, ensure_ascii=False).encode(), question
     )
     assert sign not in text
-    assert len(text.splitlines()) == 5
-    assert text.count(f"{ord(sign):04x}") == 6
+    assert len(text.splitlines()) == 7
+    assert text.count(f"{ord(sign):04x}") == 7
 
 
 def test_a_name_that_could_pass_for_more_is_shown_as_json() -> None:
@@ -196,7 +207,7 @@ def test_a_name_that_could_pass_for_more_is_shown_as_json() -> None:
     ("result", "approval"),
     [
         (b'{"action":"accept","content":{"decision":"allow once"}}', Approval.ONCE),
-        (b'{"action":"accept","content":{"decision":"allow for this session"}}', Approval.SESSION),
+        (b'{"action":"accept","content":{"decision":"allow this tool for this session"}}', Approval.SESSION),
         (b'{"action":"accept","content":{"decision":"deny"}}', Approval.NO),
         (b'{"action":"accept","content":{}}', Approval.NOT_ANSWERED),
         (b'{"action":"accept"}', Approval.NOT_ANSWERED),
@@ -220,14 +231,17 @@ def test_every_other_response_of_an_agent_is_no_answer(result: bytes) -> None:
 
 @given(st.text(max_size=50), st.text(max_size=50))
 def test_our_own_messages_are_valid_in_the_protocol(message: str, request_state: str) -> None:
-    asked = json.loads(approval_elicitation(b'"hookproxy:1"', message))
+    asked = json.loads(approval_elicitation(b'"hookproxy:1"', message, offers_similar=True))
     methods.parse_server_request("elicitation/create", "2025-06-18", asked["params"])
     methods.parse_server_request("elicitation/create", "2025-11-25", asked["params"])
-    answer = json.loads(input_required(b"1", message, request_state))
+    answer = json.loads(input_required(b"1", message, request_state, offers_similar=True))
     methods.validate_server_result("tools/call", "2026-07-28", answer["result"])
     taken_back = json.loads(approval_cancelled(b'"hookproxy:1"'))
     methods.parse_server_notification("notifications/cancelled", "2025-11-25", taken_back["params"])
-    for line in (approval_elicitation(b"1", message), input_required(b"1", message, request_state)):
+    for line in (
+        approval_elicitation(b"1", message, offers_similar=False),
+        input_required(b"1", message, request_state, offers_similar=False),
+    ):
         assert line.decode().splitlines() == [line.decode()[:-1]]
 
 

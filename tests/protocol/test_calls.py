@@ -104,7 +104,7 @@ def test_other_keys_are_accepted() -> None:
 
 
 def test_names_that_differ_only_in_case_cannot_be_judged() -> None:
-    with pytest.raises(Unreadable, match="differ only in case"):
+    with pytest.raises(Unreadable, match="'path' and 'Path' for the same"):
         judged(LINE.replace(b'"a":1', b'"path":1,"Path":2'))
 
 
@@ -114,7 +114,7 @@ def test_a_name_must_be_spelled_as_the_tool_lists_it() -> None:
     assert judged(LINE.replace(b'"a":1', b'"path":1,"other":2'), listed).arguments == b'{"path":1,"other":2}'
     with pytest.raises(Unreadable, match="'PATH' is spelled 'path'"):
         judged(LINE.replace(b'"a":1', b'"PATH":1'), listed)
-    assert judged(LINE.replace(b'"a":1', b'"PATH":1'), None).arguments == b'{"PATH":1}'
+    assert judged(LINE.replace(b'"a":1', b'"N":1'), None).arguments == b'{"N":1}'
 
 
 def test_a_call_is_forwarded_on_one_line() -> None:
@@ -157,3 +157,29 @@ def test_arguments_that_are_the_same_for_hooks_under_an_alias_cannot_be_judged()
         calls.judged_call(request, LINE, None, find_alias)
     call = calls.judged_call(calls.read(raw_json.fields(LINE)), LINE, None, find_alias)
     assert (call.arguments, call.alias) == (b'{"a":1}', alias)
+
+
+@pytest.mark.parametrize("form", [b"%b\n", b"[%b]\n", b" [ %b ] \n"])
+def test_the_server_gets_a_cancellation_with_the_id_that_it_knows(form: bytes) -> None:
+    call = judged(LINE)
+    message = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7,"reason":"x"}}'
+    assert calls.cancellation(form % message, call) == form % message
+    call.sent_id = b'"new"'
+    sent = calls.cancellation(form % message, call)
+    assert sent.replace(b" ", b"") == (form % message.replace(b":7", b':"new"')).replace(b" ", b"")
+    assert sent.count(b"\n") == 1
+
+
+def nested(depth: int) -> bytes:
+    return b'{"command":"x","y":%b}' % (b"[" * (depth - 1) + b"]" * (depth - 1))
+
+
+@pytest.mark.parametrize("form", [b"%b", b' { "z" : %b } '])
+def test_arguments_that_are_nested_too_deep_for_some_hooks_are_refused(form: bytes) -> None:
+    room = 64 if form == b"%b" else 63
+    judged(LINE.replace(b'{"a":1}', form % nested(room)))
+    with pytest.raises(Unreadable, match=r"deeper than 64 levels \(max_depth\)"):
+        judged(LINE.replace(b'{"a":1}', form % nested(room + 1)))
+    request = calls.read(raw_json.fields(LINE.replace(b'{"a":1}', nested(6))))
+    with pytest.raises(Unreadable, match="deeper than 5"):
+        calls.judged_call(request, LINE, None, max_depth=5)

@@ -13,6 +13,7 @@ from hookproxy.model.decision import Comments, RefusalCause, Refuse
 from hookproxy.model.hooks import Ended, Event, HookResult, HookRun, HookSpec, Tool, Verdict
 from hookproxy.model.settings import Delivery
 from hookproxy.protocol import feedback
+from hookproxy.protocol.calls import Progress
 from hookproxy.protocol.feedback import (
     deliver,
     deliver_error,
@@ -421,20 +422,7 @@ def test_a_response_without_texts_or_without_a_result_is_the_same_object() -> No
     [
         (feedback.ambiguous(b"7", "it is not UTF-8"), 7, -32603, "hooks cannot judge it: it is not UTF-8."),
         (feedback.response_too_long(b"7", 99, 9), 7, -32603, "99 bytes are more than 9 (max_message_bytes)"),
-        (
-            feedback.server_lost(b"7", "exit status 1"),
-            7,
-            -32603,
-            "before it answered this call (exit status 1)",
-        ),
-        (feedback.ended_early(b'"7"'), "7", -32603, "The tool was not run."),
-        (
-            feedback.defect(b"7", "a defect of hookproxy: KeyError('id')", seen=True),
-            7,
-            -32603,
-            "this call (a defect of hookproxy: KeyError('id')). It may have had an effect.",
-        ),
-        (feedback.defect(b"7", "x", seen=False), 7, -32603, "complete this call (x). The tool was not run."),
+        (feedback.failed_call(b'"7"', "It is over."), "7", -32603, "It is over."),
         (
             feedback.refused_message(b"null", "It is no JSON.", unreadable=True),
             None,
@@ -475,3 +463,15 @@ def test_a_log_entry_is_a_valid_notification_of_ours() -> None:
     entry = LoggingMessageNotification.model_validate_json(feedback.log_entry("guard.sh: caf\u00e9\n"))
     assert (entry.params.level, entry.params.logger) == ("info", "hookproxy")
     assert entry.params.data == "guard.sh: caf\u00e9\n"
+
+
+@pytest.mark.parametrize("progress", Progress)
+@pytest.mark.parametrize("task_request", [False, True])
+def test_what_is_said_of_a_call_that_ends_early_is_what_is_known(progress: Progress, task_request: bool) -> None:
+    text = feedback.ended_early(progress, "The server has ended", task_request=task_request)
+    assert text.startswith("The server has ended. ")
+    assert ("not sent to the server" in text) == (progress is Progress.NOT_SENT)
+    assert ("there is no answer" in text) == (progress is Progress.NO_ANSWER)
+    assert ("has answered" in text and "withheld" in text) == (progress is Progress.ANSWERED)
+    assert ("The tool was not run" in text) == (progress is Progress.NOT_SENT and not task_request)
+    assert ("would run it again" in text) == (progress is Progress.ANSWERED and not task_request)

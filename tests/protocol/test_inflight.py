@@ -46,7 +46,7 @@ def test_many_requests_are_noted_together_or_not_at_all() -> None:
     assert requests == {b"1": RequestKind.OTHER, b"2": RequestKind.OTHER}
     assert not requests.note_all([b"3", b"2"]), "one is there already"
     assert not requests.note_all([b"3", b"3"]), "twice among them"
-    requests.cancel(b"4", late_response_passes=True)
+    requests.cancel(b"4")
     assert not requests.note_all([b"3", b"4"]), "a late answer may come"
     assert requests == {b"1": RequestKind.OTHER, b"2": RequestKind.OTHER}
 
@@ -73,7 +73,7 @@ def test_a_late_response_to_an_unjudged_request_passes_once() -> None:
     requests = InFlight()
     requests.note(b"9", RequestKind.OTHER)
     assert not requests.take_late_response(b"1")
-    requests.cancel(b"1", late_response_passes=True)
+    requests.cancel(b"1")
     assert requests.was_cancelled(b"1")
     assert not requests.is_blocked(b"1")
     assert requests.passes_unread(None)
@@ -82,28 +82,40 @@ def test_a_late_response_to_an_unjudged_request_passes_once() -> None:
     assert not requests.was_cancelled(b"1")
 
 
-@pytest.mark.parametrize("order", [(True, False), (False, True), (False, False)])
-def test_a_key_that_a_judged_call_blocks_stays_blocked_for_other_requests_with_it(order: tuple[bool, bool]) -> None:
+@pytest.mark.parametrize("order", [("cancel", "bar"), ("bar", "cancel"), ("bar", "bar")])
+def test_an_id_that_a_cancelled_judged_call_had_stays_barred(order: tuple[str, str]) -> None:
     requests = InFlight()
     requests.note(b"9", RequestKind.OTHER)
-    for passes in order:
-        requests.cancel(b"1", late_response_passes=passes)
-    assert requests.is_blocked(b"1")
-    assert not requests.passes_unread(None)
-    assert not requests.take_late_response(b"1")
-    assert not requests.is_blocked(b"1")
-    assert requests.passes_unread(None)
+    for step in order:
+        getattr(requests, step)(b"1")
+    for _ in range(2):
+        assert requests.is_blocked(b"1")
+        assert not requests.passes_unread(None)
+        assert not requests.take_late_response(b"1")
+        assert not requests.note_all([b"1"]), "nobody gets it again"
+        assert not requests.note_all([b"1", b"2"])
 
 
-def test_the_number_of_remembered_cancelled_requests_is_limited_and_blocked_keys_go_last() -> None:
+def test_the_number_of_remembered_cancelled_requests_is_limited_and_barred_ids_are_never_forgotten() -> None:
     requests = InFlight()
-    requests.cancel(b"judged", late_response_passes=False)
+    requests.bar(b"judged")
     for number in range(5000):
-        requests.cancel(b"%d" % number, late_response_passes=True)
+        requests.cancel(b"%d" % number)
     kept = [number for number in range(5000) if requests.was_cancelled(b"%d" % number)]
-    assert kept == list(range(5000 - 1023, 5000)), "the oldest are forgotten"
-    assert requests.is_blocked(b"judged")
+    assert kept == list(range(5000 - 1024, 5000)), "the oldest are forgotten"
     for number in range(5000, 10_000):
-        requests.cancel(b"%d" % number, late_response_passes=False)
-    assert sum(requests.was_cancelled(b"%d" % number) for number in range(10_000)) == 1024
-    assert not requests.was_cancelled(b"judged")
+        requests.bar(b"%d" % number)
+    assert requests.is_blocked(b"judged")
+    assert all(requests.is_blocked(b"%d" % number) for number in range(5000, 10_000))
+
+
+@pytest.mark.parametrize("characters", [5, 100_000])
+def test_there_is_room_for_so_many_barred_ids_and_no_more(characters: int) -> None:
+    requests = InFlight()
+    number = 0
+    while requests.can_bar_more:
+        requests.bar(b"%0*d" % (characters, number))
+        number += 1
+    assert number * (characters + 150) == pytest.approx(8 * 1024 * 1024, rel=0.02)
+    requests.bar(b"%0*d" % (characters, 0))
+    assert not requests.can_bar_more

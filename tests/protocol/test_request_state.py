@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -108,3 +110,8 @@ def test_large_calls_that_never_continue_do_not_fill_memory() -> None:
     small = StateSealer()
     small.to_request_state(replace(WAITING, rewritten=None, arguments=b"x" * 20_000_000))
     assert small._bytes < 1000
+
+
+def test_the_servers_state_in_an_invented_request_state_is_one_line() -> None:
+    payload = base64.urlsafe_b64encode(b'{"s":"\\n \\"a\\" \\r\\n"}').decode().rstrip("=")
+    assert embedded_server_state(f"{OWN_STATE_PREFIX}{payload}.x") == b'"a"'

@@ -331,7 +331,7 @@ def test_a_replacement_replaces_the_whole_result(replacement: bytes, content: by
     line = answer(
         b'{"_meta": {"raw":"SECRET"}, "content": [%b], "Content": [%b], "toolResult": "SECRET"}' % (secret, secret)
     )
-    went = with_replacement(line, replacement, AUTO, PLAIN)
+    went = with_replacement(line, replacement, AUTO, PLAIN).line
     assert went == answer(b'{"content":%b}' % content)
     check_valid(went, ("2025-11-25",))
 
@@ -339,9 +339,10 @@ def test_a_replacement_replaces_the_whole_result(replacement: bytes, content: by
 STRUCTURED = [
     # tool, delivery, replacement, the rest of the result after the new content
     (PLAIN, AUTO, b'"clean"', b""),
-    (OPEN, AUTO, b'"clean"', b',"isError":true'),
+    (OPEN, AUTO, b'"clean"', b',"structuredContent":{"result":"clean"}'),
     (CLOSED, TEXT, b'"clean"', b',"isError":true'),
-    (UNLISTED, AUTO, b'"clean"', b',"isError":true'),
+    (UNLISTED, AUTO, b'"clean"', b',"structuredContent":{"result":"clean"}'),
+    (UNLISTED, AUTO, b"[%b,%b]" % (BLOCKS[1:-1], BLOCKS[1:-1]), None),
     (OPEN, STRIP, b'"clean"', b""),
     (OPEN, AUTO, b'{"content":%b,"structuredContent":{"a":1}}' % BLOCKS, b',"structuredContent":{"a":1}'),
     (PLAIN, AUTO, b'{"content":%b,"isError":true}' % BLOCKS, b',"isError":true'),
@@ -350,10 +351,136 @@ STRUCTURED = [
 
 @pytest.mark.parametrize(("tool", "delivery", "replacement", "rest"), STRUCTURED)
 def test_replaced_output_does_not_remain_in_structured_content(
-    tool: Tool | None, delivery: Delivery, replacement: bytes, rest: bytes
+    tool: Tool | None, delivery: Delivery, replacement: bytes, rest: bytes | None
 ) -> None:
     line = answer(b'{"content":[],"structuredContent":{"result":"SECRET"}}')
-    assert with_replacement(line, replacement, delivery, tool) == answer(b'{"content":%b%b}' % (BLOCKS, rest))
+    went = with_replacement(line, replacement, delivery, tool)
+    if rest is None:
+        assert json.loads(went.line)["result"]["structuredContent"] == {"result": "clean\nclean"}
+        return
+    assert went.line == answer(b'{"content":%b%b}' % (BLOCKS, rest))
+    is_error = b"isError" in rest and b"isError" not in replacement
+    assert went.note is (DeliveryNote.REPLACEMENT_IS_ERROR if is_error else None)
+
+
+def tool_with(schema: object) -> Tool:
+    return Tool("t", output_schema=json.dumps(schema).encode())
+
+
+NAMED = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "n": {"type": "integer"}, "at": {"format": "date"}},
+    "required": ["name"],
+    "additionalProperties": False,
+}
+WRAPPED = {"type": "object", "properties": {"result": {"type": "string"}}, "required": ["result"]}
+ROWS = {"type": "object", "properties": {"result": {"type": "array", "items": {"type": "integer"}}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "old", "replacement", "structured"),
+    [
+        (NAMED, {"name": "SECRET", "n": 1}, {"name": "x", "n": 2}, {"name": "x", "n": 2}),
+        (NAMED, {"name": "SECRET", "n": 1}, '{"name": "x"}', {"name": "x"}),
+        (NAMED, {"name": "SECRET", "at": "2024-01-01"}, {"name": "x", "at": "2024-01-01"}, ...),
+        (NAMED, {"name": "SECRET", "at": "2024-01-01"}, {"name": "x", "at": "gone"}, None),
+        (NAMED, {"name": "SECRET"}, {"name": 5}, None),
+        (NAMED, {"name": "SECRET"}, {"other": "x"}, None),
+        (NAMED, {"name": "SECRET"}, "clean", None),
+        (NAMED, {"name": "SECRET"}, ["clean"], None),
+        (WRAPPED, {"result": "SECRET"}, "clean", {"result": "clean"}),
+        (WRAPPED, {"result": "SECRET"}, "", {"result": ""}),
+        ({**WRAPPED, "additionalProperties": False}, {"result": "SECRET"}, "clean", {"result": "clean"}),
+        (WRAPPED, {"result": "SECRET"}, {"result": "clean"}, {"result": "clean"}),
+        (ROWS, {"result": [1, 2]}, "[3]", {"result": [3]}),
+        (ROWS, {"result": [1, 2]}, [3], {"result": [3]}),
+        (ROWS, {"result": [1, 2]}, "clean", None),
+    ],
+)
+def test_replaced_output_is_a_success_wherever_it_can_fit_the_tools_output_schema(
+    schema: object, old: object, replacement: object, structured: object
+) -> None:
+    text = old["result"] if isinstance(old, dict) and "result" in old else json.dumps(old)
+    result = {"content": [{"type": "text", "text": str(text)}], "structuredContent": old, "_meta": {"x": "SECRET"}}
+    went = with_replacement(
+        answer(json.dumps(result).encode()), json.dumps(replacement).encode(), AUTO, tool_with(schema)
+    )
+    shown = json.loads(went.line)["result"]
+    if structured is None:
+        assert shown["isError"] is True
+        assert went.note is DeliveryNote.REPLACEMENT_IS_ERROR
+        assert "structuredContent" not in shown
+    else:
+        assert shown["structuredContent"] == (replacement if structured is ... else structured)
+        assert "isError" not in shown
+        assert went.note is None
+    assert "SECRET" not in went.line.decode()
+    check_valid(went.line, ("2025-11-25",))
+
+
+@pytest.mark.parametrize(
+    ("old", "replacement", "expected"),
+    [
+        (
+            b'{"structuredContent":{"a":"SECRET"}}',
+            b'{"structuredContent":{"a":"x"}}',
+            {"structuredContent": {"a": "x"}},
+        ),
+        (b'{"toolResult":"SECRET"}', b'{"toolResult":"x"}', {"toolResult": "x"}),
+        (b'{"toolResult":"SECRET","b":1}', b'{"toolResult":"x","c":1}', None),
+        (b'{"content":[],"b":"SECRET"}', b'{"content":[],"b":"x","c":1}', {"content": [], "b": "x"}),
+    ],
+)
+def test_a_hook_that_got_a_whole_result_may_return_one(old: bytes, replacement: bytes, expected: object) -> None:
+    shown = json.loads(with_replacement(answer(old), replacement, AUTO, PLAIN).line)["result"]
+    if expected is None:
+        assert shown.keys() == {"content"}
+    else:
+        assert {name: value for name, value in shown.items() if name in json.loads(replacement)} == expected
+    assert "SECRET" not in json.dumps(shown)
+
+
+CLOSED_TEXT = {**WRAPPED, "additionalProperties": False}
+
+
+@pytest.mark.parametrize(
+    ("schema", "structured", "expected"),
+    [
+        (CLOSED_TEXT, {"result": "abc"}, {"result": f"abc\n\n{FEEDBACK}"}),
+        ({"properties": {"content": {"type": "string"}}, "additionalProperties": False}, {"content": "abc"}, ...),
+        ({"allOf": [WRAPPED]}, {"result": "abc"}, {"result": "abc", "hook_feedback": FEEDBACK}),
+        (
+            {"$ref": "#/$defs/a", "$defs": {"a": WRAPPED}},
+            {"result": "abc"},
+            {"result": "abc", "hook_feedback": FEEDBACK},
+        ),
+        (
+            {"properties": {"hook_feedback": {"type": "string"}}, "additionalProperties": False},
+            {},
+            {"hook_feedback": FEEDBACK},
+        ),
+        (CLOSED_TEXT, {"result": "other"}, None),
+        ({"properties": {"x": {"type": "string"}}, "additionalProperties": False}, {"x": "abc"}, None),
+        ({"properties": {"result": {"maxLength": 5}}, "additionalProperties": False}, {"result": "abc"}, None),
+        ({"properties": {"result": {"pattern": "a"}}, "additionalProperties": False}, {"result": "abc"}, None),
+        ({"properties": {"result": {"enum": ["abc"]}}, "additionalProperties": False}, {"result": "abc"}, None),
+        ({"additionalProperties": False, "unknownKeyword": 1}, {"result": "abc"}, None),
+    ],
+)
+def test_a_comment_is_in_structured_content_wherever_its_schema_allows_any_way(
+    schema: object, structured: dict[str, str], expected: object
+) -> None:
+    result = {"content": [{"type": "text", "text": "abc"}], "structuredContent": structured}
+    went = with_feedback(answer(json.dumps(result).encode()), FEEDBACK, AUTO, tool_with(schema))
+    shown = json.loads(went.line)["result"]
+    assert shown["content"][-1]["text"] == FEEDBACK
+    if expected is None:
+        assert shown["structuredContent"] == structured
+        assert went.note is DeliveryNote.MAY_BE_INVISIBLE
+    else:
+        wanted = {"content": f"abc\n\n{FEEDBACK}"} if expected is ... else expected
+        assert shown["structuredContent"] == wanted
+        assert went.note is None
 
 
 @pytest.mark.parametrize(
@@ -366,7 +493,7 @@ def test_replaced_output_does_not_remain_in_structured_content(
     ],
 )
 def test_invalid_output_is_replaced_too(result: bytes, expected: bytes) -> None:
-    assert with_replacement(answer(result), b'"clean"', AUTO, PLAIN) == answer(expected % BLOCKS)
+    assert with_replacement(answer(result), b'"clean"', AUTO, PLAIN).line == answer(expected % BLOCKS)
 
 
 @pytest.mark.parametrize("result", [b'"x"', b"null", b"[]", b"true", b"5"])
@@ -378,7 +505,7 @@ def test_a_result_that_is_not_an_object_can_be_marked_as_failed_too(result: byte
 
 def test_a_replaced_result_keeps_its_result_type_and_its_error_mark() -> None:
     line = answer(b'{"resultType":"complete","content":[],"isError":true}')
-    assert json.loads(with_replacement(line, b'"clean"', AUTO, PLAIN))["result"] == {
+    assert json.loads(with_replacement(line, b'"clean"', AUTO, PLAIN).line)["result"] == {
         "resultType": "complete",
         "content": [{"type": "text", "text": "clean"}],
         "isError": True,
@@ -408,7 +535,7 @@ def test_nothing_of_a_withheld_result_remains(kind: bytes) -> None:
 def test_any_replacement_of_any_result_is_one_unambiguous_line(
     result: bytes, replacement: bytes, delivery: Delivery
 ) -> None:
-    went = with_replacement(answer(result), replacement, delivery, OPEN)
+    went = with_replacement(answer(result), replacement, delivery, OPEN).line
     assert went.count(b"\n") == 1
     assert raw_json.items(raw_json.fields(bytes(raw_json.fields(went)["result"]))["content"]) is not None
     check_valid(went, ("2025-11-25",)) if b'"_meta"' not in result else None

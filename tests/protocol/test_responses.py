@@ -78,8 +78,18 @@ def test_a_line_that_only_some_readers_take_for_a_response_is_not_certain(line: 
     assert (found.response, found.certain) == (None, False)
 
 
-def test_duplicate_keys_without_an_id_are_no_response() -> None:
-    assert responses.read(b'{"method":"x","params":1,"params":2}', closely=True) is None
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"method":"x","params":1,"params":2}',
+        b'{"jsonrpc":"2.0","jsonrpc":"2.0","ID":7,"result":{}}',
+        b'{"jsonrpc":"2.0","id\\u0000":7,"result":{}}',
+        b'{"jsonrpc":"2.0","id\xff":7,"result":{}}',
+        b'{"method":"x","params":"\xff"}',
+    ],
+)
+def test_a_line_that_cannot_be_read_closely_is_not_certain_whatever_it_is(line: bytes) -> None:
+    assert response_in(line).certain is False
 
 
 @pytest.mark.parametrize(

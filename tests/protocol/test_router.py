@@ -279,9 +279,68 @@ def test_the_late_response_is_dropped_after_another_request_with_this_id_was_can
 
 def test_no_new_call_can_have_the_id_of_a_cancelled_call_that_may_still_be_answered(router: Router) -> None:
     cancelled_while_the_server_has_it(router)
-    assert "cancelled" in refusal(router, CALL).why
+    for _ in range(2):
+        assert "cancelled" in refusal(router, CALL).why
+        assert "may still be answered" in refusal(router, PING.replace(b":9", b":7")).why
+        assert not router.scan_from_agent(SAFE.replace(b":8", b":7") * 2)
+        assert isinstance(router.from_server(ANSWER), Dropped), "a server may answer twice"
+
+
+def test_a_call_whose_response_hooks_were_judging_when_it_was_cancelled_keeps_its_id(router: Router) -> None:
+    call = start(router)
+    router.release(call)
     router.from_server(ANSWER)
+    assert router.from_agent(CANCEL) == CancelCall(call, forward=True)
+    assert "cancelled" in refusal(router, CALL).why
+    assert isinstance(router.from_server(ANSWER), Dropped)
+
+
+def test_after_very_many_cancelled_judged_calls_no_further_call_is_judged(router: Router) -> None:
+    router.requests.bar(b"x" * 9_000_000)
+    assert "new session" in refusal(router, CALL).why
+    assert router.from_agent(SAFE) is PASS
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"jsonrpc":"2.0","jsonrpc":"2.0","ID":7,"result":{}}\n',
+        b'{"jsonrpc":"2.0","id\\u0000":7,"result":{}}\n',
+        b'{"jsonrpc":"2.0","id\\u0000x":7,"re\\u0073ult\\u0000":{}}\n',
+        b'{"jsonrpc":"2.0","id\xff":7,"result":{}}\n',
+        b'{"jsonrpc":"2.0","x":{"\xff":1},"method":"notifications/x"}\n',
+        b'{"method":"notifications/x","params":{},"params":{}}\n',
+        b'{"method":"notifications/x","id\\u0000":7,"result":{}}\n',
+        b'{"jsonrpc":"2.0","x":' + b"[" * 5000 + b"]" * 5000 + b',"id":7,"result":{}}\n',
+        b'{"jsonrpc":"2.0","id":8,"result":' + b"[" * 5000 + b"]" * 5000 + b',"id":7}\n',
+        b'{"jsonrpc":"2.0","id":8,"result":' + b"[" * 5000 + b"]" * 5000 + b',"\\u0069d":7}\n',
+    ],
+)
+def test_what_cannot_be_read_closely_does_not_pass_while_a_response_is_withheld(router: Router, line: bytes) -> None:
+    router.from_agent(SAFE)
     start(router)
+    for form in (line, b"[%b]\n" % line.strip()):
+        assert not router.scan_from_server(form)
+        assert isinstance(router.from_server(form), Dropped | NotJson)
+
+
+def test_a_request_whose_response_is_unclear_while_another_is_withheld_gets_an_error(router: Router) -> None:
+    router.from_agent(SAFE)
+    start(router)
+    dropped = router.from_server(b'{"jsonrpc":"2.0","jsonrpc":"2.0","id":8,"result":{}}\n')
+    assert isinstance(dropped, Dropped)
+    assert dropped.id == b"8"
+    assert not router.pending
+    again = router.from_server(b'{"jsonrpc":"2.0","jsonrpc":"2.0","id":8,"result":{}}\n')
+    assert isinstance(again, Dropped)
+    assert again.id == b"", "it has had one"
+
+
+def test_a_deeply_nested_response_to_another_request_passes_while_a_response_is_withheld(router: Router) -> None:
+    router.from_agent(SAFE)
+    start(router)
+    line = b'{"jsonrpc":"2.0","id":8,"result":{"x":"[\\"","y":%b}}\n' % (b"[" * 5000 + b"]" * 5000)
+    assert router.from_server(line) is PASS
 
 
 def test_a_late_response_in_a_batch_is_dropped_too(router: Router) -> None:
@@ -488,3 +547,12 @@ def test_a_call_that_is_ambiguous_under_its_alias_is_refused() -> None:
     started = router.from_agent(template % b'{"cmd":"rm"}')
     assert isinstance(started, StartCall)
     assert started.call.arguments == b'{"cmd":"rm"}'
+
+
+@pytest.mark.parametrize("blank", [b"\v", b"\f", b"\v\f \v"])
+def test_blanks_that_are_not_json_before_the_response_to_a_call_are_left_out(router: Router, blank: bytes) -> None:
+    started = router.from_agent(CALL)
+    assert isinstance(started, StartCall)
+    assert router.release(started.call)
+    assert router.from_server(blank + ANSWER) == CallAnswered(started.call)
+    assert started.call.answer == ANSWER

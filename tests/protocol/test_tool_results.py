@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
+import msgspec
 import pytest
 from msgspec.structs import replace
 
+from hookproxy.dialects.shared.input import result_text, tool_response
 from hookproxy.jsonrpc import raw_json
 from hookproxy.model.hooks import Elicitation, Outcome
+from hookproxy.protocol import responses
 from hookproxy.protocol.actions import ElicitationSeen
 from hookproxy.protocol.calls import Call
 from hookproxy.protocol.responses import Response
@@ -24,7 +29,10 @@ def answered(result: bytes, stateless: bool = False, task: bool = False) -> Pars
 def test_a_success_has_its_content_and_structured_content() -> None:
     reading = answered(b'{"content":[{"type":"text","text":"a\\/b"}],"structuredContent":{"a":1}}')
     assert (reading.final, reading.failed) == (True, False)
-    assert reading.outcome == Outcome(content=b'[{"type":"text","text":"a/b"}]', structured=b'{"a":1}', has_result=True)
+    whole = b'{"content":[{"type":"text","text":"a/b"}],"structuredContent":{"a":1}}'
+    assert reading.outcome == Outcome(
+        content=b'[{"type":"text","text":"a/b"}]', structured=b'{"a":1}', whole=whole, has_result=True
+    )
 
 
 def test_the_text_of_a_failure_is_the_error() -> None:
@@ -39,7 +47,67 @@ def test_an_error_is_a_failure_without_a_result() -> None:
     call.response = Response(error=raw_json.fields(b'{"e":{"code":-32000,"message":"no"}}')["e"])
     assert read(call) == ParsedResponse(True, True, Outcome(error="MCP error -32000: no"))
     call.response = Response(error=raw_json.fields(b'{"e":5}')["e"])
-    assert read(call).outcome.error == "MCP error"
+    assert read(call).outcome.error == "MCP error: 5"
+
+
+TEXT = '{"type":"text","text":%s}'
+
+
+@pytest.mark.parametrize(
+    ("result", "more"),
+    [
+        ('{"content":[]}', False),
+        ('{"content":[],"isError":false,"_meta":{"a":1},"resultType":"complete"}', False),
+        ('{"content":[%s],"structuredContent":{"a":[1,"x y"]}}' % (TEXT % json.dumps('{"a":[1,"x y"]}')), False),
+        ('{"content":[%s],"structuredContent":{"b":2,"a":1}}' % (TEXT % json.dumps('{ "a": 1,\n "b": 2 }')), False),
+        ('{"content":[%s],"structuredContent":{"result":"abc"}}' % (TEXT % '"abc"'), False),
+        ('{"content":[%s],"structuredContent":{"result":5}}' % (TEXT % '"5"'), False),
+        ('{"content":[%s],"structuredContent":{"result":["a"]}}' % (TEXT % '"a"'), False),
+        ('{"content":[%s],"structuredContent":{"a":"x y"}}' % (TEXT % json.dumps('{"a":"xy"}')), True),
+        ('{"content":[%s],"structuredContent":{"a":true}}' % (TEXT % json.dumps('{"a":1}')), True),
+        ('{"content":[%s],"structuredContent":{"result":"abcd"}}' % (TEXT % '"abc"'), True),
+        ('{"content":[{"type":"image","text":"a"}],"structuredContent":{"result":"a"}}', True),
+        ('{"content":[],"structuredContent":{"a":"SECRET"}}', True),
+        ('{"structuredContent":{"a":"SECRET"}}', True),
+        ('{"toolResult":"SECRET"}', True),
+        ('{"content":[],"other":{"a":"SECRET"}}', True),
+        ('{"content":[],"isError":"SECRET"}', True),
+        ('{"content":[],"resultType":"SECRET"}', True),
+        ('"SECRET"', True),
+        ('["SECRET"]', True),
+    ],
+)
+def test_hooks_see_the_whole_result_if_it_has_more_than_content_blocks(result: str, more: bool) -> None:
+    call = replace(CALL)
+    call.response = responses.Response(result={}, other=msgspec.Raw(result.encode()))
+    if result.startswith("{"):
+        call.response = Response(result=raw_json.fields(result.encode()))
+    outcome = read(call).outcome
+    assert json.loads(outcome.whole or b"null") == (json.loads(result) if more else None)
+    assert json.loads(tool_response(outcome)) == (json.loads(result) if more else json.loads(result)["content"])
+    for text in (tool_response(outcome).decode(), result_text(outcome)):
+        assert ("SECRET" in text) is ("SECRET" in result)
+
+
+def test_what_is_beside_the_text_of_a_failure_is_in_its_error() -> None:
+    image = '{"type":"resource","resource":{"text":"IN RESOURCE"},"text":"own text"}'
+    result = '{"content":[%s,%s],"structuredContent":{"a":"IN STRUCTURED"},"x":"IN MORE","isError":true}'
+    error = answered((result % (TEXT % '"IN TEXT"', image)).encode()).outcome.error
+    for part in ("IN TEXT", "IN RESOURCE", "IN STRUCTURED", "IN MORE"):
+        assert part in error
+    failed = replace(CALL)
+    for raw in (b'{"code":-1,"message":"m","data":{"a":"IN DATA"}}', b'{"message":{"a":"IN DATA"}}', b'"IN DATA"'):
+        failed.response = Response(error=msgspec.Raw(raw))
+        assert "IN DATA" in read(failed).outcome.error
+
+
+@pytest.mark.parametrize("place", ['{"content":[%s]}', '{"content":[],"x":%s}', '{"structuredContent":{"a":%s}}'])
+def test_a_result_that_is_nested_too_deep_for_hooks_is_unreadable_to_them(place: str) -> None:
+    call = replace(CALL)
+    call.response = Response(result=raw_json.fields((place % ("[" * 70 + "]" * 70)).encode()))
+    assert read(call).final
+    with pytest.raises(raw_json.Unreadable, match="max_depth"):
+        read(call, max_depth=64)
 
 
 def test_an_ambiguous_response_is_unreadable() -> None:

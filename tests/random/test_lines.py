@@ -52,15 +52,17 @@ def test_lines_beyond_the_limit_are_reported_and_the_others_arrive_whole(sizes: 
 @given(st.integers(1, 3000), st.lists(st.integers(0, 6000), max_size=10), st.sampled_from((b"", b"next\n", b"n")))
 def test_a_long_line_passes_in_pieces_to_its_end_and_no_further(length: int, cuts: list[int], after: bytes) -> None:
     line = ANSWER % (b"x" * length)
-    head, rest = line[:20], line[20:] + after
-    streamed = StreamedLine(head)
-    passed = head
+    head, rest = line[:40], line[40:] + after
+    streamed = StreamedLine(True, head)
+    passed = streamed.add(head)
     pieces = [piece for piece in cut(rest, cuts) if piece]
     for number, piece in enumerate(pieces):
         part, left, ended = streamed.split(piece)
-        passed += part
+        passed += streamed.add(part, hold=number % 3 == 2)
         if ended:
+            passed += streamed.take()
             assert left + b"".join(pieces[number + 1 :]) == after
             break
         assert left == b""
     assert passed == line
+    assert streamed.clear_id() == streamed.id

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from hookproxy.model.hooks import Document, Ended, Event, HookResult, HookSpec
 from hookproxy.runners import command, warm
 from hookproxy.transports.epoll_loop import new_loop
+from tests.support.child_processes import children
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -23,10 +24,6 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 @pytest.fixture(params=[{}, {"loop_factory": new_loop}], ids=["any loop", "our loop"])
 def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, object]]:
     return "asyncio", request.param
-
-
-def children() -> list[str]:
-    return Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
 
 
 class Harness:

@@ -20,6 +20,7 @@ from hookproxy.model.hooks import Document, Ended, Event, HookResult, HookSpec
 from hookproxy.runners import command, worker
 from hookproxy.runners.runner import StatefulRunner
 from hookproxy.transports.epoll_loop import new_loop
+from tests.support.child_processes import children
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -27,10 +28,6 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 @pytest.fixture(params=[{}, {"loop_factory": new_loop}], ids=["any loop", "our loop"])
 def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, object]]:
     return "asyncio", request.param
-
-
-def children() -> str:
-    return Path(f"/proc/self/task/{os.getpid()}/children").read_text()
 
 
 PREAMBLE = """
@@ -83,7 +80,7 @@ async def harness(tmp_path: Path) -> AsyncIterator[Harness]:
     yield harness
     await harness.runner.aclose()
     assert sorted(os.listdir("/proc/self/fd")) == before
-    assert children() == ""
+    assert children() == []
 
 
 async def test_a_worker_prints_a_line_for_each_document_and_stays_the_same_process(harness: Harness) -> None:
@@ -232,7 +229,7 @@ async def test_a_timeout_ends_the_worker_and_its_late_output_is_dropped(harness:
     )
     first = await harness.output({"s": 0})
     assert (await harness.run({"s": 60})).ended is Ended.TIMED_OUT
-    assert children() == ""  # it has been waited for
+    assert children() == []  # it has been waited for
     assert (await harness.output({"s": 0}))["pid"] != first["pid"]
 
 
@@ -249,7 +246,7 @@ async def test_a_cancel_ends_a_plain_worker(harness: Harness) -> None:
         tasks.start_soon(harness.run, {"s": 1})
         await anyio.wait_all_tasks_blocked()
         tasks.cancel_scope.cancel()
-    assert children() == ""  # it has been waited for
+    assert children() == []  # it has been waited for
     assert await harness.output({"s": 0, "n": 2}) == {"s": 0, "n": 2}
 
 
@@ -291,4 +288,13 @@ async def test_the_end_leaves_nothing_behind(harness: Harness, code: str) -> Non
     await harness.output()
     with anyio.fail_after(3):
         await harness.runner.aclose()
-    assert children() == ""
+    assert children() == []
+
+
+async def test_output_over_the_limit_is_noted_and_the_limit_grows_with_the_document(harness: Harness) -> None:
+    harness.write("for line in sys.stdin: out({'got': 'é' * (len(line) // 2)})")
+    result = await harness.run("x" * 4_000_000)  # each `é` is escaped, so its answer is three times as long
+    assert (result.ended, len(result.stdout) > 11_000_000) == (Ended.EXITED, True)
+    harness.write("for line in sys.stdin: out({'got': 'x' * 11_000_000})", timeout=19)
+    result = await harness.run()
+    assert (result.ended, result.cut) == (Ended.FAILED, True)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from hookproxy.model.hooks import Document, Event, HookResult, HookSpec
 from hookproxy.model.settings import OnAsk, OnFailure, Settings
-from hookproxy.protocol.calls import OWN_ID_PREFIX, OWN_STATE_PREFIX
+from hookproxy.protocol.calls import OWN_ID_PREFIX, OWN_STATE_PREFIX, Call
 from hookproxy.runners.registry import RUNNERS
 from hookproxy.session.approval import _PendingApproval
 from tests.support.proxy_rig import DIRECT_LOOP, TIMEOUT, Rig, rig, stub, stub_group
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.anyio
 
 PRE, POST = Event.PRE_TOOL_USE, Event.POST_TOOL_USE
 ASKS: Final = stub(PRE, permission="ask", reason="sure?")
-ALLOW, SESSION = "allow once", "allow for this session"
+ALLOW, SESSION = "allow once", "allow this tool for this session"
 
 
 @pytest.fixture
@@ -415,7 +415,7 @@ async def test_no_approval_request_is_left_when_the_agent_goes() -> None:
         await one.agent.send(call(1))
         await one.agent.line()
         one.agent.stop_writing()
-        one.proxy.end_all(lambda _call: b"")
+        one.proxy.end_all("The test is over")
         with anyio.fail_after(TIMEOUT):
             await one.proxy.changes.until(lambda: not one.proxy.has_open_calls)
         assert not one.proxy.approvals._pending
@@ -512,7 +512,8 @@ async def test_a_prompter_that_cannot_start_for_lack_of_descriptors_is_a_no() ->
 async def test_approval_requests_beyond_the_limit_are_denied() -> None:
     async with rig(stub_group(ASKS)) as one:
         await handshake(one)
-        one.proxy.approvals._pending.update({b"%d" % number: _PendingApproval() for number in range(512)})
+        waiting = Call(b"7", b"7", b"", "write", b"{}", {}, stateless=False, task=False)
+        one.proxy.approvals._pending.update({b"%d" % number: _PendingApproval(waiting) for number in range(512)})
         await one.agent.send(call(1))
         assert (await one.agent.message())["result"]["isError"] is True
         one.proxy.approvals._pending.clear()

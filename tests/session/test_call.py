@@ -593,9 +593,9 @@ async def test_a_server_that_exits_in_a_repeated_call_leaves_no_earlier_response
         await one.agent.send(CALL)
         await exchange(one, "first failure", failed=True)
         await one.server.line()
-        one.proxy.handle_server_exit("exited with status 1")
+        one.proxy.handle_server_exit("The server has ended")
         response = await one.agent.message()
-    assert "The MCP server ended before it answered" in response["error"]["message"]
+    assert response["error"]["message"].startswith("The server has ended. The tool was run and the server has answered")
 
 
 async def test_a_response_to_a_repeated_call_that_can_be_read_in_two_ways_is_withheld() -> None:

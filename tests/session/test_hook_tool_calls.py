@@ -138,7 +138,6 @@ async def test_after_a_call_the_tool_may_comment_on_its_result() -> None:
         ({"result": {"task": {"taskId": "t"}}}, "answered with 'task' instead of a result"),
         ({"result": {"resultType": 7}}, "answered with None instead of a result"),
         ({"result": {"content": []}, "error": {}}, "gave a response that can be read in different ways"),
-        ({"result": {"content": [{"type": "text", "text": "x" * 10_485_761}]}}, "more than 10485760 bytes"),
     ],
 )
 async def test_an_unusable_response_is_a_failure_and_blocks_nothing(reply: dict[str, object], why: str) -> None:
@@ -152,6 +151,17 @@ async def test_an_unusable_response_is_a_failure_and_blocks_nothing(reply: dict[
         await one.server.send(answer(1))
         assert await one.agent.line() == answer(1)
         await nothing_pending(one)
+
+
+async def test_a_text_that_is_too_long_blocks_because_what_it_decides_is_not_known() -> None:
+    async with rig(group(mcp_tool_hook())) as one:
+        await handshake(one)
+        await one.agent.send(call(1))
+        tool_call = await one.server.message()
+        long = {"content": [{"type": "text", "text": "x" * 10_485_761}]}
+        await one.server.send(json.dumps({"jsonrpc": "2.0", "id": tool_call["id"], "result": long}).encode() + b"\n")
+        text = (await one.agent.message())["result"]["content"][0]["text"]
+        assert "answered with more than 10485760 bytes, so what it decided is not known" in text
 
 
 @pytest.mark.parametrize("text", ["", "{", "{}", "[]", '{"decision": 7}', "\\ud800", "{\u2028}"])
@@ -241,9 +251,9 @@ async def test_a_server_that_exits_leaves_no_hooks_call_waiting() -> None:
         one.server.stop_writing()
         with anyio.fail_after(TIMEOUT):
             await one.server_ended.wait()
-            one.proxy.handle_server_exit("exited with status 1")
+            one.proxy.handle_server_exit("The server has ended")
             response = await one.agent.message()
-        assert response["error"]["message"].startswith("The MCP server ended before it answered this call")
+        assert response["error"]["message"].startswith("The server has ended. The call was not sent to the server.")
         assert isinstance(one.proxy.router.from_server(tool_response(tool_call, DENIES)), Dropped), (
             "of whom it left behind"
         )

@@ -8,6 +8,7 @@ from typing import Final
 
 import pytest
 
+from hookproxy.model.hooks import Tool
 from hookproxy.protocol.actions import (
     AgentAction,
     CallAnswered,
@@ -394,6 +395,106 @@ def test_the_last_line_of_the_server_passes_without_a_line_end() -> None:
     noisy.server.ends()
     assert noisy.agent.got == b""
     assert isinstance(noisy.performed[-1], NotJson)
+
+
+SECRET: Final = b'{"content":[{"type":"text","text":"SECRET %b"}]}' % (b"y" * 2000)
+ENDINGS: Final = {
+    "an id far from the end": b'x"},"id":7,"result":%b}\n' % SECRET,
+    "an escaped id": b'x"},"\\u0069d":7,"result":%b}\n' % SECRET,
+    "an escaped id at the end": b'x"},"result":%b,"i\\u0064":7}\n' % SECRET,
+    "an id in capitals": b'x"},"ID":7,"Result":%b}\n' % SECRET,
+    "an id with a NUL": b'x"},"id\\u0000":7,"result\\u0000":%b}\n' % SECRET,
+    "an id with bytes that are not UTF-8": b'x"},"i\xffd":7,"result":%b}\n' % SECRET,
+    "an id after a comment": b'x"}/*"*/,"id"/*"*/:7,"result":%b}\n' % SECRET,
+    "an id after many blanks": b'x"},"id"%b:7,"result":%b}\n' % (b" " * 5000, SECRET),
+    "a line after CR": b'x",\r{"id":7,"result":%b}\r]}}\n' % SECRET,
+    "a line at the end after CR": b'x"},"y":[\r{"id":7,"result":%b}\n' % SECRET,
+    "a line in a string": b'x\xe2\x80\xa8"},\xe2\x80\xa8{"id":7,"result":%b}\xe2\x80\xa8}\n' % SECRET,
+    "no line end": b'x"},"id":7,"result":%b}' % SECRET,
+    "an id in a message that is no response": b'x"},"method":"ping","id":7}\n',
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS.values(), ids=ENDINGS.keys())
+@pytest.mark.parametrize("size", [3, 100, 100_000])
+def test_a_long_line_on_its_way_never_becomes_the_response_to_a_call_that_has_come_since(
+    ending: bytes, size: int
+) -> None:
+    scene = Scene()
+    scene.agent.says(SAFE)
+    scene.server.says(answer(8, 200_000)[:100_000])
+    scene.agent.says(CALL)
+    assert isinstance(scene.performed[-1], StartCall)
+    for at in range(0, len(ending), size):
+        scene.server.says(ending[at : at + size])
+        assert b"SECRET" not in scene.agent.got
+    scene.server.says(NOTE if ending.endswith(b"\n") else b"")
+    scene.server.ends()
+    assert b"SECRET" not in scene.agent.got
+    assert b'"ping"' not in scene.agent.got
+    dropped = scene.performed[-1]
+    assert isinstance(dropped, Dropped)
+    assert dropped.id == b"8", "the request whose response this seemed to be gets an error"
+    assert scene.agent.got.endswith(NOTE if ending.endswith(b"\n") else b"!\n")
+    assert not any(map(is_json, scene.agent.got.splitlines()[:1]))
+
+
+def is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("ending", [b'{[\\"\\\\', b"\xe2\x80\xa8", b'","y":{"id":7,"result":{}},"z":"'])
+def test_an_honest_long_line_passes_whole_although_a_call_has_come_since(ending: bytes) -> None:
+    line = answer(8, 200_000).replace(b'"}}\n', ending + b'"}}\n')
+    for size in (1000, 70_000):
+        scene = Scene()
+        scene.router.tools["danger"] = Tool("danger")
+        scene.router.forget_judged_tools()
+        scene.agent.says(SAFE)
+        scene.server.says(line[:100_000])
+        scene.agent.says(CALL)
+        for at in range(100_000, len(line), size):
+            scene.server.says(line[at : at + size])
+        assert json.loads(scene.agent.got) == json.loads(line)
+        assert [type(action) for action in scene.performed] == [SessionOpened, StartCall]
+        assert scene.router.requests == {}
+
+
+def test_a_long_line_that_began_before_any_tool_was_judged_is_broken_off_if_a_call_is_judged_now() -> None:
+    scene = Scene()
+    scene.agent.says(SAFE)
+    line = answer(8, 200_000)
+    scene.server.says(line[:100_000])
+    scene.agent.says(CALL)
+    scene.server.says(line[100_000:] + NOTE)
+    assert scene.agent.got == line[:100_000] + b"!\n" + NOTE
+    dropped = scene.performed[-1]
+    assert isinstance(dropped, Dropped)
+    assert dropped.id == b"8"
+
+
+def test_a_long_line_that_would_fill_memory_while_a_response_is_withheld_is_broken_off() -> None:
+    scene = Scene()
+    scene.agent.says(SAFE)
+    line = answer(8, 1_000_000)
+    scene.server.says(line[:100_000])
+    scene.agent.says(CALL)
+    for at in range(100_000, len(line), 50_000):
+        scene.server.says(line[at : at + 50_000])
+    scene.server.says(NOTE)
+    assert scene.agent.got == line[:100_000] + b"!\n" + NOTE
+    dropped = scene.performed[-1]
+    assert isinstance(dropped, Dropped)
+    assert dropped.id == b"8"
+
+
+def test_a_line_of_ours_never_becomes_two() -> None:
+    with pytest.raises(AssertionError):
+        Scene().relay.to_server(b'{"a":1}\n{"b":2}\n')
 
 
 def test_output_that_is_not_json_is_removed_from_between_messages() -> None:

@@ -70,9 +70,10 @@ def test_an_id_inside_a_message_is_not_taken_for_its_own(line: bytes) -> None:
 def test_the_id_of_a_request_is_not_taken_for_that_of_a_response(line: bytes) -> None:
     """Both sides number their requests from the same start."""
     whole = line % (b"x" * 2000)
-    streamed = StreamedLine(whole[:700])
-    streamed.split(whole[700:])
+    streamed = StreamedLine(True, whole[:700])
+    assert streamed.add(whole[:700]) + streamed.add(whole[700:]) + streamed.take() == whole
     assert streamed.id is None
+    assert streamed.clear_id() == b""
 
 
 def test_memory_is_bounded_by_the_limit_however_long_a_line_is() -> None:
@@ -108,7 +109,11 @@ def test_the_size_and_the_head_of_the_unfinished_line_are_known() -> None:
 @pytest.mark.parametrize("shape", [RESPONSE, b'{"result":{"x":"%b"},"jsonrpc":"2.0","id":7}\n'])
 def test_the_id_of_a_streamed_line_is_known_at_its_end(size: int, shape: bytes) -> None:
     line = shape % (b"x" * size)
-    streamed = StreamedLine(line[:550])
+    streamed = StreamedLine(True, line[:550])
+    passed = streamed.add(line[:550])
     for at in range(550, len(line), 3):
-        streamed.split(line[at : at + 3])
-    assert streamed.id == b"7"
+        passed += streamed.add(line[at : at + 3])
+        assert line.startswith(passed)
+        assert len(passed) > min(at, len(line) - 40) - 3, "only the end is kept back"
+    assert passed + streamed.take() == line
+    assert (streamed.id, streamed.clear_id()) == (b"7", b"7")

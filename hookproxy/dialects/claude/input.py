@@ -84,8 +84,9 @@ def _call(context: EventContext) -> dict[str, object]:
     call["tool_input"] = msgspec.Raw(context.arguments)
     outcome = context.outcome or Outcome()
     if context.event is Event.POST_TOOL_USE:
-        familiar = tool_response.familiar_response(context) if context.alias is not None else None
-        call["tool_response"] = msgspec.Raw(outcome.content) if familiar is None else familiar
+        has_familiar_form = context.alias is not None and not outcome.more  # which no familiar form has a place for
+        familiar = tool_response.familiar_response(context) if has_familiar_form else None
+        call["tool_response"] = msgspec.Raw(shared_input.tool_response(outcome)) if familiar is None else familiar
     if context.event is not Event.PERMISSION_REQUEST:
         call["tool_use_id"] = context.tool_use_id
     if context.event is Event.POST_TOOL_USE_FAILURE:

@@ -118,8 +118,7 @@ def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
 
 def _parse(result: HookResult, stdout: str) -> tuple[_JsonOutput | None, str]:
     """The JSON that was printed, if any, and what is wrong with it."""
-    # The longer of the two outputs has reached the limit.
-    cut = "printed more than hookproxy keeps" if result.cut and len(result.stdout) >= len(result.stderr) else ""
+    cut = "printed more than hookproxy keeps" if result.cut else ""
     try:
         output = shared_output.parse_json_object(result.stdout, _DECODER)
     except shared_output.InvalidOutput as error:

@@ -21,24 +21,25 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
     if context.request_id:
         document["request_id"] = shared_input.utf8(context.request_id)
     document["cwd"] = shared_input.utf8(session.cwd)
-    env = {"HOOK_EVENT": event}
+    env, cut = {"HOOK_EVENT": event}, False
     if context.event in TOOL_EVENTS:
         document |= {"tool_name": shared_input.utf8(context.tool_name), "tool_input": msgspec.Raw(context.arguments)}
-        env |= {"HOOK_TOOL_NAME": context.tool_name, "HOOK_TOOL_INPUT": context.arguments.decode(errors="replace")}
+        variable, cut = shared_input.tool_input_variable(context.arguments)
+        env |= {"HOOK_TOOL_NAME": context.tool_name, shared_input.TOOL_INPUT: variable}
     if context.event in AFTER_CALL:
         failed = context.event is Event.POST_TOOL_USE_FAILURE
         output = _tool_output(context.outcome or Outcome(), failed)
         document |= {"tool_output": msgspec.Raw(output), "is_error": failed}
         env |= {"HOOK_TOOL_OUTPUT": output.decode(errors="replace"), "HOOK_TOOL_IS_ERROR": "1" if failed else "0"}
     document |= _event_details(context)
-    return Document(stdin=shared_input.json_line(document), env=env)
+    return Document(stdin=shared_input.json_line(document), env=env, cut=cut)
 
 
 def _tool_output(outcome: Outcome, failed: bool) -> bytes:
-    """The tool's output as JSON: its content blocks, or the error message if there is no result."""
+    """The tool's output as JSON: its content blocks, the whole result if it has more, or the error message."""
     if failed and not outcome.has_result:
         return raw_json.encode(shared_input.utf8(outcome.error))
-    return outcome.content
+    return shared_input.tool_response(outcome)
 
 
 def _event_details(context: EventContext) -> dict[str, object]:

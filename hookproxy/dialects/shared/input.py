@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
-from ...jsonrpc import normalize, raw_json
+from ...jsonrpc import raw_json
 from ...model.hooks import Outcome
+from ...processes.environment import VARIABLE_LIMIT
 
+_TEXT_MEMBERS: Final = frozenset({"type", "text", "annotations", "_meta"})
 _ENCODER: Final = msgspec.json.Encoder()
 
 
@@ -26,20 +29,44 @@ def json_line(document: Mapping[str, object]) -> bytearray:
     return written
 
 
+TOOL_INPUT: Final = "HOOK_TOOL_INPUT"
+"""The variable with the arguments of a call, for dialects that have it."""
+
+_GUARDED: Final[tuple[str, ...]] = ("command", "file_path", "path", "url", "query")
+"""The arguments that guards look at. If the variable cannot hold all arguments, it begins with these."""
+
+
+def tool_input_variable(arguments: bytes) -> tuple[str, bool]:
+    """The value of TOOL_INPUT, and whether it is too long for a variable: then `environment.fit` cuts its end off."""
+    text = arguments.decode(errors="replace")
+    if len(arguments) + len(TOOL_INPUT) + len("=\0") <= VARIABLE_LIMIT:
+        return text, False
+    try:
+        members = raw_json.fields(arguments)
+    except (raw_json.Unreadable, raw_json.DuplicateKeys):
+        return text, True
+    names = [name for name in _GUARDED if name in members]
+    names += [name for name in members if name not in _GUARDED]
+    ordered = b",".join(b"%b:%b" % (raw_json.encode(name), bytes(members[name])) for name in names)
+    return (b"{%b}" % ordered).decode(errors="replace"), True
+
+
 def result_text(outcome: Outcome) -> str:
     """All that the model could read in a result, as text. If there was no result, the error message.
 
-    Text blocks are copied as they are, other blocks as their own text or as JSON, separated by line ends.
-    structuredContent follows as JSON, unless a text block contains the same.
+    Text blocks are copied as they are, other blocks as their own text or as JSON, separated by line ends. What the
+    result has besides its blocks follows as JSON.
     """
     if not outcome.has_result:
         return outcome.error
-    parts = block_texts(outcome.content)
-    if outcome.structured:
-        structured = _normalised(outcome.structured)
-        if not _contains(parts, structured):
-            parts.append(structured.decode(errors="replace"))
-    return "\n".join(parts)
+    structured = b"" if outcome.repeats_structured else outcome.structured
+    more = (raw.decode(errors="replace") for raw in (structured, outcome.more) if raw)
+    return "\n".join((*block_texts(outcome.content), *more))
+
+
+def tool_response(outcome: Outcome) -> bytes:
+    """The result as JSON: its content blocks; the whole result as an object if it has more than content blocks."""
+    return outcome.whole or outcome.content
 
 
 def block_texts(content: bytes) -> list[str]:
@@ -51,20 +78,10 @@ def block_texts(content: bytes) -> list[str]:
 
 
 def _block(raw: bytes) -> str:
-    try:
-        text = raw_json.text(bytes(raw_json.fields(raw).get("text", b"")))
-    except (raw_json.Unreadable, raw_json.DuplicateKeys):
-        text = None
+    """A text block as its text, anything else as JSON: an image may have a `text` as well."""
+    text = None
+    with contextlib.suppress(raw_json.Unreadable, raw_json.DuplicateKeys):
+        members = raw_json.fields(raw)
+        if members.keys() <= _TEXT_MEMBERS and raw_json.text(bytes(members.get("type", b'"text"'))) == "text":
+            text = raw_json.text(bytes(members.get("text", b"")))
     return raw.decode(errors="replace") if text is None else text
-
-
-def _normalised(raw: bytes) -> bytes:
-    try:
-        return normalize.normalize_output(raw)
-    except (raw_json.Unreadable, raw_json.DuplicateKeys):
-        return raw
-
-
-def _contains(parts: list[str], structured: bytes) -> bool:
-    compact = b"".join(structured.split())
-    return any(b"".join(part.encode(errors="replace").split()) == compact for part in parts)

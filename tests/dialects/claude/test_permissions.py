@@ -42,7 +42,8 @@ def test_a_file_without_permissions_gets_no_remark() -> None:
 def test_the_decision_names_the_file_and_the_line() -> None:
     rules = Rules.of(Settings(agent_rules=read({"deny": ["A", "Bash(rm *)"]}).rules))
     found = rules.judge(["Bash"], b'{"command":"rm -r x"}')
-    assert found == RuleDecision(Permission.DENY, "Bash(rm *)", f"{PATH}:5")
+    reason = "its argument 'command' may run such a command"
+    assert found == RuleDecision(Permission.DENY, "Bash(rm *)", f"{PATH}:5", reason)
     assert found.by == f"the permission rule Bash(rm *) of {PATH}:5"
 
 

@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hookproxy.dialects.shared import input as shared_input
+from hookproxy.jsonrpc import normalize
+from hookproxy.processes import environment
 
 
 @pytest.mark.parametrize("text", ["", "/repo", "/home/zoë/\U0001f980", "nul \0 and\nlines"])
@@ -36,3 +38,24 @@ def test_any_text_can_be_written(members: dict[str, str | bool | None]) -> None:
     assert line.endswith(b"\n")
     assert line.count(b"\n") == 1
     assert json.loads(line) == document
+
+
+@given(st.dictionaries(st.text(max_size=8) | st.sampled_from(["command", "url", "x"]), st.text(max_size=8), max_size=5))
+def test_a_variable_that_is_cut_has_the_same_arguments_and_begins_with_what_guards_look_at(
+    given: dict[str, str],
+) -> None:
+    arguments = json.dumps({**given, "long": "x" * 131_072}, ensure_ascii=False).encode()
+    text, cut = shared_input.tool_input_variable(normalize.normalize(arguments))
+    assert cut
+    assert json.loads(text) == json.loads(arguments)
+    guarded = [name for name in ("command", "url") if name in given]
+    assert list(json.loads(text))[: len(guarded)] == guarded
+
+
+def test_a_variable_that_fits_has_the_arguments_in_the_agents_order() -> None:
+    assert shared_input.tool_input_variable(b'{"x":1,"command":2}') == ('{"x":1,"command":2}', False)
+    longest = 131_072 - len("HOOK_TOOL_INPUT=\0")
+    for length, cut in ((longest, False), (longest + 1, True)):
+        text = '{"x":"%s"}' % ("é" * ((length - 8) // 2) + "y" * ((length - 8) % 2))
+        assert shared_input.tool_input_variable(text.encode()) == (text, cut)
+        assert ("HOOK_TRUNCATED" in environment.fit({"HOOK_TOOL_INPUT": text})) == cut

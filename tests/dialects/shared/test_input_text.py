@@ -22,13 +22,11 @@ ECHO = b'{"type":"text","text":"ECHO"}'
         (b"[1]", b"", "1"),
         (b'{"type":"text"}', b"", '{"type":"text"}'),
         (b"[%b]" % ECHO, b'{"key":"SECRET"}', 'ECHO\n{"key":"SECRET"}'),
-        (b'[{"type":"text","text":"{ \\"a\\": 1 }"}]', b'{"a":1}', '{ "a": 1 }'),
+        (b'[{"type":"image","text":"decoy","data":"aGk="}]', b"", '{"type":"image","text":"decoy","data":"aGk="}'),
         (b"[]", b'{"a":1}', '{"a":1}'),
     ],
 )  # fmt: skip
-def test_an_output_is_all_its_blocks_and_structured_content_that_no_block_repeats(
-    content: bytes, structured: bytes, expected: str
-) -> None:
+def test_an_output_is_all_its_blocks_and_structured_content(content: bytes, structured: bytes, expected: str) -> None:
     assert result_text(Outcome(content=content, structured=structured, has_result=True)) == expected
 
 

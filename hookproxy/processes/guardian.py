@@ -1,0 +1,152 @@
+"""Ends our processes if we are killed: neither the server nor hooks must outlive us. Only on Linux.
+
+The guardian is a shell that waits for the end of a pipe whose other end only we hold. The processes to end stand in a
+table in memory that it inherits: an entry costs one small write, and wakes nobody. Of each hook it ends the whole
+session, and the server with its descendants if the server still runs some time after its input has ended.
+
+Law: it ends no process that is not ours. If another process has got the number of one of ours, it has started after the
+entry was made.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+TYPE_CHECKING = False  # `hookproxy run` starts it before it imports anything heavy
+if TYPE_CHECKING:
+    from typing import Final
+
+_SHELL: Final = "/bin/sh"
+_ENTRY_BYTES: Final = 32
+_NO_ENTRY: Final = b" " * (_ENTRY_BYTES - 1) + b"\n"
+
+# It reads the fields of /proc/PID/stat after the name, which may hold anything, also parentheses: state, parent, group,
+# session, … and start time in ticks since boot. The server has as much time as at the end of a session: 1 s, then TERM,
+# 0.5 s later KILL. Hooks get KILL at once, as when their call is cancelled. Rounds are repeated because a process may
+# start another one meanwhile.
+_SCRIPT: Final = """
+trap '' HUP INT TERM
+cd /
+read -r line
+fields() {
+    { read -r stat <"/proc/$1/stat"; } 2>/dev/null || return
+    set -- "$1" ${stat##*) }
+    parent=$3 session=$5 start=${21}
+    [ "$start" ]
+}
+replaced() { fields "$1" && [ "$start" -gt "$2" ]; }
+hooks=' ' server=
+while read -r kind pid ticks; do
+    if [ "$kind" ] && ! replaced "$pid" "$ticks"; then
+        if [ "$kind" = hook ]; then hooks="$hooks$pid "; else server=$pid; fi
+    fi
+done <&3
+each() { for folder in /proc/[0-9]*; do pid=${folder#/proc/}; fields "$pid" && "$@"; done; }
+end_hook() { case $hooks in *" $session "*) kill -KILL "$pid" && again=1 ;; esac; }
+again=${hooks# }
+for round in 1 2 3 4 5; do
+    if [ "$again" ]; then again=; each end_hook 2>/dev/null; fi
+done
+fields "$server" || exit 0
+born=$start
+lives() { fields "$server" && [ "$start" = "$born" ]; }
+note_pair() { pairs="$pairs $pid:$parent"; }
+end_server() {
+    for round in 1 2 3 4 5; do
+        lives || exit 0
+        sleep "$2"
+    done
+    pairs= tree=" $server " again=1
+    each note_pair
+    while [ "$again" ]; do
+        again=
+        for pair in $pairs; do
+            pid=${pair%:*}
+            case $tree in *" $pid "*) ;; *" ${pair#*:} "*) tree="$tree$pid " again=1 ;; esac
+        done
+    done
+    lives && kill "-$1" $tree 2>/dev/null
+}
+end_server TERM 0.2
+end_server KILL 0.1
+"""
+
+
+class _Guardian:
+    """The guardian of this process: the table, and our end of the pipe, to which nothing is ever written."""
+
+    def __init__(self) -> None:
+        """Start it. Raises OSError, and AttributeError or NotImplementedError on systems that lack what it needs."""
+        self._ticks = os.sysconf("SC_CLK_TCK")  # per second
+        self._entries: dict[int, int] = {}  # where the entry of each process is
+        self._free: list[int] = []
+        self._table = os.memfd_create("guarded")
+        waits, self._pipe = os.pipe()
+        null = os.open(os.devnull, os.O_RDWR)
+        actions = [(os.POSIX_SPAWN_DUP2, fd, to) for to, fd in enumerate((waits, null, null, self._table))]
+        argv = (_SHELL, "-c", _SCRIPT, "hookproxy-guardian")
+        try:
+            os.posix_spawn(_SHELL, argv, {"PATH": os.defpath}, file_actions=actions, setsid=True)
+        finally:
+            os.close(waits)
+            os.close(null)
+        os.register_at_fork(after_in_child=self._close)
+
+    def add(self, kind: bytes, pid: int) -> None:
+        at = self._free.pop() if self._free else len(self._entries) * _ENTRY_BYTES
+        self._entries[pid] = at
+        ticks = int(time.clock_gettime(time.CLOCK_BOOTTIME) * self._ticks) + 1
+        os.pwrite(self._table, b"%-7b%9d%15d\n" % (kind, pid, ticks), at)
+
+    def remove(self, pid: int) -> None:
+        if (at := self._entries.pop(pid, -1)) >= 0:
+            os.pwrite(self._table, _NO_ENTRY, at)
+            self._free.append(at)
+
+    def _close(self) -> None:
+        """In a process that Python code of a hook forks: else the pipe would end only with that process."""
+        os.close(self._pipe)
+
+
+_guardian: list[_Guardian] = []  # one, from the first entry on
+_problem: list[str] = []
+
+
+def start() -> None:
+    """Start the guardian, if it is not there; the first process that is guarded does that as well."""
+    if not (_guardian or _problem):
+        try:
+            _guardian.append(_Guardian())
+        except (OSError, AttributeError, NotImplementedError) as error:
+            _problem.append(str(error))
+
+
+def guard_server(pid: int) -> None:
+    """From now on, end the server, with its descendants, if we are killed. Call it as soon as it has started."""
+    _guard(b"server", pid)
+
+
+def guard_hook(pid: int) -> None:
+    """From now on, end all processes of this hook's session if we are killed. Call it as soon as it has started."""
+    if _guardian:
+        _guardian[0].add(b"hook", pid)
+    else:
+        _guard(b"hook", pid)
+
+
+def release(pid: int) -> None:
+    """The process has been reaped, and its number may be used for another one."""
+    if _guardian:
+        _guardian[0].remove(pid)
+
+
+def problem() -> str:
+    """Why there is no guardian, in a few words; empty if there is one, or if none is needed so far."""
+    return "".join(_problem)
+
+
+def _guard(kind: bytes, pid: int) -> None:
+    start()
+    if _guardian:
+        _guardian[0].add(kind, pid)

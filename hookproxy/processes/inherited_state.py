@@ -1,0 +1,51 @@
+"""Replaces what a process inherits from whoever starts it by known values. For an administrator's hooks only.
+
+Law: a user must not weaken managed hooks or their audit by limits, signals, descriptors or a umask.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+from contextlib import suppress
+from typing import Final
+
+_UMASK: Final = 0o022  # the usual one: others may read what hooks write, and nobody else may change it
+_MOST_DESCRIPTORS: Final = 65_536  # some programs close each descriptor up to the limit, one by one
+_LIMITS: Final = ("CPU", "FSIZE", "DATA", "AS", "NPROC", "NOFILE")
+# Python ignores these itself; in children they have their default action.
+_IGNORED_BY_PYTHON: Final = (signal.SIGPIPE, signal.SIGXFSZ)
+
+
+def reset() -> None:
+    """Set limits, umask, signals and descriptors to known values, for this process and what it starts from now on.
+
+    A hard limit cannot be raised: what fails because of it fails closed, as any failure of a managed hook.
+    """
+    os.umask(_UMASK)
+    for name in _LIMITS:
+        if (number := getattr(resource, f"RLIMIT_{name}", None)) is not None:
+            with suppress(OSError, ValueError):
+                _raise_limit(number, name)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    for one in signal.valid_signals():
+        if one not in _IGNORED_BY_PYTHON and signal.getsignal(one) is signal.SIG_IGN:
+            signal.signal(one, signal.SIG_DFL)
+    for fd in _open_descriptors():
+        with suppress(OSError):  # it was open only while they were listed
+            if fd > 2:
+                os.set_inheritable(fd, False)
+
+
+def _raise_limit(number: int, name: str) -> None:
+    _, hard = resource.getrlimit(number)
+    most = min(hard, _MOST_DESCRIPTORS) if hard != resource.RLIM_INFINITY else _MOST_DESCRIPTORS
+    resource.setrlimit(number, (most if name == "NOFILE" else hard, hard))
+
+
+def _open_descriptors() -> list[int]:
+    try:
+        return [int(name) for name in os.listdir("/proc/self/fd")]
+    except OSError:  # no /proc
+        return list(range(3, 1024))

@@ -1,0 +1,131 @@
+"""A result's structuredContent: whether text repeats it, and what may stand in it after hooks have changed the text.
+
+Agents that know a tool's outputSchema reject a success whose structuredContent does not fit, and some show the model
+nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from ..jsonrpc import raw_json, schema
+
+_WRAPPERS: Final = frozenset({"result", "content"})
+"""The only member of a structuredContent that servers make around a text: FastMCP's is `result`."""
+
+_TEXT_MEMBERS: Final = frozenset({"type", "text", "annotations", "_meta"})
+
+_DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+def is_repeated(texts: Sequence[str], structured: bytes) -> bool:
+    """True if the content's texts say the same as structuredContent, or as its only member: then text is enough.
+
+    `structured` has no duplicate keys. A list may be repeated by one text for each item, as FastMCP does.
+    """
+    try:
+        value = msgspec.json.decode(structured)
+    except _DECODE_ERRORS:
+        return False
+    inner = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else value
+    if any(_says(text, one) for text in texts for one in (value, inner)):
+        return True
+    return isinstance(inner, list) and len(inner) == len(texts) and all(map(_says, texts, inner))
+
+
+def block_texts(content: bytes) -> list[str]:
+    """Return the text of each content block that is only text; none if the content is ambiguous."""
+    try:
+        found = [only_text(bytes(block)) for block in raw_json.items(content)]
+    except (raw_json.Unreadable, raw_json.DuplicateKeys):
+        return []
+    return [text for text in found if text is not None]
+
+
+def values_of_blocks(content: bytes) -> Iterator[msgspec.Raw | bytes]:
+    """Yield the members of all content blocks except strings, which are most of a result; else the whole content."""
+    try:
+        blocks = [raw_json.fields(block) for block in raw_json.items(content)]
+    except (raw_json.Unreadable, raw_json.DuplicateKeys):
+        yield content
+        return
+    for members in blocks:
+        yield from (raw for raw in members.values() if bytes(memoryview(raw)[:1]) != b'"')
+
+
+def only_text(block: bytes) -> str | None:
+    """Return the text of a text block; None for a block with anything else in it. Raises DuplicateKeys, Unreadable."""
+    members = raw_json.fields(block) if block[:1] == b"{" else {}
+    if members.keys() <= _TEXT_MEMBERS and raw_json.text(bytes(members.get("type", b""))) == "text":
+        return raw_json.text(bytes(members.get("text", b"")))
+    return None
+
+
+def _says(text: str, value: object) -> bool:
+    """True if the text is this value: as it is, or spelled as JSON with any blanks and order of members."""
+    if isinstance(value, str):
+        return text == value
+    decoded = _decoded(text)
+    return decoded is not None and _canonical(decoded) == _canonical(value)
+
+
+def _decoded(text: str) -> object:
+    """Return the value of a text that is JSON; None for others, and for null."""
+    try:
+        return msgspec.json.decode(text.encode(errors="replace"))
+    except _DECODE_ERRORS:
+        return None
+
+
+def _canonical(value: object) -> bytes:
+    return msgspec.json.encode(value, order="sorted")
+
+
+def for_replacement(text: str, old: Mapping[str, bytes], output_schema: bytes) -> bytes | None:
+    """Return the structuredContent that goes with a hook's text in place of a result's; None: nothing certainly fits.
+
+    `old`: the result's members. `output_schema`: the tool's, empty if it is not known.
+    """
+    given = _decoded(text)
+    was = _decoded(old.get("structuredContent", b"").decode(errors="replace"))
+    candidates = [given] if isinstance(given, dict) else []
+    if isinstance(was, dict) and len(was) == 1 and was.keys() <= _WRAPPERS:
+        (name,) = was
+        candidates += [{name: text}, {name: given}]
+        if not output_schema and isinstance(was[name], str):
+            return raw_json.encode({name: text})
+    known = frozenset(_strings(was))
+    fitting = (one for one in candidates if output_schema and schema.fits(output_schema, one, known))
+    return next(map(raw_json.encode, fitting), None)
+
+
+def fits_schema(structured: bytes, old: bytes, output_schema: bytes) -> bool:
+    """True if structuredContent certainly fits the schema; texts of the `old` one fit wherever they are."""
+    value, was = _decoded(structured.decode(errors="replace")), _decoded(old.decode(errors="replace"))
+    return schema.fits(output_schema, value, frozenset(_strings(was)))
+
+
+def with_comment(structured: bytes, texts: Sequence[str], comment: str, output_schema: bytes) -> bytes | None:
+    """Return structuredContent with a comment after the text that it wraps; None: the schema may not allow that.
+
+    `texts`: those of the content, of which structuredContent must be a repetition.
+    """
+    value = _decoded(structured.decode(errors="replace"))
+    if not (isinstance(value, dict) and len(value) == 1 and value.keys() <= _WRAPPERS and output_schema):
+        return None
+    ((name, text),) = value.items()
+    if not isinstance(text, str) or text not in texts:
+        return None
+    commented = {name: f"{text}\n\n{comment}" if text else comment}
+    return raw_json.encode(commented) if schema.fits(output_schema, commented) else None
+
+
+def _strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _strings(item)
