@@ -267,9 +267,12 @@ def _long_text_may_match(raw: bytes, rule: _DenyOrAskRule) -> bool:
     return rule.matches_text(text[:_NO_PATH])
 
 
+_DECODER: Final = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=raw_json.reject_constant)
+
+
 def _read(raw: bytes) -> object:
     """Decode a JSON value, with numbers and booleans as texts of their spelling."""
-    value: object = json.loads(raw, parse_int=str, parse_float=str, parse_constant=raw_json.reject_constant)
+    value: object = _DECODER.decode(raw.decode(errors="surrogatepass"))  # `json.loads` would make a decoder each time
     return json.dumps(value) if isinstance(value, bool) else value
 
 
@@ -326,7 +329,7 @@ def _paths(text: str) -> list[str]:
     text = text.strip()
     if text[:5].casefold() == "file:":
         text = re.sub("^/+", "/", matchers.unquoted(text[5:]))
-    spelled = [text, text.replace("\\", "/")]
+    spelled = [text, text.replace("\\", "/")] if "\\" in text else [text]
     return [*spelled, *(re.sub("^//", "/", posixpath.normpath(one)) for one in spelled)]
 
 
