@@ -3,7 +3,7 @@
 An unknown key is an error: a misspelled guard must not be missing silently (law 3).
 
 `parse` reads a valid file with these classes alone. `pydantic_models` derives models from them and from the texts below
-their keys: those explain what is wrong with an invalid file, but to import pydantic takes 70 ms and 12 MB. Annotations
+their keys: those explain what is wrong with an invalid file, but to import pydantic takes 100 ms and 12 MB. Annotations
 are evaluated when the classes are made: as strings (`from __future__ import annotations`) they would be compiled later,
 which takes longer.
 """
