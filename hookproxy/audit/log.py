@@ -345,7 +345,8 @@ def _append_file(settings: Settings, path: str) -> AppendFile:
             chain=settings.audit_chain,
             key_file=settings.audit_chain_key_file,
             shared=settings.audit_shared,
-            private=path != settings.audit_file and not settings.audit_shared,
+            # nobody named the default file: a link in its place would choose where the lines go, also root's
+            private=(settings.audit_default or path != settings.audit_file) and not settings.audit_shared,
             limit=settings.audit_max_file_bytes,
             keep=settings.audit_keep_files,
         ),

@@ -110,6 +110,17 @@ class Hooks:
                 return True
         return False
 
+    def has_post_hooks_for(self, tool: str) -> bool:
+        """True if some layer's PostToolUse or PostToolUseFailure hook may match calls of this tool."""
+        return any(layer.groups.has_post_hooks_for(tool) for layer in self._layers)
+
+    def observes_outcome(self, tool: str) -> bool:
+        """True if some layer's hook may need the outcome of calls of this tool."""
+        for layer in self._layers:  # noqa: SIM110 - as in `concerns`
+            if layer.groups.observes_outcome(tool):
+                return True
+        return False
+
     def hides(self, tool: str) -> bool:
         """True if the tool must not be listed, because a rule denies each of its calls."""
         return any(layer.hides(tool) for layer in self._layers)
@@ -302,7 +313,7 @@ class Hooks:
             )
             if isinstance(answer, Refuse):
                 return Evaluation(replace(answer, feedback=proceed.feedback + answer.feedback), request.arguments)
-            allowed = allowed or answer
+            allowed = allowed or (answer and decide.allows([one for one in runs if _may_allow(one, selected, context)]))
             rewritten = decide.allowed_arguments(runs) if answer else None
             if rewritten is not None:
                 proceed = replace(proceed, arguments=rewritten)
@@ -312,6 +323,11 @@ class Hooks:
         if request.arguments is context.arguments:
             return Evaluation(proceed, request.arguments)
         return Evaluation(layer.apply_rules(proceed, request), request.arguments)  # no rule has seen these arguments
+
+
+def _may_allow(run: HookRun, selected: SelectedHooks, context: EventContext) -> bool:
+    """Whether a hook may answer for the person: not if it knows the tool only by a name that was recognised."""
+    return context.alias is None or not context.alias.automatic or run.tool_name in selected.names
 
 
 def _layers(
@@ -343,7 +359,7 @@ def check_mcp_tool_hooks(groups: Sequence[Group], settings: Settings) -> None:
     """
     for spec in (spec for group in groups if not group.managed for spec in group.hooks if spec.type == "mcp_tool"):
         whole = HookGroups(groups, spec.server, settings.aliases)
-        last = _layers(groups, settings, spec.server, whole, FamiliarTools())[-1]
+        last = _layers(groups, settings, spec.server, whole, FamiliarTools(any_server=True))[-1]
         if last.managed and last.concerns(spec.tool):
             why = f"calls the tool {spec.tool}, to which managed hooks or rules apply; they do not see calls of hooks"
             raise ConfigError(spec.source, why, "use a hook of type command or worker instead")

@@ -23,9 +23,13 @@ _MAX_CACHED: Final = 4096  # the agent chooses names and arguments, so the cache
 class FamiliarTools:
     """What is known of the server and its tools so far, and the aliases that follow from it."""
 
-    def __init__(self, command: Sequence[str] = ()) -> None:
-        """`command` is the server's command line; empty: not known."""
+    def __init__(self, command: Sequence[str] = (), *, any_server: bool = False) -> None:
+        """`command` is the server's command line; empty: not known.
+
+        `any_server`: the server is not known, so a tool may get the names that it has in any preset.
+        """
         self._command = command
+        self._any_server = any_server
         self._server_name = ""
         self._preset: str | None = None  # its name; None: not looked up yet
         self._listed: dict[str, Tool] = {}
@@ -60,6 +64,10 @@ class FamiliarTools:
         if cached is None:
             known = self.aliases(tool)
             guessed = frozenset() if self._in_preset(tool) is not None else _possible_names(tool)
+            if self._any_server:
+                from ..policy import presets
+
+                guessed |= presets.names_in_any_preset(tool)
             names = guessed - {one.name for one in known}
             cached = (*known, *(Alias(tool, name, automatic=True) for name in sorted(names)))
             _cache(self._possible, tool, cached)

@@ -31,6 +31,7 @@ class Permissions:
         self.managed = managed
         self._where = "the managed configuration" if managed else "hookproxy.toml"
         self._allowed: dict[str, Callable[[str, bytes], bool]] = {}
+        self._allowed_by_person: list[tuple[str, Callable[[str, bytes], bool]]] = []  # by tool: a rule may name several
         self._allowed_tools: set[str] = set()
         self._similar_calls: list[SimilarCalls] = []
 
@@ -73,7 +74,10 @@ class Permissions:
             one.include(context.tool, context.arguments) for one in self._similar_calls
         ):
             return True
-        return bool(self._allowed) and any(_covers(rule, self.groups, context) for rule in self._allowed.values())
+        if any(tool == context.tool and _covers(rule, self.groups, context) for tool, rule in self._allowed_by_person):
+            return True
+        rules = self._allowed.values()
+        return any(_covers(rule, self.groups, context, recognised=False) for rule in rules)
 
     def concerns(self, tool: str) -> bool:
         """True if any hook, rule or limit is about calls of this tool."""
@@ -109,10 +113,10 @@ class Permissions:
     def allow_similar(self, context: EventContext, request: ApprovalRequest) -> None:
         """Allow the calls that `similar_calls` describes for the rest of the session."""
         text = self.similar_calls(context, request)
-        if not text or len(self._allowed) + len(self._similar_calls) >= _MAX_RULES:
+        if not text or len(self._allowed_by_person) + len(self._similar_calls) >= _MAX_RULES:
             return
         if text == request.rule:
-            self._allowed[text] = matchers.allow_rule(text)
+            self._allowed_by_person.append((context.tool, matchers.allow_rule(text)))
         elif (similar := _similar_calls(context)) is not None:
             self._similar_calls.append(similar)
 
@@ -144,10 +148,13 @@ def _under_aliases(context: EventContext) -> list[tuple[str, bytes]]:
     return [(one.name, one.for_call(context.arguments).for_hooks(context.arguments)) for one in aliases]
 
 
-def _covers(rule: Callable[[str, bytes], bool], groups: HookGroups, context: EventContext) -> bool:
-    """True if an allow rule covers the call under one of its tool's names."""
+def _covers(
+    rule: Callable[[str, bytes], bool], groups: HookGroups, context: EventContext, *, recognised: bool = True
+) -> bool:
+    """True if an allow rule covers the call under one of its tool's names; `recognised`: automatic ones count, too."""
     views: list[tuple[tuple[str, ...], bytes]] = [(groups.own_names(context.tool), context.arguments)]
-    views += [((name,), arguments) for name, arguments in _under_aliases(context)]
+    if recognised or context.alias is None or not context.alias.automatic:
+        views += [((name,), arguments) for name, arguments in _under_aliases(context)]
     return any(rule(name, arguments) for names, arguments in views for name in matchers.allowed_as(names))
 
 

@@ -78,12 +78,20 @@ def permission_decision(
     return any(one.verdict.permission is Permission.ALLOW and not one.verdict.failure for one in decided)
 
 
+def allows(hook_runs: Sequence[HookRun]) -> bool:
+    """True if some hook of these allows the call."""
+    return bool(_allowing(hook_runs))
+
+
 def allowed_arguments(hook_runs: Sequence[HookRun]) -> bytes | None:
     """Return the arguments that PermissionRequest hooks allow instead of the original ones; None: the original ones."""
-    allowing = [
+    return _last([one.verdict.arguments for one in _allowing(hook_runs)])
+
+
+def _allowing(hook_runs: Sequence[HookRun]) -> list[HookRun]:
+    return [
         one for one in _deciding(hook_runs) if one.verdict.permission is Permission.ALLOW and not one.verdict.failure
     ]
-    return _last([one.verdict.arguments for one in allowing])
 
 
 def chosen_meta(hook_runs: Sequence[HookRun]) -> bytes | None:

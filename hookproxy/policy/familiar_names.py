@@ -84,18 +84,20 @@ class _Phrase(Struct, frozen=True):
     not_before: frozenset[str] = frozenset()
     """Words that mean something else when they stand anywhere before the verb."""
 
-    def fits(self, words: list[str]) -> bool:
-        for at, word in enumerate(words):
-            if word not in self.verbs:
-                continue
-            after = words[at + 1 :]
-            if any(each not in self.objects and each not in self.fillers for each in after):
-                continue
-            if not self.not_before.isdisjoint(words[:at]):
-                return False
-            around = words[max(at - 1, 0) : at] + after
-            if not self.objects.isdisjoint(around) or (word in self.alone and _LINK.issuperset(after)):
-                return True
+    def fits(self, words: Sequence[str]) -> bool:
+        """Whether a tool with these words in its name is meant; the time grows with their number only."""
+        barred = next((at for at, word in enumerate(words) if word in self.not_before), len(words))
+        has_object, only_links = False, True  # of the words after the verb
+        for at in reversed(range(len(words))):
+            word = words[at]
+            if word in self.verbs and at <= barred:
+                beside = at > 0 and words[at - 1] in self.objects
+                if has_object or beside or (word in self.alone and only_links):
+                    return True
+            if word not in self.objects and word not in self.fillers:
+                break
+            has_object = has_object or word in self.objects
+            only_links = only_links and word in _LINK
         return False
 
 
@@ -540,18 +542,23 @@ _TYPES: Final = {"string": "string", "array": "array", "object": "object", "bool
 _BY_FIRST_BYTE: Final = {0x22: "string", 0x5B: "array", 0x7B: "object", 0x74: "boolean", 0x66: "boolean"}
 _DEPTH: Final = 8
 """How many schemas inside schemas are followed: more than any listed tool has around one argument."""
+_MAX_PARTS: Final = 10_000
+"""How many parts of one schema are read: far more than any listed tool has, and a few milliseconds."""
 
 
 def argument_types(schema: bytes) -> Mapping[str, str]:
     """Return the JSON type of each argument in a listed inputSchema; "" where it has none or several.
 
-    An unreadable schema has no arguments. References to other documents are not followed.
+    An unreadable schema has no arguments, nor has one with too many parts: then the arguments of a call say what the
+    tool does. References to other documents are not followed.
     """
     try:
         root: object = msgspec.json.decode(schema)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return {}
-    return {name: _type_of(each, root, _DEPTH) for name, each in _properties(root, root, _DEPTH).items()}
+    reader = _SchemaReader(root)
+    types = {name: reader.type_of(each, _DEPTH) for name, each in reader.properties(root, _DEPTH).items()}
+    return types if reader.parts_left > 0 else {}
 
 
 def types_of(arguments: bytes) -> Mapping[str, str]:
@@ -567,33 +574,45 @@ def _value_type(value: bytes) -> str:
     return "" if value == b"null" else _BY_FIRST_BYTE.get(value[0], "number")
 
 
-def _properties(schema: object, root: object, depth: int) -> dict[str, object]:
-    """The properties of an object's schema and of its alternatives."""
-    schema = _followed(schema, root, depth)
-    if not isinstance(schema, dict) or not depth:
-        return {}
-    properties = schema.get("properties")
-    found: dict[str, object] = dict(properties) if isinstance(properties, dict) else {}
-    for part in _parts(schema):
-        found = _properties(part, root, depth - 1) | found
-    return found
+class _SchemaReader:
+    """Reads the parts of one schema. The server wrote it, so the number of parts that are read is limited."""
 
+    def __init__(self, root: object) -> None:
+        self._root = root
+        self.parts_left = _MAX_PARTS
+        """How many parts may still be read; none: what has been read is incomplete."""
 
-def _type_of(schema: object, root: object, depth: int) -> str:
-    schema = _followed(schema, root, depth)
-    if not isinstance(schema, dict) or not depth:
-        return ""
-    kinds: set[str] = set()
-    stated = schema.get("type")
-    for kind in stated if isinstance(stated, list) else [stated]:
-        if isinstance(kind, str) and kind != "null":
-            kinds.add(_TYPES.get(kind, ""))
-    if not kinds and isinstance(values := schema.get("enum", [schema.get("const")]), list):
-        kinds = {_value_type(msgspec.json.encode(value)) for value in values if value is not None}
-    if not kinds:
-        alternatives = [each for each in _parts(schema) if each != {"type": "null"}]
-        kinds = {_type_of(each, root, depth - 1) for each in alternatives}
-    return kinds.pop() if len(kinds) == 1 else ""
+    def properties(self, schema: object, depth: int) -> dict[str, object]:
+        """The properties of an object's schema and of its alternatives."""
+        members = self._members(schema, depth)
+        properties = members.get("properties")
+        found: dict[str, object] = dict(properties) if isinstance(properties, dict) else {}
+        for part in _parts(members):
+            found = self.properties(part, depth - 1) | found
+        return found
+
+    def type_of(self, schema: object, depth: int) -> str:
+        """The JSON type of a schema's values; "" if it says none or several."""
+        members = self._members(schema, depth)
+        kinds: set[str] = set()
+        stated = members.get("type")
+        for kind in stated if isinstance(stated, list) else [stated]:
+            if isinstance(kind, str) and kind != "null":
+                kinds.add(_TYPES.get(kind, ""))
+        if not kinds and isinstance(values := members.get("enum", [members.get("const")]), list):
+            kinds = {_value_type(msgspec.json.encode(value)) for value in values if value is not None}
+        if not kinds:
+            alternatives = [each for each in _parts(members) if each != {"type": "null"}]
+            kinds = {self.type_of(each, depth - 1) for each in alternatives}
+        return kinds.pop() if len(kinds) == 1 else ""
+
+    def _members(self, schema: object, depth: int) -> Mapping[str, object]:
+        """The members of a schema, of the one that its `$ref` points to; none if it has none or may not be read."""
+        self.parts_left -= 1
+        if not depth or self.parts_left <= 0:
+            return {}
+        schema = _followed(schema, self._root, depth)
+        return schema if isinstance(schema, dict) else {}
 
 
 def _parts(schema: Mapping[str, object]) -> list[object]:

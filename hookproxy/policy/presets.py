@@ -817,6 +817,12 @@ def preset_aliases(preset: str, tool: str, arguments: Container[str] | None = No
     return None if found is None else tuple(_automatic(one, preset, arguments) for one in found if one.name)
 
 
+def names_in_any_preset(tool: str) -> frozenset[str]:
+    """The familiar names that a tool of this name has on some server with a preset."""
+    aliases = (preset.aliases_of(tool) or () for preset in PRESETS.values())
+    return frozenset(one.name for found in aliases for one in found if one.name)
+
+
 def _automatic(alias: Alias, preset: str, arguments: Container[str] | None) -> Alias:
     renamed = alias.arguments
     if arguments is not None:

@@ -271,5 +271,5 @@ def _must_read_response(context: CallContext, decision: Proceed) -> bool:
         decision.feedback
         or services.audit.needs_results
         or call.stateless
-        or services.hooks.groups.observes_outcome(call.tool)
+        or services.hooks.observes_outcome(call.tool)
     )

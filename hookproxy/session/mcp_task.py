@@ -61,7 +61,7 @@ class McpTasks:
         self, call: Call, record: Record, event_context: EventContext, texts: tuple[str, ...], line: bytes
     ) -> bytes:
         """Follow the tasks that a response to a call starts; return the response as the agent may get it."""
-        if not (texts or self._services.audit.needs_results or self._services.hooks.groups.observes_outcome(call.tool)):
+        if not (texts or self._services.audit.needs_results or self._services.hooks.observes_outcome(call.tool)):
             self.close(call)  # neither hooks nor the audit need its outcome
             return line
         started_tasks = self._tasks.take_new(call)
@@ -85,7 +85,7 @@ class McpTasks:
                 del self._tasks[task.id]
 
     def _has_post_hooks(self, call: Call) -> bool:
-        return self._services.hooks.groups.has_post_hooks_for(call.tool)
+        return self._services.hooks.has_post_hooks_for(call.tool)
 
     def handle_server_exit(self) -> None:
         """End all open tasks, because the server has exited."""

@@ -156,6 +156,21 @@ def test_the_file_is_private_and_not_inherited_by_children(file: Path) -> None:
     audit.close()
 
 
+def test_the_default_file_is_not_written_where_a_link_leads(file: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.touch()
+    file.parent.mkdir()
+    file.symlink_to(elsewhere)
+    audit = Audit(Settings(audit_file=str(file), audit_default=True))
+    problem = audit.write(record()) or audit.close()
+    assert "audit.jsonl" in problem
+    assert elsewhere.read_bytes() == b""
+    named = Audit(Settings(audit_file=str(file)))
+    assert named.write(record()) == ""
+    named.close()
+    assert elsewhere.read_bytes() != b""
+
+
 def test_lines_are_added_to_what_is_there(file: Path) -> None:
     for _ in range(2):
         audit = Audit(Settings(audit_file=str(file)))

@@ -218,6 +218,20 @@ async def test_an_alias_of_the_users_hides_nothing_from_managed_hooks_after_a_ca
     assert hook_inputs(tmp_path, event) == [users, theirs, users, theirs]
 
 
+@pytest.mark.parametrize(
+    "users",
+    [Settings(auto_aliases=False), Settings(aliases=(Alias("execute_command"),))],
+    ids=["aliases off", "no other name"],
+)
+def test_no_name_of_the_users_keeps_an_outcome_from_managed_hooks(users: Settings) -> None:
+    theirs = managed(replace(hook("", event=Event.POST_TOOL_USE), matches=lambda name: name == "Bash"))
+    hooks = layered(theirs, users=users)
+    assert hooks.concerns("execute_command")
+    assert hooks.observes_outcome("execute_command")
+    assert hooks.has_post_hooks_for("execute_command")
+    assert not hooks.observes_outcome("create_issue")
+
+
 def test_no_hook_of_the_users_may_call_a_tool_that_managed_hooks_or_rules_are_about() -> None:
     tool_call = replace(hook(""), shell="", type="mcp_tool", server="files", tool="die")
     users = replace(group(tool_call), source="mine")
@@ -227,6 +241,13 @@ def test_no_hook_of_the_users_may_call_a_tool_that_managed_hooks_or_rules_are_ab
         layered(users, managed(stub(PRE)))
     layered(users, deny=("other",))
     layered(replace(users, managed=True), deny=("die",))  # the administrator's own may be one
+
+
+def test_no_hook_of_the_users_may_call_a_tool_that_only_a_preset_knows_by_the_name_of_managed_hooks() -> None:
+    theirs = managed(replace(stub(PRE), matches=lambda name: name == "Bash"))
+    tool_call = replace(hook(""), shell="", type="mcp_tool", server="files", tool="interact_with_process")
+    with pytest.raises(ConfigError, match="calls the tool interact_with_process"):
+        layered(replace(group(tool_call), source="mine"), theirs)
 
 
 def test_rules_of_both_layers_concern_and_hide_tools() -> None:

@@ -223,3 +223,13 @@ async def test_an_argument_that_is_added_to_a_call_hides_it_from_no_guard(tmp_pa
         assert "Write(/etc/**)" in await judged(proxied, call(2, "text_editor", **{**create, "path": "/etc/x"}))
     ((name, seen), _) = documents(tmp_path)
     assert (name, seen["file_path"], seen["content"]) == ("Write", "/x", "text")
+
+
+@pytest.mark.parametrize(("matcher", "allowed"), [("Bash", False), ("execute_command", True)])
+async def test_no_hook_answers_for_the_person_by_a_name_that_was_only_recognised(
+    matcher: str, *, allowed: bool
+) -> None:
+    answering = replace(stub(Event.PERMISSION_REQUEST, permission="allow"), matches=lambda name: name == matcher)
+    async with rig(stub_group(answering), settings=Settings(ask=("execute_command",))) as proxied:
+        found = await judged(proxied, call(1, "execute_command", cmd="ls"))
+    assert (found == {"cmd": "ls"}) is allowed

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from hookproxy.hooks.permissions import Permissions
 from hookproxy.hooks.select import HookGroups
@@ -171,3 +172,23 @@ def test_a_rule_of_an_agents_settings_file_applies_to_a_tool_with_a_familiar_nam
     assert one.apply_rules(Proceed(), denied) == refuse
     other = EventContext(Event.PRE_TOOL_USE, SESSION, "get_file", arguments=b'{"file_path":"/repo/a"}', alias=alias)
     assert one.apply_rules(Proceed(), other) == Proceed()
+
+
+def test_a_rule_of_a_hook_allows_nothing_by_a_name_that_was_only_recognised() -> None:
+    one = permissions()
+    one.add(Verdict(allows=("Bash(ls:*)",)))
+    recognised = Alias("run_it", "Bash", {"command": "cmd"}, automatic=True)
+    context = replace(call(b'{"cmd":"ls"}', "run_it"), alias=recognised)
+    assert not one.allow(context)
+    assert one.allow(replace(context, alias=replace(recognised, automatic=False)))
+
+
+def test_a_person_who_allows_calls_like_one_allows_those_of_its_tool_only() -> None:
+    def ls(tool: str, folder: str) -> EventContext:
+        alias = Alias(tool, "Bash", {"command": "cmd"}, automatic=True)
+        return replace(call(f'{{"cmd":"ls {folder}"}}'.encode(), tool), alias=alias)
+
+    one = permissions()
+    one.allow_similar(ls("run_it", "a"), ApprovalRequest("rule", "", rule="Bash(ls:*)"))
+    assert one.allow(ls("run_it", "b"))
+    assert not one.allow(ls("run_elsewhere", "b"))

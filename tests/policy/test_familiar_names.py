@@ -358,3 +358,15 @@ documents = st.recursive(
 def test_reading_types_never_raises(document: bytes) -> None:
     assert all(isinstance(kind, str) for kind in argument_types(document).values())
     assert all(isinstance(kind, str) for kind in types_of(document).values())
+
+
+def test_a_schema_that_refers_to_itself_many_times_is_not_followed_without_end() -> None:
+    alternatives = {"anyOf": [{"$ref": "#"}] * 100, "properties": {"command": {"type": "string"}}}
+    assert argument_types(json.encode(alternatives)) == {}
+    argument = {"properties": {"command": {"anyOf": [{"$ref": "#/properties/command"}] * 100}}}
+    assert argument_types(json.encode(argument)) == {}
+
+
+def test_the_time_for_a_name_grows_with_its_length_only() -> None:
+    assert possible_names("run_" * 50_000) == {"Bash"}  # minutes, if each word were compared with all others
+    assert possible_names("poem_" + "read_file_" * 50_000) == {"Read"}

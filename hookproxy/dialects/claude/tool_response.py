@@ -25,6 +25,8 @@ _Values = Mapping[str, msgspec.Raw]
 _NO_OUTCOME: Final = Outcome()
 _EXIT_CODES: Final = ("exit_code", "exitCode", "returncode", "return_code", "returnCode", "code")
 """Names under which servers give the exit code of a command."""
+_IMAGE: Final = frozenset({"type", "data", "mimeType", "annotations"})
+"""The members of an image block that hold no text. `annotations` says for whom the image is."""
 _INTEGER: Final = re.compile(rb"-?[0-9]{1,10}")
 _PATH: Final = re.compile(r"\S*[/\\.]\S*")
 """A line of a list of files. A sentence such as `No files found` is none."""
@@ -166,11 +168,15 @@ def _exit_code(parts: _Values) -> int | None:
 
 def _rest(outcome: Outcome, parts: _Values, stdout: str, stderr: str) -> _Members:
     """The result's texts that do not only repeat the outputs: a hook that looks for secrets must find them there."""
+    placed = {name for name in ("stdout", "stderr") if _text(parts, name) is not None}
     known = {"", stdout.strip(), stderr.strip(), f"{stdout}{stderr}".strip(), f"{stdout}\n{stderr}".strip()}
     apart = {name: bytes(value) for name, value in parts.items()}
     rest = [text for text in _texts(outcome) if text.strip() not in known and not _is_object(text, apart)]
-    said = [raw for name, raw in apart.items() if name not in ("stdout", "stderr") and not _is_scalar(raw)]
+    said = [raw for name, raw in apart.items() if name not in placed and not _is_scalar(raw)]
     rest += [raw.decode(errors="replace") for raw in said]
+    structured = _normalised(outcome.structured) if outcome.structured else b""
+    if outcome.structured and _members(structured) != parts:
+        rest.append((structured or outcome.structured).decode(errors="replace"))
     return {"output": "\n".join(rest)} if rest else {}
 
 
@@ -208,7 +214,7 @@ def _only_image(outcome: Outcome) -> _Members | None:
         blocks = [_members(bytes(block)) for block in raw_json.items(outcome.content)]
     except raw_json.Unreadable:
         return None
-    if len(blocks) != 1 or outcome.structured or _text(blocks[0], "type") != "image":
+    if len(blocks) != 1 or outcome.structured or _text(blocks[0], "type") != "image" or blocks[0].keys() - _IMAGE:
         return None
     return _file_members(blocks[0], {"base64": "data", "type": "mimeType"})
 
