@@ -7,6 +7,7 @@ is ended, and nothing that it printed reaches a terminal raw.
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -33,6 +34,10 @@ _CLOSED_SECONDS: Final = 0.1  # from the end of its output to its exit, if it ex
 _MAX_PAGES: Final = 1000  # of one list: more is a server that never comes to an end
 _MAX_BYTES: Final = 64 * 1024 * 1024  # of one line and of all pages: as much as one message may have
 _MAX_SHOWN: Final = 500  # characters of its standard error or of an error message: enough to recognise the cause
+
+_PYTHON_FRAME: Final = re.compile(r'^[ |]*File ".*", line \d+', re.MULTILINE)
+_PYTHON_ERROR: Final = re.compile(r"^[ |]*([A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)\b.*)", re.MULTILINE)
+"""In a traceback, also of a group: the line that says what happened, at the end of the lines that say where."""
 _PIECE: Final = 65_536  # bytes per read: what a pipe holds
 
 _HANDSHAKE_VERSION: Final = "2025-11-25"  # the last version that begins with `initialize`
@@ -239,9 +244,21 @@ class _Server:
             how = "closed its input or output" if status is None else f"exited with status {status}"
             how = how if status is None or status >= 0 else f"was ended by signal {-status}"
             what = f"{how} before it had listed its tools"
-        stderr = " ".join(self._stderr_end.decode(errors="replace").split())[-_MAX_SHOWN:]
+        stderr = _end(self._stderr_end.decode(errors="replace"))
         printed = f"its standard error ends with: {stderr}" if stderr else "it printed nothing on standard error"
         return UserError(printable(f"the server {what}"), printable(f"{printed}; {_command_line(self._command)}"))
+
+
+def _end(stderr: str) -> str:
+    """The end of a text on standard error, in one line: of a traceback of Python only the error, else whole lines."""
+    if errors := _PYTHON_ERROR.findall(stderr) if _PYTHON_FRAME.search(stderr) else []:
+        return str(errors[-1])[:_MAX_SHOWN]
+    shown = ""
+    for line in reversed([" ".join(line.split()) for line in stderr.splitlines()]):
+        if shown and len(line) + len(shown) >= _MAX_SHOWN:
+            break
+        shown = f"{line} {shown}".strip()
+    return shown[-_MAX_SHOWN:]
 
 
 def _start(command: Sequence[str], environ: Mapping[str, str]) -> tuple[int, tuple[int, int, int, int]]:

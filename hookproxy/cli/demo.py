@@ -153,10 +153,11 @@ def _server(folder: Path, audit: Path, record_file: Path) -> StdioServerParamete
     from mcp import StdioServerParameters
 
     hookproxy = ["-m", "hookproxy", "run", "--name", "files", "--hooks", f"claude={FOLDER / 'settings.json'}"]
+    project = ["--project", str(FOLDER)]  # the hooks are written for this folder, and are started in another one
     server = [sys.executable, "-m", "hookproxy.demo.server", str(record_file)]
     return StdioServerParameters(
         command=sys.executable,
-        args=[*hookproxy, "--audit", str(audit), "--", *server],
+        args=[*hookproxy, *project, "--audit", str(audit), "--", *server],
         cwd=folder,  # in the user's folder, `-m` would first find the user's own modules
         env={
             "PATH": os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)]),  # python3

@@ -129,6 +129,9 @@ def _propose(options: argparse.Namespace, asks: bool) -> Agreed | int:
         return _unchanged()
     _show_familiar_names(found, guards.loaded)
     planned, errors = _plan(options, found, guards, program)
+    if not planned and not errors and any(_wrapped_entries(file) for file in found):
+        show("nothing to do: all other servers are wrapped already\n")
+        return EXIT_FINDINGS if broken else 0
     if not planned:
         raise (
             errors[0]
@@ -262,6 +265,12 @@ def _open_entries(file: AgentFile) -> list[Entry]:
     return [entry for entry in entries if entry.kind is Kind.STARTED and not edit_plan.wrapping(entry)]
 
 
+def _wrapped_entries(file: AgentFile) -> list[Entry]:
+    """The servers that are wrapped already."""
+    entries = file.configuration.entries if file.configuration is not None else ()
+    return [entry for entry in entries if edit_plan.wrapping(entry)]
+
+
 def _plan(
     options: argparse.Namespace, found: Sequence[AgentFile], guards: Guards, program: wrap.Program
 ) -> tuple[list[PlannedFile], list[UserError]]:
@@ -293,7 +302,7 @@ def _plan(
             plan = wrap.plan_wrap(file, [entry.name for entry in entries], program, run_options, shared)
         except UserError as error:
             errors.append(error)
-            wrap.report(str(error))
+            wrap.report_error(error)
             continue
         planned.append(PlannedFile(file.config_file, file.snapshot, plan))
         wrap.show_change(planned[-1], lambda planned_file: wrap.explain_wrap(planned_file, program, shared))
@@ -319,7 +328,7 @@ def _write(agreed: Agreed) -> int:
                 written.append(file.snapshot.path)
             except UserError as error:
                 failed = True
-                wrap.report(str(error))
+                wrap.report_error(error)
         if not written:
             raise UserError("no configuration was changed", "each file's error is above")
         _heading("restart the agents; to undo this:")

@@ -312,7 +312,7 @@ def change_all(
     for note in notes:
         report(note)
     for error in errors:
-        report(str(error))
+        report_error(error)
     changed = 0
     for file in planned:
         try:
@@ -322,7 +322,7 @@ def change_all(
             if len(found) == 1:
                 raise
             errors.append(error)
-            report(str(error))
+            report_error(error)
     if errors and not changed:
         raise UserError("nothing was changed", "each file's error is above")
     return EXIT_FINDINGS if errors else 0
@@ -377,6 +377,12 @@ def report(text: str) -> None:
         sys.stderr.write(f"{visible(text, sys.stderr.encoding)}\n")
 
 
+def report_error(error: UserError) -> None:
+    """Write an error and its hint to standard error, each on its line."""
+    report(f"error: {error.message}")
+    report(f"hint: {error.hint}")
+
+
 def _why_unchanged(entry: Entry) -> str:
     """Why an entry was not changed."""
     if entry.kind is not Kind.STARTED:
@@ -407,9 +413,9 @@ def list_files(found: Sequence[AgentFile]) -> int:
     for file in found:
         if file.has_servers and file.configuration is not None:
             _show_configuration(file.config_file, file.configuration)
-    broken = [file.error for file in found if is_broken(file)]
+    broken = [file.error for file in found if file.error is not None and is_broken(file)]
     for error in broken:
-        report(str(error))
+        report_error(error)
     return len(broken)
 
 

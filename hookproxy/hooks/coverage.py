@@ -49,6 +49,19 @@ class HookCoverage(Struct, frozen=True):
     """In the order of the server's list; empty also for events without a tool."""
     why_never: str = ""
     """Why it never runs for this server, in one sentence without a full stop; empty: it may run."""
+    unseen: tuple[Alias, ...] = ()
+    """Familiar names that it does not see, because it is for all tools and so sees the server's own names."""
+
+    def about_unseen(self) -> str:
+        """A sentence about `unseen` without a full stop, and what changes it; empty: nothing is unseen."""
+        if not self.unseen:
+            return ""
+        alias = self.unseen[0]
+        preset, entry = f"preset = {_quoted(alias.preset)}", f"[tools.X] with as = {_quoted(alias.name)}"
+        return (
+            f"it is for all tools, so it sees {_shown(alias.tool)} under its own name, not as {alias.name}: if it "
+            f"looks for {alias.name} itself, {preset if alias.preset else entry} in hookproxy.toml gives it this name"
+        )
 
 
 class Coverage(Struct, frozen=True):
@@ -74,8 +87,12 @@ class Coverage(Struct, frozen=True):
         text = f"{_count(seeing, 'hook')} on {f'{len(self.seen)} of {of_all}' if seeing else of_all}"
         if self.ruled:
             text += f", permission rules on {len(self.ruled)}"
+        guards = [hook for hook in self.hooks if hook.unseen and hook.spec.event is Event.PRE_TOOL_USE]
+        if guards:
+            sees = "sees" if len(guards) == 1 else "see"
+            text += f"; {_count(len(guards), 'hook')} for all tools {sees} own names, not {guards[0].unseen[0].name}"
         if not never:
-            return text
+            return f"{text}: see hookproxy check -- COMMAND" if guards else text
         text += f"; {_count(len(never), 'hook')} never {'matches' if len(never) == 1 else 'match'}"
         if unknown := _unknown_names(never):
             text += f", and no tool is known as {' or '.join(unknown)} ([tools.X] in hookproxy.toml names one)"
@@ -125,6 +142,7 @@ class _Layer:
         self._permissions = Permissions(self._selection, settings)
         self._selected: set[int] = set()  # hooks whose matchers match some tool
         self._seen: dict[int, dict[tuple[str, str], SeenTool]] = {}
+        self._unseen: dict[int, list[Alias]] = {}  # by the identity of the hook's spec, as in _seen
         events = {spec.event for group in groups for spec in group.hooks} & TOOL_EVENTS
         for tool in tools:
             for alias in self._aliases(tool):
@@ -146,6 +164,8 @@ class _Layer:
             self._selected.add(id(one.spec))
             if seen := _seen_tool(one, selected, tool, alias):
                 self._seen.setdefault(id(one.spec), {}).setdefault((tool, seen.name), seen)
+            if alias is not None and alias.automatic and not one.sees_alias and _is_for_all(one.spec, selected.group):
+                self._unseen.setdefault(id(one.spec), []).append(alias)
 
     def ruled(self) -> Iterator[str]:
         """The tools that a permission rule or a limit applies to."""
@@ -166,7 +186,8 @@ class _Layer:
                     yield HookCoverage(spec, group, why_never=why)
                     continue
                 seen = tuple(self._seen.get(id(spec), {}).values()) or self._seen_by_same_hook(spec, group)
-                yield HookCoverage(spec, group, seen, "" if seen else self._why_never(spec, group))
+                unseen = sorted(self._unseen.get(id(spec), ()), key=lambda alias: FAMILIAR_NAMES.index(alias.name))
+                yield HookCoverage(spec, group, seen, "" if seen else self._why_never(spec, group), tuple(unseen))
 
     def _why_never(self, spec: HookSpec, group: Group) -> str:
         if spec.event in (Event.ELICITATION, Event.ELICITATION_RESULT):
@@ -218,6 +239,11 @@ def _seen_tool(one: MatchedHook, selected: SelectedHooks, tool: str, alias: Alia
     if alias is not None and alias.name and one.spec.matches(alias.name) and rule.names_tool(alias.name):
         return SeenTool(tool, alias.name, alias)  # the `if` names the alias, and the hook then sees the alias, too
     return None
+
+
+def _is_for_all(spec: HookSpec, group: Group) -> bool:
+    """A hook of a system with Claude Code's names of tools that is for all tools, and may look at the name itself."""
+    return group.tool_names is ToolNames.MCP and not spec.only_if and all(map(spec.matches, FAMILIAR_NAMES))
 
 
 def _familiar(spec: HookSpec) -> list[str]:

@@ -318,7 +318,15 @@ class HookGroups:
                 matched = _match(spec, names, alias)
                 if matched is None:  # most hooks: to compare them would cost more than to match them
                     continue
-                identity = (group.managed, group.dialect.name, group.on_failure, names, *spec.identity)
+                # a hook that sees another name of the tool may decide otherwise
+                identity = (
+                    group.managed,
+                    group.dialect.name,
+                    group.on_failure,
+                    names,
+                    matched.tool_name,
+                    *spec.identity,
+                )
                 if identity not in seen:
                     seen.add(identity)
                     hooks.append(matched)

@@ -60,6 +60,8 @@ class Router:
         """The tasks of judged calls."""
         self.handshake = Handshake()
         self._judged_names = fast_scan.JudgedTools()
+        self.has_judged_tools = False
+        """Some call has been judged, or calls of some listed tool will be."""
 
     # --- lines from the agent ---
 
@@ -185,7 +187,8 @@ class Router:
         key = id_key(frame.id)
         if not frame.certain and not self.is_taken(key):
             return self.dropped_as_unclear(frame.id)
-        return self._response_from_server(line, key, frame.response)
+        # some readers skip VT and FF before JSON, which are not JSON: without them, the response can be edited
+        return self._response_from_server(body if line[:1] in (b"\v", b"\f") else line, key, frame.response)
 
     def scan_from_server(self, block: bytes) -> bool:
         """The fast path: True if all these lines pass, and responses in them are noted. False: read them one by one."""
@@ -279,6 +282,7 @@ class Router:
         except (raw_json.Unreadable, raw_json.DuplicateKeys) as problem:
             return actions.Refused(f"The tool call cannot be judged: {problem}.", request.id)
         self.calls[key] = call
+        self.has_judged_tools = True
         self.handshake.note_judged_call(call.meta)
         return actions.StartCall(call)
 
@@ -290,6 +294,7 @@ class Router:
     def forget_judged_tools(self) -> None:
         """Decide anew which tools are judged: more is known of them."""
         self._judged_names.clear()
+        self.has_judged_tools = self.has_judged_tools or any(map(self._judged or bool, self.tools))
 
     def _note_unjudged_call(self, raw_id: bytes) -> bool:
         """Note a call that is not judged. False: its id or the session's state demands a closer look."""

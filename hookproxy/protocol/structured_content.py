@@ -45,6 +45,17 @@ def block_texts(content: bytes) -> list[str]:
     return [text for text in found if text is not None]
 
 
+def values_of_blocks(content: bytes) -> Iterator[msgspec.Raw | bytes]:
+    """Yield the members of all content blocks except strings, which are most of a result; else the whole content."""
+    try:
+        blocks = [raw_json.fields(block) for block in raw_json.items(content)]
+    except (raw_json.Unreadable, raw_json.DuplicateKeys):
+        yield content
+        return
+    for members in blocks:
+        yield from (raw for raw in members.values() if bytes(memoryview(raw)[:1]) != b'"')
+
+
 def only_text(block: bytes) -> str | None:
     """Return the text of a text block; None for a block with anything else in it. Raises DuplicateKeys, Unreadable."""
     members = raw_json.fields(block) if block[:1] == b"{" else {}

@@ -55,16 +55,27 @@ def read(call: Call, max_depth: int = 0) -> ParsedResponse:
     if handle and members.keys().isdisjoint({"content", "structuredContent"}):  # else an agent may show these
         needs_input = result_type == "input_required"
         return ParsedResponse(False, needs_input=needs_input, questions=tuple(elicitations.in_result(members)))
-    for raw in (*members.values(), call.response.other):
-        _check_depth(raw, max_depth)
     failed = "isError" in members and bytes(members["isError"]) == b"true"
     outcome = _outcome(members, bytes(call.response.other))
+    if max_depth:
+        _check_depth_for_hooks(outcome, max_depth)
     if failed:
         outcome = replace(outcome, error=_failure_text(outcome) or "The tool reported an error without a message.")
     return ParsedResponse(True, failed, outcome)
 
 
-def _check_depth(raw: msgspec.Raw, max_depth: int) -> None:
+def _check_depth_for_hooks(outcome: Outcome, max_depth: int) -> None:
+    """Raise Unreadable if something that hooks get of a result is nested too deep."""
+    if outcome.whole or outcome.more:
+        _check_depth(outcome.whole or outcome.more, max_depth)
+        return
+    if outcome.structured and not outcome.repeats_structured:
+        _check_depth(outcome.structured, max_depth)
+    for value in structured_content.values_of_blocks(outcome.content):
+        _check_depth(value, max_depth - 2)
+
+
+def _check_depth(raw: bytes | msgspec.Raw, max_depth: int) -> None:
     if max_depth and nesting.is_deeper(bytes(raw), max_depth):
         raise raw_json.Unreadable(f"it is nested deeper than {max_depth} levels (max_depth)")
 

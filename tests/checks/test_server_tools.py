@@ -146,6 +146,21 @@ async def test_the_error_shows_the_end_of_the_servers_standard_error_harmlessly(
     assert error.hint.startswith("its standard error ends with: first \\x1b[31mno such module; the server's command")
 
 
+async def test_the_error_of_a_python_server_shows_the_last_line_of_its_traceback() -> None:
+    error = await failure("""python3 -c 'import json; json.loads("x")'; exit 1""")
+    assert error.hint.startswith("its standard error ends with: json.decoder.JSONDecodeError: Expecting value: line 1")
+    group = """python3 -c 'raise ExceptionGroup("two", [KeyError("HOME")])'; exit 1"""
+    assert (await failure(group)).hint.startswith("its standard error ends with: KeyError: 'HOME'; the server's")
+
+
+async def test_the_end_of_a_long_standard_error_begins_with_a_whole_line() -> None:
+    error = await failure("for i in $(seq 300); do echo line $i; done >&2; exit 1")
+    shown = error.hint.removeprefix("its standard error ends with: ").partition(";")[0]
+    assert shown.startswith("line 2")
+    assert shown.endswith(" line 300")
+    assert len(shown) <= 500
+
+
 @pytest.mark.parametrize("script", ["sleep 1000", "yes", "yes >&2", "yes | tr -d '\\n'"])
 async def test_a_server_that_hangs_or_only_prints_is_ended_after_the_deadline(script: str) -> None:
     error = await failure(script, seconds=0.3)

@@ -216,6 +216,27 @@ def test_without_a_terminal_it_changes_nothing_unless_told_to(project: Path, cur
     assert "nothing to do: every server that an agent starts is wrapped already\n" in again.stdout
 
 
+def test_a_second_time_servers_that_their_agent_guards_itself_are_no_error(
+    project: Path, cursor: Path, hooks: Path, home: Path
+) -> None:
+    (home / ".claude.json").write_text(configuration("git"))
+    assert run(project, "setup", "--yes").returncode == 0
+    again = run(project, "setup", "--yes")
+    assert (again.returncode, again.stderr.count("error:")) == (0, 0), again.stderr
+    assert again.stdout.endswith("nothing to do: all other servers are wrapped already\n")
+
+
+def test_the_error_of_one_file_is_two_lines(project: Path, cursor: Path, hooks: Path, home: Path) -> None:
+    (home / ".gemini").mkdir()
+    (home / ".gemini" / "settings.json").write_text("{bad")
+    for verb in (["setup", "--yes"], ["wrap", "--all"], ["unwrap", "--all"]):
+        done = run(project, *verb)
+        lines = (done.stdout + done.stderr).splitlines()
+        error = next(number for number, line in enumerate(lines) if "settings.json:1: not JSON" in line)
+        assert lines[error].startswith("error: ")
+        assert lines[error + 1] == "hint: correct it there; comments are allowed"
+
+
 def test_yes_never_uses_the_hooks_of_a_project(project: Path, cursor: Path, home: Path) -> None:
     (project / ".claude").mkdir()
     (project / ".claude" / "settings.json").write_text(CLAUDE_HOOKS)

@@ -177,3 +177,29 @@ def test_a_recognised_tool_is_seen_under_its_familiar_name_only_by_hooks_for_tha
     assert all_tools.seen == (SeenTool("execute_command", "mcp__shell__execute_command"),)
     off = coverage([group(spec("Bash"))], Settings(auto_aliases=False), "shell", [tool])
     assert only(off).why_never
+
+
+def test_a_hook_for_all_tools_sees_own_names_and_is_told_how_to_see_familiar_ones() -> None:
+    tool = Tool("execute_command", SCHEMA, properties=frozenset({"command"}), folded={"command": "command"})
+    for matcher in ("", "*", ".*"):
+        found = coverage([group(spec(matcher), spec("Bash"), spec("mcp__.*"))], Settings(), "shell", [tool])
+        for_all, *others = found.hooks
+        assert for_all.about_unseen() == (
+            "it is for all tools, so it sees 'execute_command' under its own name, not as Bash: if it looks for Bash "
+            'itself, [tools.X] with as = "Bash" in hookproxy.toml gives it this name'
+        )
+        assert [hook.about_unseen() for hook in others] == ["", ""]
+        told = "; 1 hook for all tools sees own names, not Bash: see hookproxy check -- COMMAND"
+        assert found.summary() == f"3 hooks on 1 of 1 tool{told}"
+    start = Tool("start_process", SCHEMA, properties=frozenset({"command"}), folded={"command": "command"})
+    server = coverage([group(spec())], Settings(), "dc", [start], ["npx", "-y", "@wonderwhy-er/desktop-commander"])
+    assert 'itself, preset = "desktop-commander" in hookproxy.toml' in only(server).about_unseen()
+    configured = Settings(aliases=(Alias("start_process", "Bash"),))
+    assert only(coverage([group(spec())], configured, "dc", [start])).about_unseen() == ""
+
+
+def test_what_only_observes_is_not_told_at_start_up() -> None:
+    tool = Tool("execute_command", SCHEMA, properties=frozenset({"command"}), folded={"command": "command"})
+    found = coverage([group(spec(event=Event.POST_TOOL_USE))], Settings(), "shell", [tool])
+    assert found.summary() == "1 hook on 1 of 1 tool"
+    assert only(found).unseen

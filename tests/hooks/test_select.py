@@ -206,3 +206,13 @@ def test_the_names_of_a_call_are_those_of_its_alias() -> None:
     assert hook_groups.alias("other", b"{}") is None
     with pytest.raises(Unreadable):
         hook_groups.alias("run", b'{"cmd":1,"command":2}')
+
+
+@pytest.mark.parametrize("matchers", [("run_.*", "Bash"), ("Bash", "run_it"), ("", "Bash")])
+def test_a_command_that_is_configured_for_both_names_of_a_tool_sees_both(matchers: tuple[str, str]) -> None:
+    alias = Alias("run_it", "Bash", automatic=True)
+    hook_groups = groups(group(*(hook("true", matcher=matcher) for matcher in matchers)))
+    seen = [one.tool_name for selected in hook_groups.select(PRE, "run_it", alias) for one in selected.hooks]
+    assert sorted(seen) == ["Bash", "run_it"]
+    twice = groups(group(hook("true", matcher="Bash"), hook("true", matcher="Bash|Write")))
+    assert [len(selected.hooks) for selected in twice.select(PRE, "run_it", alias)] == [1]

@@ -547,3 +547,12 @@ def test_a_call_that_is_ambiguous_under_its_alias_is_refused() -> None:
     started = router.from_agent(template % b'{"cmd":"rm"}')
     assert isinstance(started, StartCall)
     assert started.call.arguments == b'{"cmd":"rm"}'
+
+
+@pytest.mark.parametrize("blank", [b"\v", b"\f", b"\v\f \v"])
+def test_blanks_that_are_not_json_before_the_response_to_a_call_are_left_out(router: Router, blank: bytes) -> None:
+    started = router.from_agent(CALL)
+    assert isinstance(started, StartCall)
+    assert router.release(started.call)
+    assert router.from_server(blank + ANSWER) == CallAnswered(started.call)
+    assert started.call.answer == ANSWER

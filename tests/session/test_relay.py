@@ -8,6 +8,7 @@ from typing import Final
 
 import pytest
 
+from hookproxy.model.hooks import Tool
 from hookproxy.protocol.actions import (
     AgentAction,
     CallAnswered,
@@ -451,6 +452,8 @@ def test_an_honest_long_line_passes_whole_although_a_call_has_come_since(ending:
     line = answer(8, 200_000).replace(b'"}}\n', ending + b'"}}\n')
     for size in (1000, 70_000):
         scene = Scene()
+        scene.router.tools["danger"] = Tool("danger")
+        scene.router.forget_judged_tools()
         scene.agent.says(SAFE)
         scene.server.says(line[:100_000])
         scene.agent.says(CALL)
@@ -459,6 +462,19 @@ def test_an_honest_long_line_passes_whole_although_a_call_has_come_since(ending:
         assert json.loads(scene.agent.got) == json.loads(line)
         assert [type(action) for action in scene.performed] == [SessionOpened, StartCall]
         assert scene.router.requests == {}
+
+
+def test_a_long_line_that_began_before_any_tool_was_judged_is_broken_off_if_a_call_is_judged_now() -> None:
+    scene = Scene()
+    scene.agent.says(SAFE)
+    line = answer(8, 200_000)
+    scene.server.says(line[:100_000])
+    scene.agent.says(CALL)
+    scene.server.says(line[100_000:] + NOTE)
+    assert scene.agent.got == line[:100_000] + b"!\n" + NOTE
+    dropped = scene.performed[-1]
+    assert isinstance(dropped, Dropped)
+    assert dropped.id == b"8"
 
 
 def test_a_long_line_that_would_fill_memory_while_a_response_is_withheld_is_broken_off() -> None:
