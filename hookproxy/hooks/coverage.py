@@ -164,7 +164,8 @@ class _Layer:
             self._selected.add(id(one.spec))
             if seen := _seen_tool(one, selected, tool, alias):
                 self._seen.setdefault(id(one.spec), {}).setdefault((tool, seen.name), seen)
-            if alias is not None and alias.automatic and not one.sees_alias and _is_for_all(one.spec, selected.group):
+            recognised = alias is not None and alias.automatic and alias in self._selection.aliases(tool)
+            if alias is not None and recognised and not one.sees_alias and _is_for_all(one.spec, selected.group):
                 self._unseen.setdefault(id(one.spec), []).append(alias)
 
     def ruled(self) -> Iterator[str]:

@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
+from ..jsonrpc import raw_json
 from ..model.aliases import Alias
 from ..model.hooks import Tool
 
@@ -76,7 +77,7 @@ class FamiliarTools:
     def alias(self, tool: str, arguments: bytes) -> Alias | None:
         """The alias for a call with these arguments, a JSON object; None: it has none.
 
-        Raises Unreadable, DuplicateKeys for arguments that cannot be read.
+        Raises Unreadable for arguments of which nobody knows which one counts.
         """
         if not self.possible_aliases(tool):
             return None
@@ -89,10 +90,25 @@ class FamiliarTools:
             found = self._of_arguments.get(key)
             if found is None:
                 listed = self._listed.get(tool)
-                found = familiar_names.familiar_aliases(tool, types, listed.annotations if listed else b"")
+                if listed is not None and listed.properties:
+                    found = familiar_names.familiar_aliases(tool, types, listed.annotations)
+                else:
+                    found = familiar_names.aliases_of_unlisted(tool, types)
                 _cache(self._of_arguments, key, found)
             aliases = found
+            self._check_rivals(tool, aliases, types)
         return _combined(familiar_names.aliases_for_call(aliases, types))
+
+    def _check_rivals(self, tool: str, aliases: Sequence[Alias], arguments: Iterable[str]) -> None:
+        from ..policy import familiar_names
+
+        listed = self._listed.get(tool)
+        rivals = familiar_names.rival_arguments(aliases, arguments, listed.properties if listed else frozenset())
+        if rivals:
+            names = " and ".join(map(repr, rivals[:2]))
+            raise raw_json.Unreadable(
+                f"{names} may be the same argument, and tools/list has not shown which one counts"
+            )
 
     def _known_aliases(self, tool: str) -> tuple[Alias, ...]:
         if (in_preset := self._in_preset(tool)) is not None:

@@ -40,8 +40,8 @@ class Alias(Struct, frozen=True):
         return tuple(one.name for one in (self, *self.alternatives) if one.name)
 
     def named(self, name: str) -> Alias:
-        """The alias by which hooks know the tool as `name`; this one if there is none."""
-        return next((one for one in self.alternatives if one.name == name), self)
+        """The first alias by which hooks know the tool as `name`; this one if there is none."""
+        return next((one for one in (self, *self.alternatives) if one.name == name), self)
 
     def check(self, arguments: bytes) -> None:
         """Raise Unreadable or DuplicateKeys, as `for_call` does, if it or an alternative makes arguments ambiguous."""

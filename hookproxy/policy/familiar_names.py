@@ -332,10 +332,14 @@ class _Tool(Struct, frozen=True):
         return any(name not in known and raw_json.folded_key(name) in folded for name in self.types)
 
 
+def _plain(argument: str) -> str:
+    return argument.lower().replace("_", "").replace("-", "")
+
+
 def _read_tool(name: str, words: list[str], types: Mapping[str, str]) -> _Tool | None:
     names: dict[str, str] = {}
     for own in types:
-        if names.setdefault(own.lower().replace("_", "").replace("-", ""), own) != own:
+        if names.setdefault(_plain(own), own) != own:
             return None  # two spellings of one name: nobody knows which one counts
     return _Tool(name, words, types, names)
 
@@ -373,6 +377,43 @@ def familiar_aliases(tool: str, arguments: Mapping[str, str], annotations: bytes
     return tuple(found)
 
 
+def aliases_of_unlisted(tool: str, arguments: Mapping[str, str]) -> tuple[Alias, ...]:
+    """As `familiar_aliases`, for a tool whose arguments only a call shows: the agent chooses them.
+
+    So no argument rules a name out: each name is recognised by the arguments that it needs, and the others are ignored.
+    """
+    words = _words(tool)
+    possible = _possible(words)
+    spellings = _spellings(arguments)
+    found: list[Alias] = []
+    for name, recognise in _RECOGNISE.items():
+        shown = _shown(arguments, spellings, _NEEDED[name]) if name in possible else {}
+        known = _read_tool(tool, words, shown) if shown else None
+        if known is not None:
+            found += (one for one in recognise(known) if one is not None)
+    return tuple(found) or familiar_aliases(tool, arguments)
+
+
+def _shown(
+    arguments: Mapping[str, str], spellings: Mapping[str, Sequence[str]], needed: Iterable[Sequence[str]]
+) -> dict[str, str]:
+    """The first argument of each of these meanings, a string if there is one."""
+    shown: dict[str, str] = {}
+    for same in needed:
+        found = [own for name in same for own in spellings.get(name, ()) if own not in shown]
+        found.sort(key=lambda own: arguments[own] not in ("string", ""))
+        shown.update((own, arguments[own]) for own in found[:1])
+    return shown
+
+
+def _spellings(arguments: Iterable[str]) -> dict[str, list[str]]:
+    """The arguments by their names without case, `_` and `-`."""
+    found: dict[str, list[str]] = {}
+    for own in arguments:
+        found.setdefault(_plain(own), []).append(own)
+    return found
+
+
 def alias_for_call(aliases: Sequence[Alias], keys: Container[str]) -> Alias | None:
     """The first alias whose needed arguments the call has, else the first of all; None if there are no aliases.
 
@@ -387,6 +428,21 @@ def alias_for_call(aliases: Sequence[Alias], keys: Container[str]) -> Alias | No
 def aliases_for_call(aliases: Sequence[Alias], keys: Container[str]) -> tuple[Alias, ...]:
     """All aliases that fit the call, as `alias_for_call`: a hook for any of these names concerns it."""
     return tuple(one for one in aliases if all(name in keys for name in one.needed)) or tuple(aliases[:1])
+
+
+def rival_arguments(aliases: Sequence[Alias], arguments: Iterable[str], listed: Container[str]) -> list[str]:
+    """The arguments of a call that may all be the one on which an alias depends; none if it is clear which one it is.
+
+    It is clear if `listed`, the tool's arguments in tools/list, has them. Otherwise the server may ignore one of them,
+    and hooks would judge that one: an agent could add `command` to a call whose tool reads `cmd`.
+    """
+    spellings = _spellings(arguments)
+    for same in (_COMMAND, _PATH, _CONTENT, _NEW, _URL):
+        rivals = [own for name in same for own in spellings.get(name, ())]
+        concerned = any(not one.needed.isdisjoint(rivals) for one in aliases)
+        if concerned and len(rivals) > 1 and not all(own in listed for own in rivals):
+            return rivals
+    return []
 
 
 _READ_ONLY: Final = _set("Read LS Glob Grep WebSearch")
@@ -423,7 +479,7 @@ def _is_editor(words: list[str]) -> bool:
 def _bash(tool: _Tool) -> Iterable[Alias | None]:
     command = tool.named(_COMMAND)
     timeout = tool.named(("timeoutms",), "number")
-    background = tool.named(("isbackground", "background"), "boolean")
+    background = tool.named(_BACKGROUND, "boolean")
     if not {"sql", "query", "database", "table", "collection", "image"}.isdisjoint(tool.names):
         return  # a statement for a database, or the first process of a new container
     if "command" in tool.types and command != "command":
@@ -520,6 +576,22 @@ _RECOGNISE: Final = {
     "WebSearch": _web_search,
 }
 """Whether arguments fit a name, the most specific first."""
+
+
+_BACKGROUND: Final = ("isbackground", "background")
+_NEEDED: Final[Mapping[str, tuple[Sequence[str], ...]]] = {
+    "MultiEdit": (_PATH, _EDITS),
+    "Edit": (_PATH, _OLD_OF_A_REPLACEMENT, _NEW),
+    "Write": (_PATH, _CONTENT),
+    "Bash": (_COMMAND, ("timeoutms",), _BACKGROUND),
+    "Read": (_PATH, ("viewrange",)),
+    "Glob": (_NAME_PATTERN, _DIRECTORY),
+    "Grep": (_PATTERN, _DIRECTORY, _FILE_FILTER),
+    "LS": (_DIRECTORY,),
+    "WebFetch": (_URL,),
+    "WebSearch": (_QUERY,),
+}
+"""The arguments by which each name is recognised, each with the names that it may have."""
 
 
 def _local_path(tool: _Tool) -> str:

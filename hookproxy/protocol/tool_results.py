@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -56,22 +57,24 @@ def read(call: Call, max_depth: int = 0) -> ParsedResponse:
         needs_input = result_type == "input_required"
         return ParsedResponse(False, needs_input=needs_input, questions=tuple(elicitations.in_result(members)))
     failed = "isError" in members and bytes(members["isError"]) == b"true"
-    outcome = _outcome(members, bytes(call.response.other))
+    content = normalize.normalize_output(bytes(members["content"])) if "content" in members else b"[]"
+    blocks = structured_content.read_blocks(content) if max_depth or "structuredContent" in members else None
+    outcome = _outcome(members, content, structured_content.block_texts(blocks), bytes(call.response.other))
     if max_depth:
-        _check_depth_for_hooks(outcome, max_depth)
+        _check_depth_for_hooks(outcome, blocks, max_depth)
     if failed:
         outcome = replace(outcome, error=_failure_text(outcome) or "The tool reported an error without a message.")
     return ParsedResponse(True, failed, outcome)
 
 
-def _check_depth_for_hooks(outcome: Outcome, max_depth: int) -> None:
+def _check_depth_for_hooks(outcome: Outcome, blocks: Sequence[Members] | None, max_depth: int) -> None:
     """Raise Unreadable if something that hooks get of a result is nested too deep."""
     if outcome.whole or outcome.more:
         _check_depth(outcome.whole or outcome.more, max_depth)
         return
     if outcome.structured and not outcome.repeats_structured:
         _check_depth(outcome.structured, max_depth)
-    for value in structured_content.values_of_blocks(outcome.content):
+    for value in structured_content.values_of_blocks(outcome.content, blocks):
         _check_depth(value, max_depth - 2)
 
 
@@ -80,11 +83,9 @@ def _check_depth(raw: bytes | msgspec.Raw, max_depth: int) -> None:
         raise raw_json.Unreadable(f"it is nested deeper than {max_depth} levels (max_depth)")
 
 
-def _outcome(members: Members, other: bytes) -> Outcome:
+def _outcome(members: Members, content: bytes, texts: Sequence[str], other: bytes) -> Outcome:
     """Return what hooks get of a result: its content blocks, and all that the agent gets besides."""
-    content = normalize.normalize_output(bytes(members["content"])) if "content" in members else b"[]"
     structured = bytes(members["structuredContent"]) if "structuredContent" in members else b""
-    texts = structured_content.block_texts(content) if structured else []
     repeated = any(text.encode(errors="replace") == structured for text in texts)  # as most servers do
     if structured and not repeated:
         structured = normalize.normalize_output(structured)
@@ -121,8 +122,10 @@ def _failure_text(outcome: Outcome) -> str:
     """Return all that the model could read in a failed result: texts as they are, everything else as JSON."""
     parts = [joined_text(outcome.content)]
     with contextlib.suppress(raw_json.Unreadable):
-        blocks = map(bytes, raw_json.items(outcome.content))
-        parts += [block.decode(errors="replace") for block in blocks if structured_content.only_text(block) is None]
+        for block in map(bytes, raw_json.items(outcome.content)):
+            members = structured_content.read_blocks(b"[%b]" % block)
+            if not structured_content.block_texts(members):
+                parts.append(block.decode(errors="replace"))
     structured = b"" if outcome.repeats_structured else outcome.structured
     parts += [raw.decode(errors="replace") for raw in (structured, outcome.more)]
     return "\n".join(filter(None, parts))

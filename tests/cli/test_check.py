@@ -356,12 +356,14 @@ def test_checking_runs_nothing_and_leaves_nothing_behind(clean: Path) -> None:
     assert sorted(clean.iterdir()) == before
 
 
-def test_a_deleted_working_directory_is_not_an_error(clean: Path) -> None:
+@pytest.mark.parametrize(("project", "status"), [(False, 1), (True, 0)])
+def test_a_deleted_working_directory_is_not_an_error(clean: Path, project: bool, status: int) -> None:
     (clean / "gone").mkdir()
-    script = f"cd gone; rmdir ../gone; exec {' '.join(CHECK)} --hooks {clean}/settings.json --project {clean}"
+    options = f"--hooks {clean}/settings.json" + (f" --project {clean}" if project else "")
+    script = f"cd gone; rmdir ../gone; exec {' '.join(CHECK)} {options}"
     ended = subprocess.run(["sh", "-c", script], cwd=clean, env=environment(), capture_output=True, timeout=30)
-    assert (ended.returncode, ended.stderr) == (1, b"")
-    assert b"warning: the folder that it starts in does not exist: " in ended.stdout
+    assert (ended.returncode, ended.stderr) == (status, b"")
+    assert (b"warning: the folder that it starts in does not exist: " in ended.stdout) is not project
 
 
 def test_an_entry_that_never_runs_is_explained_as_far_as_its_dialect_is_known(clean: Path) -> None:

@@ -203,3 +203,5 @@ def test_what_only_observes_is_not_told_at_start_up() -> None:
     found = coverage([group(spec(event=Event.POST_TOOL_USE))], Settings(), "shell", [tool])
     assert found.summary() == "1 hook on 1 of 1 tool"
     assert only(found).unseen
+    unlisted = coverage([group(spec())], Settings(), "shell", [Tool("execute_command")])
+    assert unlisted.summary() == "1 hook on 1 of 1 tool"  # only its calls show whether it is Bash

@@ -233,3 +233,41 @@ async def test_no_hook_answers_for_the_person_by_a_name_that_was_only_recognised
     async with rig(stub_group(answering), settings=Settings(ask=("execute_command",))) as proxied:
         found = await judged(proxied, call(1, "execute_command", cmd="ls"))
     assert (found == {"cmd": "ls"}) is allowed
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("execute_command", {"command": "rm", "image": ""}),
+        ("execute_command", {"script": "rm", "sql": "", "host": ""}),
+        ("write_file", {"path": "x", "content": "", "owner": "", "replace": ""}),
+        ("fetch_url", {"url": "https://a", "owner": "", "path": ""}),
+    ],
+)
+async def test_no_added_argument_hides_an_unlisted_tool_from_its_hooks(tool: str, arguments: dict[str, str]) -> None:
+    async with rig(mcp_group(hook("exit 2", matcher="Bash|Write|WebFetch"))) as proxied:
+        assert "Blocked" in await judged(proxied, call(1, tool, **arguments))
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("execute_command", {"cmd": "rm", "command": "ls"}),
+        ("execute_command", {"command": ["rm"], "script": "ls"}),
+        ("write_file", {"path": "/etc/x", "file_path": "x", "content": ""}),
+        ("write_file", {"path": "x", "content": "", "text": "y"}),
+        ("fetch_url", {"url": "https://a", "uri": "https://b"}),
+    ],
+)
+async def test_no_added_argument_hides_the_one_that_counts_before_the_tool_is_listed(
+    tool: str, arguments: dict[str, Any]
+) -> None:
+    schema = {"type": "object", "properties": {name: {} for name in arguments}}
+    async with rig(mcp_group(hook(":", matcher="Bash|Write|WebFetch"))) as proxied:
+        await proxied.agent.send(call(1, tool, **arguments))
+        assert "the same argument" in (await proxied.agent.message())["error"]["message"]
+        await list_tools(proxied, {"name": tool, "inputSchema": {"type": "object"}})
+        await proxied.agent.send(call(2, tool, **arguments))
+        assert "the same argument" in (await proxied.agent.message())["error"]["message"]
+        await list_tools(proxied, {"name": tool, "inputSchema": schema})
+        assert await judged(proxied, call(3, tool, **arguments)) == arguments
