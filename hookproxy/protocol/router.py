@@ -60,8 +60,9 @@ class Router:
         """The tasks of judged calls."""
         self.handshake = Handshake()
         self._judged_names = fast_scan.JudgedTools()
-        self.has_judged_tools = False
-        """Some call has been judged, or calls of some listed tool will be."""
+        self._has_judged_call = False
+        self.may_judge = judged is not None
+        """False: no call is judged, as far as the listed tools show, and none has been."""
 
     # --- lines from the agent ---
 
@@ -282,7 +283,7 @@ class Router:
         except (raw_json.Unreadable, raw_json.DuplicateKeys) as problem:
             return actions.Refused(f"The tool call cannot be judged: {problem}.", request.id)
         self.calls[key] = call
-        self.has_judged_tools = True
+        self._has_judged_call = self.may_judge = True
         self.handshake.note_judged_call(call.meta)
         return actions.StartCall(call)
 
@@ -294,7 +295,8 @@ class Router:
     def forget_judged_tools(self) -> None:
         """Decide anew which tools are judged: more is known of them."""
         self._judged_names.clear()
-        self.has_judged_tools = self.has_judged_tools or any(map(self._judged or bool, self.tools))
+        if self._judged is not None:
+            self.may_judge = self._has_judged_call or any(map(self._judged, self.tools))
 
     def _note_unjudged_call(self, raw_id: bytes) -> bool:
         """Note a call that is not judged. False: its id or the session's state demands a closer look."""

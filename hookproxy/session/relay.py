@@ -201,9 +201,9 @@ class Relay:
     def _start_passage(self) -> None:
         """Send the beginning of the unfinished line."""
         head = self._server_lines.take()
-        # To follow it takes time. Without a judged tool nothing is withheld: if that changes before the line has ended,
-        # which happens at most once, the line is broken off, and its request gets an error.
-        self._passage = StreamedLine(self._router.has_judged_tools, head)
+        # To follow it takes time. If no listed tool is judged, nothing is withheld: if a call of another tool is judged
+        # before the line has ended, which happens at most once, the line is broken off, and its request gets an error.
+        self._passage = StreamedLine(self._router.may_judge, head)
         self.agent.write(self._passage.add(head))
 
     def _pass_on(self, passage: StreamedLine, piece: bytes) -> bytes:

@@ -136,6 +136,7 @@ def test_closed_standard_streams_are_not_an_error_of_the_program() -> None:
                 "hookproxy.model",
                 "hookproxy.model.errors",
                 "hookproxy.processes",
+                "hookproxy.processes.guardian",
                 "hookproxy.processes.process",
             ],
         ),

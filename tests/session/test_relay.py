@@ -452,8 +452,6 @@ def test_an_honest_long_line_passes_whole_although_a_call_has_come_since(ending:
     line = answer(8, 200_000).replace(b'"}}\n', ending + b'"}}\n')
     for size in (1000, 70_000):
         scene = Scene()
-        scene.router.tools["danger"] = Tool("danger")
-        scene.router.forget_judged_tools()
         scene.agent.says(SAFE)
         scene.server.says(line[:100_000])
         scene.agent.says(CALL)
@@ -464,8 +462,10 @@ def test_an_honest_long_line_passes_whole_although_a_call_has_come_since(ending:
         assert scene.router.requests == {}
 
 
-def test_a_long_line_that_began_before_any_tool_was_judged_is_broken_off_if_a_call_is_judged_now() -> None:
+def test_a_long_line_that_began_when_no_listed_tool_was_judged_is_broken_off_if_a_call_is_judged_now() -> None:
     scene = Scene()
+    scene.router.tools["safe"] = Tool("safe")
+    scene.router.forget_judged_tools()
     scene.agent.says(SAFE)
     line = answer(8, 200_000)
     scene.server.says(line[:100_000])
