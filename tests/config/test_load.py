@@ -575,10 +575,11 @@ def test_a_valid_configuration_is_read_without_pydantic_and_without_rules_that_i
         cwd / "hookproxy.toml", 'on_trouble = "deny"\n[[hooks.PreToolUse]]\ncommand = "guard"\n[audit]\nchain = true\n'
     )
     script = (
-        "import os, sys; from hookproxy.config.load import load\n"
+        "import os, sys; old = set(sys.modules)\n"  # what .pth files of other packages import is not ours
+        "from hookproxy.config.load import load\n"
         "found = load('hookproxy.toml', [], None, os.environ, os.getcwd())\n"
         "unwanted = {'pydantic', 'pathlib', 'random', 'hookproxy.policy.rules', 'hookproxy.jsonrpc.redact'}\n"
-        "print(len(found.groups), unwanted & set(sys.modules))"
+        "print(len(found.groups), unwanted & (set(sys.modules) - old))"
     )
     environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     command = [sys.executable, "-c", script]
