@@ -7,18 +7,13 @@ the presets are imported when a tool is first looked up, because a run without a
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
 from ..jsonrpc import raw_json
 from ..model.aliases import Alias
 from ..model.hooks import Tool
-
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
-
-_MAX_CACHED: Final = 4096  # the agent chooses names and arguments, so the caches must be bounded
+from . import bounded_cache
 
 
 class FamiliarTools:
@@ -56,7 +51,7 @@ class FamiliarTools:
         cached = self._aliases.get(tool)
         if cached is None:
             cached = self._known_aliases(tool)
-            _cache(self._aliases, tool, cached)
+            bounded_cache.keep(self._aliases, tool, cached)
         return cached
 
     def possible_aliases(self, tool: str) -> tuple[Alias, ...]:
@@ -71,7 +66,7 @@ class FamiliarTools:
                 guessed |= presets.names_in_any_preset(tool)
             names = guessed - {one.name for one in known}
             cached = (*known, *(Alias(tool, name, automatic=True) for name in sorted(names)))
-            _cache(self._possible, tool, cached)
+            bounded_cache.keep(self._possible, tool, cached)
         return cached
 
     def alias(self, tool: str, arguments: bytes) -> Alias | None:
@@ -94,7 +89,7 @@ class FamiliarTools:
                     found = familiar_names.familiar_aliases(tool, types, listed.annotations)
                 else:
                     found = familiar_names.aliases_of_unlisted(tool, types)
-                _cache(self._of_arguments, key, found)
+                bounded_cache.keep(self._of_arguments, key, found)
             aliases = found
             self._check_rivals(tool, aliases, types)
         return _combined(familiar_names.aliases_for_call(aliases, types))
@@ -142,9 +137,3 @@ def _possible_names(tool: str) -> frozenset[str]:
     from ..policy import familiar_names
 
     return familiar_names.possible_names(tool)
-
-
-def _cache(table: dict[_Key, _Value], key: _Key, value: _Value) -> None:
-    if len(table) >= _MAX_CACHED:
-        table.clear()
-    table[key] = value

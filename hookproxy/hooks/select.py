@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from typing import Final, TypeVar
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,12 +15,8 @@ from ..model.aliases import Alias
 from ..model.hooks import Event, EventContext, HookSpec
 from ..model.settings import ToolNames
 from ..policy import matchers
+from . import bounded_cache
 from .familiar_tools import FamiliarTools
-
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
-
-_MAX_CACHED_TOOLS: Final = 4096  # the agent chooses the names, so the cache must be bounded
 
 TOOL_EVENTS: Final = frozenset(
     {
@@ -181,7 +177,7 @@ class HookGroups:
         cached = self._concerned.get(tool)
         if cached is None:
             cached = self._is_concerned(tool)
-            _cache(self._concerned, tool, cached)
+            bounded_cache.keep(self._concerned, tool, cached)
         return cached
 
     def _is_concerned(self, tool: str) -> bool:
@@ -215,7 +211,7 @@ class HookGroups:
         if cached is None:
             cached = self.has_post_hooks_for(tool) or self.observes_elicitations
             cached = cached or self.has_hooks_for(Event.ERROR_OCCURRED) or self.has_hooks_for(Event.STOP)
-            _cache(self._outcome_observed, tool, cached)
+            bounded_cache.keep(self._outcome_observed, tool, cached)
         return cached
 
     def first_tool_name(self, tool: str, alias: Alias | None) -> str:
@@ -271,7 +267,7 @@ class HookGroups:
         cached = self._selected.get(key)
         if cached is None:
             cached = tuple(self._matching(event, lambda group: self._tool_names(group, tool), alias))
-            _cache(self._selected, key, cached)
+            bounded_cache.keep(self._selected, key, cached)
         return cached
 
     def select_for(self, context: EventContext) -> tuple[SelectedHooks, ...]:
@@ -354,12 +350,6 @@ def _match(spec: HookSpec, names: tuple[str, ...], alias: Alias | None) -> Match
 def _configured_name(alias: Alias | None) -> str:
     """The name that a configured alias gives to its tool for every hook; empty: there is none."""
     return alias.name if alias is not None and not alias.automatic else ""
-
-
-def _cache(table: dict[_Key, _Value], key: _Key, value: _Value) -> None:
-    if len(table) >= _MAX_CACHED_TOOLS:
-        table.clear()
-    table[key] = value
 
 
 @cache

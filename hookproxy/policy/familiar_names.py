@@ -355,7 +355,7 @@ def possible_names(tool: str) -> frozenset[str]:
 def familiar_aliases(tool: str, arguments: Mapping[str, str], annotations: bytes = b"") -> tuple[Alias, ...]:
     """Return the aliases that fit a tool with these arguments (JSON type by name), the most specific first.
 
-    Several, where one tool does several things: `alias_for_call` and `aliases_for_call` choose by a call's arguments.
+    Several, where one tool does several things: `aliases_for_call` chooses by a call's arguments.
     A list of edits is both `MultiEdit` and `Edit`. An empty type stands for an unknown one.
 
     Annotations are what the server says of itself, so they only ever make recognition stricter where a familiar name
@@ -414,19 +414,12 @@ def _spellings(arguments: Iterable[str]) -> dict[str, list[str]]:
     return found
 
 
-def alias_for_call(aliases: Sequence[Alias], keys: Container[str]) -> Alias | None:
-    """The first alias whose needed arguments the call has, else the first of all; None if there are no aliases.
-
-    A tool keeps a familiar name for calls with other arguments: its hooks run, and see what is there.
-    """
-    for one in aliases:
-        if all(name in keys for name in one.needed):
-            return one
-    return aliases[0] if aliases else None
-
-
 def aliases_for_call(aliases: Sequence[Alias], keys: Container[str]) -> tuple[Alias, ...]:
-    """All aliases that fit the call, as `alias_for_call`: a hook for any of these names concerns it."""
+    """The aliases whose needed arguments the call has, else the first of all; none if there are no aliases.
+
+    A tool keeps a familiar name for calls with other arguments: its hooks run, and see what is there. A hook for any of
+    these names concerns the call.
+    """
     return tuple(one for one in aliases if all(name in keys for name in one.needed)) or tuple(aliases[:1])
 
 

@@ -806,7 +806,7 @@ PRESETS: Final[Mapping[str, Preset]] = {
 
 
 def preset_aliases(preset: str, tool: str, arguments: Container[str] | None = None) -> tuple[Alias, ...] | None:
-    """Return the aliases that a recognised preset has for a tool, for `familiar_names.alias_for_call`.
+    """Return the aliases that a recognised preset has for a tool, for `familiar_names.aliases_for_call`.
 
     As there, a list of edits is both `MultiEdit` and `Edit`. Empty: the preset knows the tool, and it has no familiar
     name. None: the preset does not know the tool, or there is no such preset. With the listed arguments of the tool,

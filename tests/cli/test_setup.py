@@ -27,13 +27,6 @@ USE_PROJECT: Final = "if you trust them. [y/N] "
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
 def cursor(home: Path) -> Path:
     """The configuration of an agent with one server."""
     (home / ".cursor").mkdir()

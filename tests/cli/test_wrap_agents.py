@@ -21,13 +21,6 @@ BIN: Final = os.path.dirname(sys.executable)
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
 def repository(project: Path) -> Path:
     subprocess.run(["git", "init", "--quiet", str(project)], check=True)
     (project / ".mcp.json").write_text(configuration("git"))

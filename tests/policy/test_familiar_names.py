@@ -18,7 +18,6 @@ from msgspec import Struct, json
 
 from hookproxy.model.aliases import Alias
 from hookproxy.policy.familiar_names import (
-    alias_for_call,
     aliases_for_call,
     argument_types,
     familiar_aliases,
@@ -257,14 +256,11 @@ EDITOR: Final = _types("command path old_str new_str file_text insert_line:numbe
 )
 def test_a_tool_that_does_several_things_gets_the_name_that_fits_the_call(keys: str, names: list[str]) -> None:
     aliases = familiar_aliases("str_replace_based_edit_tool", EDITOR)
-    chosen = alias_for_call(aliases, keys.split())
-    assert chosen is not None
-    assert chosen.name == names[0]
+    assert aliases_for_call(aliases, keys.split())[0].name == names[0]
     assert [one.name for one in aliases_for_call(aliases, keys.split())][: len(names)] == names
 
 
 def test_without_aliases_a_call_has_none() -> None:
-    assert alias_for_call((), ["command"]) is None
     assert aliases_for_call((), ["command"]) == ()
 
 
@@ -343,8 +339,7 @@ def test_recognition_never_raises_and_never_gives_an_argument_two_meanings(
         assert arguments.keys().isdisjoint(one.arguments)
         call = json.encode(dict.fromkeys(arguments, 1))
         assert one.for_call(call).for_server(one.for_hooks(call)) == call
-    assert (alias_for_call(aliases, keys) is None) == (not aliases)
-    assert alias_for_call(aliases, keys) in (None, *aliases_for_call(aliases, keys)[:1])
+    assert (not aliases_for_call(aliases, keys)) == (not aliases)
 
 
 SCHEMA_KEYS: Final = st.sampled_from(["properties", "anyOf", "$ref", "type", "enum", "a"])
