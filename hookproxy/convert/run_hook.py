@@ -1,0 +1,129 @@
+"""Runs one hook of some system as the hook of another system's agent: `hookproxy hook`.
+
+The hook gets the document that it was written for, and its answer is translated back. Law 3: what cannot be read or
+translated refuses the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from time import time
+from typing import Final
+
+import anyio
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..dialects.agent_side import AgentSide, Answer, Entry, HookOutput, Members, agent_side, names
+from ..dialects.dialect import Dialect, Group, HookFile
+from ..hooks.evaluate import Evaluation, Hooks
+from ..jsonrpc import normalize
+from ..model.errors import UserError
+from ..model.hooks import Event, EventContext, HookRun
+from ..model.settings import Settings, ToolNames
+from . import answer as answers
+
+_AFTER: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
+_SETTINGS: Final = Settings(auto_aliases=False)
+"""No configuration counts here: the agent has its own rules, and asks its person itself."""
+
+
+_NAME_AGENT: Final = "name the agent: hookproxy hook --for AGENT …"
+
+
+class ForeignHook(Struct, frozen=True):
+    """A hook of one system that an agent of another one runs."""
+
+    dialect: Dialect
+    """The system that the hook was written for."""
+    command: str
+    """A command line for the shell."""
+    event_name: str = ""
+    """The event at which it is configured, as its own system spells it; empty: the one that the agent reports."""
+    matcher: str = ""
+    only_if: str = ""
+    timeout: float = 0.0
+
+
+def recognise_agent(document: bytes) -> AgentSide:
+    """The agent's system, from the document that it gave. Raises UserError if that is not clear."""
+    try:
+        members = Members(document)
+    except ValueError as unreadable:
+        raise UserError(f"the document on standard input cannot be read: {unreadable}", _NAME_AGENT) from None
+    sides = [side for name in names() if (side := agent_side(name)) is not None]
+    fitting = [side for side in sides if side.recognises(members)]
+    if len(fitting) == 1:
+        return fitting[0]
+    which = " or ".join(side.name for side in fitting) or "no known agent"
+    raise UserError(f"the document on standard input is of {which}", _NAME_AGENT)
+
+
+async def run_hook(hook: ForeignHook, side: AgentSide, document: bytes, environ: Mapping[str, str]) -> HookOutput:
+    """What the agent reads for its document. Raises UserError for a document or a hook that cannot be read.
+
+    On cancel the hook is ended with its whole process group.
+    """
+    try:
+        event = side.read_document(document, environ)
+        normal = normalize.normalize(event.context.arguments)
+    except ValueError as unreadable:
+        raise UserError(f"the document on standard input cannot be read: {unreadable}", _hint(side)) from None
+    context = replace(event.context, arguments=normal, at=time())
+    group = _group(hook, context)
+    if group is None:
+        return HookOutput()
+    runs: list[HookRun] = []
+    hooks = Hooks([group], _SETTINGS, context.session.server, environ)
+    async with hooks.runners, anyio.create_task_group() as tasks:
+        hooks.open(tasks, lambda _run: None, lambda: None)
+        found = await _answer(hooks, context, runs)
+    found, problems = answers.within(found, side.can, side.name)
+    if side.merges:
+        found = answers.without_removals(found, event.context.arguments, side.name)
+    if context.event in _AFTER:
+        found, more = answers.within_after(found, side.can, side.name)
+        problems += more
+    output = side.write_output(event, found)
+    failures = [f"{one.spec.label}: {one.verdict.failure}" for one in runs if one.verdict.failure]
+    said = "\n".join((*filter(None, [output.stderr]), *problems, *failures))
+    return replace(output, stderr=said)
+
+
+def _hint(side: AgentSide) -> str:
+    return f"it must be what {side.name} gives to a hook; for another agent, name it: --for AGENT"
+
+
+async def _answer(hooks: Hooks, context: EventContext, runs: list[HookRun]) -> Answer:
+    if context.event is Event.PRE_TOOL_USE:
+        evaluation: Evaluation = await hooks.run_pre_hooks(context, None, runs)
+        return answers.before_call(evaluation.decision, runs)
+    if context.event in _AFTER:
+        return answers.after_call(await hooks.run_post_hooks(context, runs), runs)
+    runs += await hooks.run_event_hooks(context)
+    return answers.permission_request(runs) if context.event is Event.PERMISSION_REQUEST else answers.other_event(runs)
+
+
+def _group(hook: ForeignHook, context: EventContext) -> Group | None:
+    """The hook as its own system would have read it from a file; None: that system has no such event."""
+    event_name = hook.event_name or _event_name(hook.dialect, context.event)
+    if hook.dialect.events.get(event_name) is not context.event:
+        return None
+    side = agent_side(hook.dialect.name)
+    if side is None:
+        raise UserError(f"hooks of {hook.dialect.name} cannot run in other agents", f"--as one of {', '.join(names())}")
+    unknown_server = context.tool and context.alias is None and not context.session.server
+    matcher = (
+        "" if unknown_server and "mcp" in hook.matcher else hook.matcher
+    )  # it may name the server: in doubt it runs
+    entry = Entry(event_name, hook.command, matcher=matcher, only_if=hook.only_if, timeout=hook.timeout)
+    ((path, text),) = side.write_hook_file([entry]).items()
+    project = context.session.project_dir
+    file = HookFile(f"{project}/{path}", text, project, cwd=context.session.cwd)
+    found = hook.dialect.read_hook_file(file)
+    tool_names = ToolNames.BARE if context.alias is not None else hook.dialect.tool_names
+    return Group(hook.dialect, file.path, tuple(one for one in found.hooks if one.event is context.event), tool_names)
+
+
+def _event_name(dialect: Dialect, event: Event) -> str:
+    return next((name for name, each in dialect.events.items() if each is event), "")
