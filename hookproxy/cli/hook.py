@@ -79,6 +79,8 @@ def _guarded(options: argparse.Namespace, command: list[str]) -> HookOutput:
     """What the agent reads. Whatever goes wrong here refuses the call: the agent would let it pass after a crash."""
     refuse: Callable[[str], HookOutput] = refuse_by_status
     try:
+        if options.dialect not in DIALECTS:
+            raise UserError(f"--as: there is no dialect {options.dialect!r}", f"expected one of {', '.join(DIALECTS)}")
         side = _agent(options.agent) if options.agent else None
         refuse = side.refuse if side else refuse
         with open(0, "rb", closefd=False) as stdin:
@@ -93,8 +95,6 @@ def _guarded(options: argparse.Namespace, command: list[str]) -> HookOutput:
 
 
 def _run(options: argparse.Namespace, command: list[str], side: AgentSide, document: bytes) -> HookOutput:
-    if options.dialect not in DIALECTS:
-        raise UserError(f"--as: there is no dialect {options.dialect!r}", f"expected one of {', '.join(DIALECTS)}")
     line = command[0] if len(command) == 1 else shlex.join(command)
     hook = ForeignHook(
         DIALECTS[options.dialect],

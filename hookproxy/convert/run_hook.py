@@ -15,9 +15,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..dialects.agent_side import AgentSide, Answer, Entry, HookOutput, Members, agent_side, names
-from ..dialects.dialect import Dialect, Group, HookFile
+from ..dialects.dialect import Dialect, Group, HookFile, HookList
 from ..hooks.evaluate import Evaluation, Hooks
-from ..jsonrpc import normalize
+from ..jsonrpc import nesting, normalize
 from ..model.errors import UserError
 from ..model.hooks import Event, EventContext, HookRun
 from ..model.settings import Settings, ToolNames
@@ -67,27 +67,36 @@ async def run_hook(hook: ForeignHook, side: AgentSide, document: bytes, environ:
     try:
         event = side.read_document(document, environ)
         normal = normalize.normalize(event.context.arguments)
+        if nesting.is_deeper(normal, _SETTINGS.max_depth):
+            raise ValueError("the arguments are nested deeper than many hooks can read")
     except ValueError as unreadable:
         raise UserError(f"the document on standard input cannot be read: {unreadable}", _hint(side)) from None
     context = replace(event.context, arguments=normal, at=time())
-    group = _group(hook, context)
-    if group is None:
-        return HookOutput()
+    hook_list = _read_hook(hook, context)
+    specs = tuple(spec for spec in hook_list.hooks if spec.event is context.event)
+    if not specs:
+        return HookOutput(stderr="\n".join(hook_list.notes))
+    tool_names = ToolNames.BARE if context.alias is not None else hook.dialect.tool_names
+    hooks = Hooks([Group(hook.dialect, "", specs, tool_names)], _SETTINGS, context.session.server, environ)
     runs: list[HookRun] = []
-    hooks = Hooks([group], _SETTINGS, context.session.server, environ)
     async with hooks.runners, anyio.create_task_group() as tasks:
         hooks.open(tasks, lambda _run: None, lambda: None)
-        found = await _answer(hooks, context, runs)
-    found, problems = answers.within(found, side.can, side.name)
-    if side.merges:
-        found = answers.without_removals(found, event.context.arguments, side.name)
-    if context.event in _AFTER:
-        found, more = answers.within_after(found, side.can, side.name)
-        problems += more
-    output = side.write_output(event, found)
+        answer = await _answer(hooks, context, runs)
+    answer, problems = _expressible(answer, side, event.context)
+    output = side.write_output(event, answer)
     failures = [f"{one.spec.label}: {one.verdict.failure}" for one in runs if one.verdict.failure]
-    said = "\n".join((*filter(None, [output.stderr]), *problems, *failures))
-    return replace(output, stderr=said)
+    stderr = "\n".join((*filter(None, [output.stderr]), *hook_list.notes, *problems, *failures))
+    return replace(output, stderr=stderr)
+
+
+def _expressible(answer: Answer, side: AgentSide, context: EventContext) -> tuple[Answer, list[str]]:
+    """The answer that the agent can express, and sentences about what it cannot."""
+    if context.event in _AFTER:
+        return answers.within_after(answer, side.can, side.name)
+    answer, problems = answers.within(answer, side.can, side.name)
+    if side.merges:
+        answer = answers.without_removals(answer, context.arguments, side.name)
+    return answer, problems
 
 
 def _hint(side: AgentSide) -> str:
@@ -104,25 +113,21 @@ async def _answer(hooks: Hooks, context: EventContext, runs: list[HookRun]) -> A
     return answers.permission_request(runs) if context.event is Event.PERMISSION_REQUEST else answers.other_event(runs)
 
 
-def _group(hook: ForeignHook, context: EventContext) -> Group | None:
-    """The hook as its own system would have read it from a file; None: that system has no such event."""
+def _read_hook(hook: ForeignHook, context: EventContext) -> HookList:
+    """The hook as its own system reads it from a file; none if that system has no such event."""
     event_name = hook.event_name or _event_name(hook.dialect, context.event)
     if hook.dialect.events.get(event_name) is not context.event:
-        return None
+        return HookList(())
     side = agent_side(hook.dialect.name)
     if side is None:
         raise UserError(f"hooks of {hook.dialect.name} cannot run in other agents", f"--as one of {', '.join(names())}")
     unknown_server = context.tool and context.alias is None and not context.session.server
-    matcher = (
-        "" if unknown_server and "mcp" in hook.matcher else hook.matcher
-    )  # it may name the server: in doubt it runs
+    in_doubt = unknown_server and "mcp" in hook.matcher  # it may name the server
+    matcher = "" if in_doubt else hook.matcher
     entry = Entry(event_name, hook.command, matcher=matcher, only_if=hook.only_if, timeout=hook.timeout)
     ((path, text),) = side.write_hook_file([entry]).items()
     project = context.session.project_dir
-    file = HookFile(f"{project}/{path}", text, project, cwd=context.session.cwd)
-    found = hook.dialect.read_hook_file(file)
-    tool_names = ToolNames.BARE if context.alias is not None else hook.dialect.tool_names
-    return Group(hook.dialect, file.path, tuple(one for one in found.hooks if one.event is context.event), tool_names)
+    return hook.dialect.read_hook_file(HookFile(f"{project}/{path}", text, project, cwd=context.session.cwd))
 
 
 def _event_name(dialect: Dialect, event: Event) -> str:

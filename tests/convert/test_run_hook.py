@@ -119,6 +119,11 @@ async def test_a_document_that_cannot_be_read_is_an_error(document: bytes) -> No
         await output_of("true", document)
 
 
+async def test_arguments_that_blind_hooks_by_their_depth_are_refused() -> None:
+    with pytest.raises(UserError, match="nested deeper"):
+        await output_of("true", json.dumps(COPILOT).replace('"rm -rf x"', "[" * 100 + "]" * 100).encode())
+
+
 def test_agents_are_recognised_by_their_documents() -> None:
     assert recognise_agent(json.dumps(COPILOT).encode()).name == "copilot"
     claude = COPILOT | {"permission_mode": "default", "tool_use_id": "t"}
