@@ -161,6 +161,7 @@ class AgentSide(Struct, frozen=True):
 
 
 _MODULES: Final = {
+    "cascade": "cascade",
     "claude": "claude",
     "copilot": "copilot",
 }
