@@ -164,6 +164,7 @@ _MODULES: Final = {
     "cascade": "cascade",
     "claude": "claude",
     "copilot": "copilot",
+    "gemini": "gemini",
 }
 """The folder of each dialect with an agent's side: its module `agent_side` has the constant AGENT_SIDE."""
 

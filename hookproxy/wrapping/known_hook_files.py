@@ -24,6 +24,7 @@ _USER_PLACES: Final = (
     ("claude", "CLAUDE_CONFIG_DIR", "", "settings.json"),
     ("claw@current", "CLAW_CONFIG_HOME", ".claw", "settings.json"),
     ("copilot@current", "COPILOT_HOME", ".copilot", "hooks/*.json"),
+    ("gemini", "", ".gemini", "settings.json"),
     ("lime", "", ".lime", "settings.json"),
     ("cascade", "", ".codeium/windsurf", "hooks.json"),
 )
@@ -36,6 +37,7 @@ _PROJECT_PLACES: Final = (
     ("claw@current", ".claw/settings.json"),
     ("claw@current", ".claw/settings.local.json"),
     ("copilot@current", ".github/hooks/*.json"),
+    ("gemini", ".gemini/settings.json"),
     ("lime", ".lime/settings.local.json"),
     ("cascade", ".windsurf/hooks.json"),
 )
