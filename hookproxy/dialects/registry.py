@@ -16,6 +16,7 @@ _CONSTANTS: Final = {
     "code-assist": "code_assist.CODE_ASSIST",
     "copilot": "copilot.COPILOT",
     "copilot@current": "copilot.COPILOT_CURRENT",
+    "cursor": "cursor.CURSOR",
     "docker-agent": "docker_agent.DOCKER_AGENT",
     "docker-agent@current": "docker_agent.DOCKER_AGENT_CURRENT",
     "gemini": "gemini.GEMINI",

@@ -15,7 +15,7 @@ from tests.dialects.calls import inputs, read, text_outcome
 from tests.dialects.tables import result, table
 from tests.dialects.tables import verdict as expected_verdict
 
-TABLES: Final = {name: table(name) for name in ("cascade", "gemini", "vscode")}
+TABLES: Final = {name: table(name) for name in ("cascade", "cursor", "gemini", "vscode")}
 OUTPUT: Final = [(name, row) for name, rows in TABLES.items() for row in rows["output"]]
 INPUT: Final = [(name, row) for name, rows in TABLES.items() for row in rows["input"]]
 
@@ -68,7 +68,8 @@ def test_every_event_has_an_input_row(name: str) -> None:
 KEYS: Final = st.sampled_from([
     "decision", "reason", "permissionDecision", "hookSpecificOutput", "cancel", "review", "contextModification",
     "context", "errorMessage", "overrideInput", "shouldContinue", "halt", "updated_input", "version", "updatedInput",
-    "additionalContext", "permissionDecisionReason", "continue", "stopReason",
+    "additionalContext", "permissionDecisionReason", "continue", "stopReason", "permission", "updated_mcp_tool_output",
+    "additional_context", "hookEventName", "agent_message",
 ])  # fmt: skip
 LEAVES: Final = (
     st.sampled_from(["allow", "deny", "block", "approve"]) | st.none() | st.booleans() | st.integers() | st.floats()

@@ -45,6 +45,8 @@ class CommandFile(Struct, frozen=True):
     """Events that have no tool and whose matchers are tried on their trigger."""
     finish: Callable[[HookFile, Table, HookSpec], HookSpec] = lambda _file, _entry, hook: hook
     """Sets what only this system has. Raises ConfigError for an entry that cannot run."""
+    notes_on: Callable[[str, Table], list[str]] = lambda _name, _entry: []
+    """What an entry of the event of this name does not do as its author wrote, each a sentence without a place."""
     no_command: Callable[[Table], str] = lambda _entry: ""
     """Why an entry without `command` cannot run here; empty: it is not valid."""
     event_hint: Callable[[str], str] = lambda _name: ""
@@ -128,6 +130,7 @@ def _hooks(format: CommandFile, file: HookFile, name: str, matched: Table, entry
         sequential=format.sequential and matched.flag("sequential"),
     )
     hook = format.finish(file, entry, hook)
+    notes += format.notes_on(name, entry)
     hooks = [hook]
     if name in format.also_on_failure:
         hooks.append(replace(hook, event=Event.POST_TOOL_USE_FAILURE))
