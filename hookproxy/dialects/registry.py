@@ -9,6 +9,7 @@ from typing import Final
 from .dialect import Dialect
 
 _CONSTANTS: Final = {
+    "cascade": "cascade.CASCADE",
     "claude": "claude.CLAUDE",
     "claw": "claw.CLAW",
     "claw@current": "claw.CLAW_CURRENT",

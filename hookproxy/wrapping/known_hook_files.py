@@ -25,6 +25,7 @@ _USER_PLACES: Final = (
     ("claw@current", "CLAW_CONFIG_HOME", ".claw", "settings.json"),
     ("copilot@current", "COPILOT_HOME", ".copilot", "hooks/*.json"),
     ("lime", "", ".lime", "settings.json"),
+    ("cascade", "", ".codeium/windsurf", "hooks.json"),
 )
 """Dialect, the variable that moves the folder, the folder in the home folder (empty: none), and the files in it."""
 
@@ -36,6 +37,7 @@ _PROJECT_PLACES: Final = (
     ("claw@current", ".claw/settings.local.json"),
     ("copilot@current", ".github/hooks/*.json"),
     ("lime", ".lime/settings.local.json"),
+    ("cascade", ".windsurf/hooks.json"),
 )
 """Dialect, and the files in the project's folder."""
 
