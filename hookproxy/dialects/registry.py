@@ -14,6 +14,7 @@ _CONSTANTS: Final = {
     "claw": "claw.CLAW",
     "claw@current": "claw.CLAW_CURRENT",
     "code-assist": "code_assist.CODE_ASSIST",
+    "codex": "codex.CODEX",
     "copilot": "copilot.COPILOT",
     "copilot@current": "copilot.COPILOT_CURRENT",
     "docker-agent": "docker_agent.DOCKER_AGENT",
