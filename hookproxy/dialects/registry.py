@@ -19,7 +19,10 @@ _CONSTANTS: Final = {
     "copilot@current": "copilot.COPILOT_CURRENT",
     "docker-agent": "docker_agent.DOCKER_AGENT",
     "docker-agent@current": "docker_agent.DOCKER_AGENT_CURRENT",
+    "droid": "droid.DROID",
+    "kimi": "kimi.KIMI",
     "lime": "lime.LIME",
+    "qwen": "qwen.QWEN",
 }
 
 

@@ -284,6 +284,8 @@ class Rules(Struct, frozen=True):
     """Plain text is for the person. Otherwise it is for the model when a session starts, and ignored elsewhere."""
     merges: bool = False
     """`updatedInput` has only the arguments that change."""
+    denies_only: bool = False
+    """Nothing counts but a denial before a call."""
 
 
 def read_output(rules: Rules, spec: HookSpec, result: HookResult) -> Verdict:
@@ -292,7 +294,12 @@ def read_output(rules: Rules, spec: HookSpec, result: HookResult) -> Verdict:
         return Verdict(failure=shared_output.describe_end(spec, result))
     if not (result.stdout or result.stderr or result.code):
         return NO_VERDICT
-    return shared_output.background_verdict(spec, _verdict(rules, spec, result))
+    verdict = shared_output.background_verdict(spec, _verdict(rules, spec, result))
+    if not rules.denies_only:
+        return verdict
+    denies = spec.event is Event.PRE_TOOL_USE and verdict.permission is Permission.DENY
+    kept = Verdict(messages=verdict.messages, failure=verdict.failure)
+    return replace(kept, permission=Permission.DENY, reason=verdict.reason) if denies else kept
 
 
 def _verdict(rules: Rules, spec: HookSpec, result: HookResult) -> Verdict:

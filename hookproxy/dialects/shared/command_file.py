@@ -52,6 +52,8 @@ class CommandFile(Struct, frozen=True):
     """Events that have no tool and whose matchers are tried on their trigger."""
     matcher_notes: Callable[[Event, str, Callable[[str], bool]], list[str]] = lambda _event, _pattern, _matches: []
     """Sentences about a matcher that never matches, each without its place."""
+    sequential: bool = False
+    """A group may say that hooks run one after another, each on the arguments that the one before has left."""
     other_handler: Callable[[Table], Handler | None] = lambda _entry: None
     """How an entry runs that is no command; None: it is one. Raises ConfigError for a type that cannot run."""
     finish: Callable[[HookFile, Table, HookSpec], HookSpec] = lambda _file, _entry, hook: hook
@@ -76,7 +78,9 @@ def read_events(format: CommandFile, file: HookFile, table: Table) -> HookList:
     def read_event(name: str) -> HookList:
         def read_entries() -> HookList:
             if not format.grouped:
-                return shared_hook_file.read_each(table, name, lambda entry: _hooks(format, file, name, entry, entry))
+                return shared_hook_file.read_each(
+                    table, name, lambda entry: read_entry(format, file, name, entry, entry)
+                )
             return shared_hook_file.read_each(table, name, lambda group: _group(format, file, name, group))
 
         return shared_hook_file.or_left_out(table.where, table.place(name), read_entries)
@@ -98,13 +102,14 @@ def has_entries(members: Mapping[str, object], events: set[str], key: str) -> bo
 
 def _group(format: CommandFile, file: HookFile, name: str, group: Table) -> HookList:
     group.require("hooks", 'write {"hooks": [{"type": "command", "command": "./guard.sh"}]}')
-    notes = HookList((), tuple(_unknown_keys(group, _GROUP_KEYS)))
-    entries = shared_hook_file.read_each(group, "hooks", lambda entry: _hooks(format, file, name, group, entry))
+    keys = (*_GROUP_KEYS, "sequential") if format.sequential else _GROUP_KEYS
+    notes = HookList((), tuple(_unknown_keys(group, keys)))
+    entries = shared_hook_file.read_each(group, "hooks", lambda entry: read_entry(format, file, name, group, entry))
     return shared_hook_file.merge((notes, entries))
 
 
-def _hooks(format: CommandFile, file: HookFile, name: str, matched: Table, entry: Table) -> HookList:
-    """The hooks of one entry. `matched` is the object with its matcher: the entry or its group."""
+def read_entry(format: CommandFile, file: HookFile, name: str, matched: Table, entry: Table) -> HookList:
+    """The hooks of one entry. `matched` is the object with its matcher: the entry or its group. Raises ConfigError."""
     source = f"{file.path}: {entry.path}"
     handler = format.other_handler(entry)
     if handler is None and "command" not in entry.members and (reason := format.no_command(entry)):
@@ -132,6 +137,7 @@ def _hooks(format: CommandFile, file: HookFile, name: str, matched: Table, entry
         tool=handler.tool,
         input=handler.input,
         event_name=name,
+        sequential=format.sequential and matched.flag("sequential"),
     )
     hook = format.finish(file, entry, hook)
     hooks = [hook]
