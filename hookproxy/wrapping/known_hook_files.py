@@ -26,6 +26,9 @@ _USER_PLACES: Final = (
     ("copilot@current", "COPILOT_HOME", ".copilot", "hooks/*.json"),
     ("lime", "", ".lime", "settings.json"),
     ("cascade", "", ".codeium/windsurf", "hooks.json"),
+    ("kiro", "", ".kiro", "hooks/*.json"),
+    ("kiro", "", ".kiro", "agents/*.json"),
+    ("kiro", "", ".aws/amazonq", "cli-agents/*.json"),
 )
 """Dialect, the variable that moves the folder, the folder in the home folder (empty: none), and the files in it."""
 
@@ -38,6 +41,10 @@ _PROJECT_PLACES: Final = (
     ("copilot@current", ".github/hooks/*.json"),
     ("lime", ".lime/settings.local.json"),
     ("cascade", ".windsurf/hooks.json"),
+    ("kiro", ".kiro/hooks/*.json"),
+    ("kiro", ".kiro/hooks/*.kiro.hook"),
+    ("kiro", ".kiro/agents/*.json"),
+    ("kiro", ".amazonq/cli-agents/*.json"),
 )
 """Dialect, and the files in the project's folder."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ...model.hooks import Event, HookSpec
@@ -45,6 +45,8 @@ class CommandFile(Struct, frozen=True):
     """Events that have no tool and whose matchers are tried on their trigger."""
     finish: Callable[[HookFile, Table, HookSpec], HookSpec] = lambda _file, _entry, hook: hook
     """Sets what only this system has. Raises ConfigError for an entry that cannot run."""
+    without_effect: Mapping[str, str] = field(default_factory=dict)
+    """Keys that have a meaning to the system only, each with a reason."""
     no_command: Callable[[Table], str] = lambda _entry: ""
     """Why an entry without `command` cannot run here; empty: it is not valid."""
     event_hint: Callable[[str], str] = lambda _name: ""
@@ -65,7 +67,9 @@ def read_events(format: CommandFile, file: HookFile, table: Table) -> HookList:
     def read_event(name: str) -> HookList:
         def read_entries() -> HookList:
             if not format.grouped:
-                return shared_hook_file.read_each(table, name, lambda entry: _hooks(format, file, name, entry, entry))
+                return shared_hook_file.read_each(
+                    table, name, lambda entry: read_entry(format, file, name, entry, entry)
+                )
             return shared_hook_file.read_each(table, name, lambda group: _group(format, file, name, group))
 
         return shared_hook_file.or_left_out(table.where, table.place(name), read_entries)
@@ -73,27 +77,11 @@ def read_events(format: CommandFile, file: HookFile, table: Table) -> HookList:
     return shared_hook_file.read_events(table, format.events, format.unavailable, read_event, format.event_hint)
 
 
-def has_entries(members: Mapping[str, object], events: set[str], key: str) -> bool:
-    """Whether `hooks` has only these events, each a list of objects with this key, and at least one entry."""
-    table = members.get("hooks")
-    if not isinstance(table, dict) or not table.keys() <= events:
-        return False
-    lists = list(table.values())
-    return any(lists) and all(
-        isinstance(entries, list) and all(isinstance(entry, dict) and key in entry for entry in entries)
-        for entries in lists
-    )
+def read_entry(format: CommandFile, file: HookFile, name: str, matched: Table, entry: Table) -> HookList:
+    """The hooks of one entry of an event. `matched` is the object with its matcher: the entry or its group.
 
-
-def _group(format: CommandFile, file: HookFile, name: str, group: Table) -> HookList:
-    group.require("hooks", 'write {"hooks": [{"type": "command", "command": "./guard.sh"}]}')
-    notes = HookList((), tuple(_unknown_keys(group, _GROUP_KEYS)))
-    entries = shared_hook_file.read_each(group, "hooks", lambda entry: _hooks(format, file, name, group, entry))
-    return shared_hook_file.merge((notes, entries))
-
-
-def _hooks(format: CommandFile, file: HookFile, name: str, matched: Table, entry: Table) -> HookList:
-    """The hooks of one entry. `matched` is the object with its matcher: the entry or its group."""
+    Raises ConfigError for an entry that cannot run.
+    """
     handler = entry.text("type", "command")
     if handler != "command":
         raise entry.error("type", f"{handler!r} cannot run behind MCP", 'only "command" can')
@@ -120,10 +108,30 @@ def _hooks(format: CommandFile, file: HookFile, name: str, matched: Table, entry
         event_name=name,
     )
     hook = format.finish(file, entry, hook)
+    notes += [f"{key} is ignored: {why}" for key, why in format.without_effect.items() if entry.members.get(key)]
     hooks = [hook]
     if name in format.also_on_failure:
         hooks.append(replace(hook, event=Event.POST_TOOL_USE_FAILURE))
     return HookList(tuple(hooks), (*(f"{source}: {note}" for note in notes), *_unknown_keys(entry, format.keys)))
+
+
+def has_entries(members: Mapping[str, object], events: set[str], key: str) -> bool:
+    """Whether `hooks` has only these events, each a list of objects with this key, and at least one entry."""
+    table = members.get("hooks")
+    if not isinstance(table, dict) or not table.keys() <= events:
+        return False
+    lists = list(table.values())
+    return any(lists) and all(
+        isinstance(entries, list) and all(isinstance(entry, dict) and key in entry for entry in entries)
+        for entries in lists
+    )
+
+
+def _group(format: CommandFile, file: HookFile, name: str, group: Table) -> HookList:
+    group.require("hooks", 'write {"hooks": [{"type": "command", "command": "./guard.sh"}]}')
+    notes = HookList((), tuple(_unknown_keys(group, _GROUP_KEYS)))
+    entries = shared_hook_file.read_each(group, "hooks", lambda entry: read_entry(format, file, name, group, entry))
+    return shared_hook_file.merge((notes, entries))
 
 
 def _timeout(format: CommandFile, event: Event, entry: Table, notes: list[str]) -> float:
