@@ -13,6 +13,7 @@ _CONSTANTS: Final = {
     "claude": "claude.CLAUDE",
     "claw": "claw.CLAW",
     "claw@current": "claw.CLAW_CURRENT",
+    "cline": "cline.CLINE",
     "code-assist": "code_assist.CODE_ASSIST",
     "copilot": "copilot.COPILOT",
     "copilot@current": "copilot.COPILOT_CURRENT",
