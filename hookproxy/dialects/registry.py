@@ -19,6 +19,7 @@ _CONSTANTS: Final = {
     "copilot@current": "copilot.COPILOT_CURRENT",
     "docker-agent": "docker_agent.DOCKER_AGENT",
     "docker-agent@current": "docker_agent.DOCKER_AGENT_CURRENT",
+    "gemini": "gemini.GEMINI",
     "kiro": "kiro.KIRO",
     "lime": "lime.LIME",
 }

@@ -51,6 +51,8 @@ class CommandFile(Struct, frozen=True):
     """Why an entry without `command` cannot run here; empty: it is not valid."""
     event_hint: Callable[[str], str] = lambda _name: ""
     """A hint for a key that is no event."""
+    sequential: bool = False
+    """If one group of an event has `sequential: true`, all hooks of the event run one after another."""
 
 
 def read_hook_file(format: CommandFile, file: HookFile) -> HookList:
@@ -74,7 +76,11 @@ def read_events(format: CommandFile, file: HookFile, table: Table) -> HookList:
 
         return shared_hook_file.or_left_out(table.where, table.place(name), read_entries)
 
-    return shared_hook_file.read_events(table, format.events, format.unavailable, read_event, format.event_hint)
+    found = shared_hook_file.read_events(table, format.events, format.unavailable, read_event, format.event_hint)
+    serial = {hook.event for hook in found.hooks if hook.sequential}
+    if not serial:
+        return found
+    return replace(found, hooks=tuple(replace(hook, sequential=hook.event in serial) for hook in found.hooks))
 
 
 def read_entry(format: CommandFile, file: HookFile, name: str, matched: Table, entry: Table) -> HookList:
@@ -106,6 +112,7 @@ def read_entry(format: CommandFile, file: HookFile, name: str, matched: Table, e
         cwd=file.project_dir,
         timeout=timeout,
         event_name=name,
+        sequential=format.sequential and matched.flag("sequential"),
     )
     hook = format.finish(file, entry, hook)
     notes += [f"{key} is ignored: {why}" for key, why in format.without_effect.items() if entry.members.get(key)]
@@ -129,7 +136,8 @@ def has_entries(members: Mapping[str, object], events: set[str], key: str) -> bo
 
 def _group(format: CommandFile, file: HookFile, name: str, group: Table) -> HookList:
     group.require("hooks", 'write {"hooks": [{"type": "command", "command": "./guard.sh"}]}')
-    notes = HookList((), tuple(_unknown_keys(group, _GROUP_KEYS)))
+    keys = (*_GROUP_KEYS, "sequential") if format.sequential else _GROUP_KEYS
+    notes = HookList((), tuple(_unknown_keys(group, keys)))
     entries = shared_hook_file.read_each(group, "hooks", lambda entry: read_entry(format, file, name, group, entry))
     return shared_hook_file.merge((notes, entries))
 
