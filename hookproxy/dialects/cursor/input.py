@@ -156,7 +156,7 @@ def _folder(context: EventContext) -> str:
     members = raw_json.fields(context.arguments)
     named = (raw_json.text(bytes(members[name])) for name in ("working_directory", "cwd") if name in members)
     folder = next((text for text in named if text), "")
-    return shared_input.utf8(os.path.join(context.session.cwd, folder))
+    return shared_input.utf8(os.path.join(context.session.cwd, folder) if folder else context.session.cwd)
 
 
 def _path(context: EventContext) -> str:
