@@ -14,6 +14,7 @@ GROUP: Final = json.dumps({"hooks": {"PreToolUse": [{"hooks": [{"type": "command
 CLAW: Final = json.dumps({"hooks": {"PreToolUse": ["true"]}})
 CASCADE: Final = json.dumps({"hooks": {"pre_mcp_tool_use": [{"command": "true"}]}})
 KIRO: Final = json.dumps({"hooks": {"preToolUse": [{"command": "true"}]}})
+CURSOR: Final = json.dumps({"version": 1, "hooks": {"beforeMCPExecution": [{"command": "true"}]}})
 COPILOT: Final = json.dumps({"version": 1, "hooks": {"preToolUse": [{"type": "command", "bash": "true"}]}})
 
 
@@ -33,6 +34,7 @@ def test_the_hook_files_of_every_system_are_found_in_their_places(home: Path, pr
         ("claude", str(Path(write(home / ".claude" / "settings.json", GROUP)).parent)),
         ("claw@current", write(home / ".claw" / "settings.json", CLAW)),
         ("copilot@current", write(home / ".copilot" / "hooks" / "a.json", COPILOT)),
+        ("cursor", write(home / ".cursor" / "hooks.json", CURSOR)),
         ("lime", write(home / ".lime" / "settings.json", CLAW)),
         ("cascade", write(home / ".codeium" / "windsurf" / "hooks.json", CASCADE)),
         ("cline", str(Path(write(home / "Documents" / "Cline" / "Hooks" / "TaskStart", "")).parent)),
@@ -48,6 +50,7 @@ def test_the_hook_files_of_every_system_are_found_in_their_places(home: Path, pr
         ("claw@current", write(project / ".claw" / "settings.json", CLAW)),
         ("copilot@current", write(project / ".github" / "hooks" / "a.json", COPILOT)),
         ("copilot@current", write(project / ".github" / "hooks" / "b.json", COPILOT)),
+        ("cursor", write(project / ".cursor" / "hooks.json", CURSOR)),
         ("lime", write(project / ".lime" / "settings.local.json", CLAW)),
         ("cascade", write(project / ".windsurf" / "hooks.json", CASCADE)),
         ("cline", str(Path(write(project / ".clinerules" / "hooks" / "TaskStart", "")).parent)),
