@@ -12,8 +12,11 @@ import pytest
 from msgspec.structs import replace
 
 from hookproxy.dialects.dialect import Group
+from hookproxy.hooks.familiar_tools import FamiliarTools
+from hookproxy.hooks.select import HookGroups
+from hookproxy.jsonrpc import raw_json
 from hookproxy.model.aliases import Alias
-from hookproxy.model.hooks import Event, Order
+from hookproxy.model.hooks import Event, Order, Tool
 from hookproxy.model.settings import Limit, OnFailure, Per, Settings, ToolNames
 from tests.support.proxy_rig import DIRECT_LOOP, Peer, Rig, group, hook, rig, stub, stub_group
 
@@ -270,4 +273,69 @@ async def test_no_added_argument_hides_the_one_that_counts_before_the_tool_is_li
         await proxied.agent.send(call(2, tool, **arguments))
         assert "the same argument" in (await proxied.agent.message())["error"]["message"]
         await list_tools(proxied, {"name": tool, "inputSchema": schema})
-        assert await judged(proxied, call(3, tool, **arguments)) == arguments
+        if tool == "execute_command":  # the server may run both
+            await proxied.agent.send(call(3, tool, **arguments))
+            assert "the same argument" in (await proxied.agent.message())["error"]["message"]
+        else:
+            assert await judged(proxied, call(3, tool, **arguments)) == arguments
+
+
+@pytest.mark.parametrize("listed_first", [True, False])
+async def test_a_tool_with_two_arguments_for_commands_hides_neither_from_hooks(
+    tmp_path: Path, *, listed_first: bool
+) -> None:
+    guard = mcp_group(hook(seen_by(tmp_path), matcher="Bash"))
+    properties = {"command": {"type": "string"}, "script": {"type": ["string", "null"]}}
+    async with rig(guard) as proxied:
+        if listed_first:
+            await list_tools(
+                proxied, {"name": "run_command", "inputSchema": {"type": "object", "properties": properties}}
+            )
+        assert await judged(proxied, call(1, "run_command", script="rm x")) == {"script": "rm x"}
+        assert await judged(proxied, call(2, "run_command", command="rm y")) == {"command": "rm y"}
+        await proxied.agent.send(call(3, "run_command", command="ls", script="rm z"))
+        message = (await proxied.agent.message())["error"]["message"]
+        assert "'command' and 'script' may be the same argument" in message
+    assert documents(tmp_path) == [("Bash", {"command": "rm x"}), ("Bash", {"command": "rm y"})]
+
+
+@pytest.mark.parametrize("properties", [None, frozenset({"command", "cmd"})])
+def test_a_preset_knows_both_arguments_of_one_tool_that_may_be_the_command(properties: frozenset[str] | None) -> None:
+    familiar = FamiliarTools(["npx", "bash-command-mcp"])
+    if properties:
+        familiar.note_tools([Tool("run", properties=properties)], "")
+    groups = HookGroups([], "files", familiar=familiar)
+    for own in ("cmd", "command"):
+        found = groups.alias("run", json.dumps({own: "rm"}).encode())
+        assert found is not None
+        assert (found.name, json.loads(found.for_hooks(json.dumps({own: "rm"}).encode()))) == (
+            "Bash",
+            {"command": "rm"},
+        )
+    with pytest.raises(raw_json.Unreadable, match="the same argument"):
+        groups.alias("run", b'{"cmd":"rm","command":"ls"}')
+
+
+@pytest.mark.parametrize("listed_first", [True, False])
+@pytest.mark.parametrize(
+    ("action", "seen"), [("view", True), ("VIEW", True), ("create", False), ("undo_edit", False), ("wat", True)]
+)
+async def test_a_text_editor_is_seen_as_read_only_for_calls_that_may_read(
+    tmp_path: Path, action: str, *, seen: bool, listed_first: bool
+) -> None:
+    guard = mcp_group(hook(seen_by(tmp_path), matcher="Read"), hook(f"{seen_by(tmp_path)}; :", matcher="Edit"))
+    keys = ("command", "path", "file_text", "old_str", "new_str")
+    properties: dict[str, object] = {key: {"type": "string"} for key in keys}
+    properties["view_range"] = {"type": "array"}
+    async with rig(guard) as proxied:
+        if listed_first:
+            await list_tools(
+                proxied, {"name": "text_editor", "inputSchema": {"type": "object", "properties": properties}}
+            )
+        assert await judged(proxied, call(1, "text_editor", command=action, path="/x"))
+    found = dict(documents(tmp_path))
+    assert ("Read" in found) is seen
+    if seen:
+        assert found["Read"]["file_path"] == "/x"
+    if listed_first:
+        assert ("Edit" in found) is (action.lower() != "view")
