@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from ..dialects.dialect import Group
 from ..dialects.shared.output import truncate
 from ..jsonrpc import normalize
+from ..model.aliases import Alias
 from ..model.decision import ApprovalRequest, Comments, Decision, Proceed, RefusalCause, Refuse
 from ..model.errors import ConfigError
 from ..model.hooks import Event, EventContext, HookRun, Tool, Verdict
@@ -37,6 +38,14 @@ class Evaluation(Struct, frozen=True):
     decision: Decision
     arguments: bytes
     """The arguments that the decision is about, as hooks get them."""
+    managed_alias: Alias | UnsetType | None = UNSET
+    """As in EventContext: under these names the managed layer has decided; UNSET: it has not."""
+
+    def context_after(self, context: EventContext) -> EventContext:
+        """The context of the same call for what follows the decision; `context` itself if nothing has changed."""
+        if self.arguments is context.arguments and self.managed_alias is context.managed_alias:
+            return context
+        return replace(context, arguments=self.arguments, managed_alias=self.managed_alias)
 
 
 class Hooks:
@@ -86,6 +95,11 @@ class Hooks:
         """Import what recognises tools by their names, if it will be needed."""
         if self.groups or self.has_rules:
             self._familiar.prepare()
+
+    def keep_managed_alias(self, context: EventContext) -> EventContext:
+        """The context with the managed layer's alias, which then holds for the whole call."""
+        managed = _context_for_layer(self._layers[-1], context) if self._layers[-1].managed else context
+        return replace(context, managed_alias=managed.alias)
 
     # --- permission rules ---
 
@@ -197,8 +211,10 @@ class Hooks:
         """As `_evaluate_layer`, on the final arguments, under the names of managed aliases instead of the user's."""
         earlier_request, proceed = proceed.approval_request, replace(proceed, approval_request=None)
         try:
-            context = replace(context, alias=layer.groups.alias(context.tool, context.arguments))
-            return await self._evaluate_layer(layer, proceed, context, listed, hook_runs, earlier_request)
+            alias = layer.groups.alias(context.tool, context.arguments)
+            context = replace(context, alias=alias)
+            evaluation = await self._evaluate_layer(layer, proceed, context, listed, hook_runs, earlier_request)
+            return replace(evaluation, managed_alias=alias)
         except ValueError as unreadable:  # names that the two sides would read differently
             refuse = Refuse("the managed hooks", str(unreadable), cause=RefusalCause.FAILURE)
             return Evaluation(refuse, context.arguments)
@@ -374,9 +390,11 @@ def _context_for_layer(layer: Permissions, context: EventContext) -> EventContex
     """The context with this layer's alias: a user's alias does not hold for managed hooks."""
     if not (layer.managed and context.tool):
         return context
-    alias = None
-    with suppress(ValueError):  # arguments that its names make ambiguous keep the server's names
-        alias = layer.groups.alias(context.tool, context.arguments)
+    alias = context.managed_alias
+    if alias is UNSET:
+        alias = None
+        with suppress(ValueError):  # arguments that its names make ambiguous keep the server's names
+            alias = layer.groups.alias(context.tool, context.arguments)
     return context if alias is context.alias else replace(context, alias=alias)
 
 

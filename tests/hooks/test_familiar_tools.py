@@ -228,6 +228,23 @@ async def test_an_argument_that_is_added_to_a_call_hides_it_from_no_guard(tmp_pa
     assert (name, seen["file_path"], seen["content"]) == ("Write", "/x", "text")
 
 
+@pytest.mark.parametrize("managed", [False, True])
+async def test_a_tool_list_that_changes_during_a_call_takes_no_name_from_it(tmp_path: Path, *, managed: bool) -> None:
+    guard = replace(mcp_group(hook(seen_by(tmp_path), POST, matcher="Read")), managed=managed)
+    tool: dict[str, Any] = {
+        "name": "read_file",
+        "inputSchema": {"type": "object", "properties": {"path": {"type": "string"}}},
+    }
+    async with rig(guard) as proxied:
+        await list_tools(proxied, tool)
+        await proxied.agent.send(call(1, "read_file", path="/x"))
+        await proxied.server.line()
+        await list_tools(proxied, {**tool, "annotations": {"destructiveHint": True}})
+        await proxied.server.send(result(1, content=[{"type": "text", "text": "done"}]))
+        assert (await proxied.agent.message())["id"] == 1
+    assert documents(tmp_path) == [("Read", {"file_path": "/x"})]
+
+
 @pytest.mark.parametrize(("matcher", "allowed"), [("Bash", False), ("execute_command", True)])
 async def test_no_hook_answers_for_the_person_by_a_name_that_was_only_recognised(
     matcher: str, *, allowed: bool
