@@ -614,6 +614,22 @@ def test_a_shape_that_fits_two_dialects_is_an_error_that_names_both(cwd: Path) -
         assert (group.dialect.name, {spec.dialect for spec in group.hooks}) == (name, {name})
 
 
+def test_a_file_in_another_systems_folder_is_an_error_that_names_both(cwd: Path) -> None:
+    write(cwd / ".lime/settings.json", SHAPES["copilot"])
+    with pytest.raises(ConfigError) as caught:
+        loaded(cwd, hooks=[".lime/settings.json"])
+    assert caught.value.message.endswith("has the format of copilot, but is in a folder of lime")
+    assert caught.value.hint == f"name its dialect: --hooks copilot={cwd}/.lime/settings.json"
+    (group,) = loaded(cwd, hooks=["copilot=.lime/settings.json"]).groups
+    assert group.dialect.name == "copilot"
+
+
+def test_a_folder_decides_between_formats_that_a_file_fits(cwd: Path) -> None:
+    write(cwd / ".lime/settings.json", '{"hooks": {"PreToolUse": ["true"]}}')
+    (group,) = loaded(cwd, hooks=[".lime/settings.json"]).groups
+    assert group.dialect.name == "lime"
+
+
 def test_a_key_of_another_dialect_is_an_error(cwd: Path) -> None:
     write(cwd / "hooks.json", SHAPES["lime"])
     write(cwd / "hookproxy.toml", '[[use]]\nfile = "hooks.json"\nmax_retries = 2\n')

@@ -200,11 +200,36 @@ def read_json(path: str, text: str) -> Table:
     return Table(path, "", value)
 
 
-def read_document(path: str, text: str) -> Table:
-    """The object in a hook file: YAML or TOML by the suffix of its name, otherwise JSON. Raises ConfigError."""
+def read_document(path: str, text: str, *, comments: bool = False) -> Table:
+    """The object in a hook file: YAML or TOML by the suffix of its name, otherwise JSON. Raises ConfigError.
+
+    `comments`: the JSON may have comments and trailing commas.
+    """
     if path.endswith((".yaml", ".yml")):
         return read_yaml(path, text)
-    return read_toml(path, text) if path.endswith(".toml") else read_json(path, text)
+    if path.endswith(".toml"):
+        return read_toml(path, text)
+    return read_json(path, without_comments(text) if comments else text)
+
+
+_JSON_TOKEN: Final = re.compile(
+    r"""
+      "(?>(?:\\.|[^"\\])*)"?                # a string, so that nothing in it is taken for a comment
+    | (?P<comment>//[^\n\r]*|/\*.*?\*/)
+    | (?P<comma>,(?=(?>(?:\s|//[^\n\r]*|/\*.*?\*/)*)[}\]]))
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+"""The parts of JSON with comments that matter: its trailing commas, comments, and strings."""
+
+
+def without_comments(text: str) -> str:
+    """JSON with blanks in place of comments and trailing commas, so that errors name the same lines and columns."""
+    return _JSON_TOKEN.sub(lambda found: _blank(found[0]) if found.lastgroup else found[0], text)
+
+
+def _blank(text: str) -> str:
+    return "".join(character if character in "\n\r" else " " for character in text)
 
 
 def read_toml(path: str, text: str) -> Table:
