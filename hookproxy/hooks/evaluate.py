@@ -22,7 +22,7 @@ from ..protocol import calls, request_edits
 from ..runners.runner import CallTool, no_server
 from .background import ReportHookRun
 from .familiar_tools import FamiliarTools
-from .permissions import Permissions
+from .permissions import Permissions, layers
 from .run_hooks import HookExecutor
 from .select import HookGroups, SelectedHooks
 
@@ -66,7 +66,7 @@ class Hooks:
         """
         self._familiar = FamiliarTools(command)
         self.groups = HookGroups(groups, server, settings.aliases, self._familiar if settings.auto_aliases else None)
-        self._layers = _layers(groups, settings, server, self.groups, self._familiar)
+        self._layers = layers(self.groups, settings, server, self._familiar)
         self.has_rules = any(self._layers)
         """Some permission rule or limit is configured."""
         self.has_limits = any(layer.limits is not None for layer in self._layers)
@@ -82,14 +82,15 @@ class Hooks:
     def _new_executor(self, groups: Sequence[Group]) -> HookExecutor:
         return HookExecutor(groups, self._settings, self.environ, self._trust, self._add_allowed_rules)
 
-    def note_tools(self, tools: Iterable[Tool], server_name: str) -> None:
-        """Note the tools in a tools/list result: hooks may know them by names that follow from their arguments.
+    def note_tools(self, tools: Iterable[Tool], server_name: str) -> bool:
+        """Note the tools on a page of tools/list: hooks may know them by names that follow from their arguments.
 
-        `server_name` is `serverInfo.name`; empty: not known.
+        `server_name` is `serverInfo.name`; empty: not known. Returns whether the names of other tools may change too.
         """
-        self._familiar.note_tools(tools, server_name)
+        renamed = self._familiar.note_tools(tools, server_name)
         for groups in (self.groups, *(layer.groups for layer in self._layers)):
             groups.forget_tools()
+        return renamed
 
     def prepare_names(self) -> None:
         """Import what recognises tools by their names, if it will be needed."""
@@ -346,28 +347,6 @@ def _may_allow(run: HookRun, selected: SelectedHooks, context: EventContext) -> 
     return context.alias is None or not context.alias.automatic or run.tool_name in selected.names
 
 
-def _layers(
-    groups: Sequence[Group],
-    settings: Settings,
-    server: str,
-    whole: HookGroups,
-    familiar: FamiliarTools,
-) -> tuple[Permissions, ...]:
-    """The layers that evaluate a call one after another; the managed one comes last, on the final arguments."""
-    if settings.managed is None and not any(group.managed for group in groups):
-        return (Permissions(whole, settings),)
-    managed_settings = settings.managed or Settings()
-
-    def groups_of(layer: Settings, managed: bool) -> HookGroups:
-        own = [group for group in groups if group.managed is managed]
-        return HookGroups(own, server, layer.aliases, familiar if layer.auto_aliases else None)
-
-    return (
-        Permissions(groups_of(settings, managed=False), settings),
-        Permissions(groups_of(managed_settings, managed=True), managed_settings, managed=True),
-    )
-
-
 def check_mcp_tool_hooks(groups: Sequence[Group], settings: Settings) -> None:
     """Check that no user's hook calls a tool to which managed hooks or rules apply: they do not see calls of hooks.
 
@@ -375,7 +354,7 @@ def check_mcp_tool_hooks(groups: Sequence[Group], settings: Settings) -> None:
     """
     for spec in (spec for group in groups if not group.managed for spec in group.hooks if spec.type == "mcp_tool"):
         whole = HookGroups(groups, spec.server, settings.aliases)
-        last = _layers(groups, settings, spec.server, whole, FamiliarTools(any_server=True))[-1]
+        last = layers(whole, settings, spec.server, FamiliarTools(any_server=True))[-1]
         if last.managed and last.concerns(spec.tool):
             why = f"calls the tool {spec.tool}, to which managed hooks or rules apply; they do not see calls of hooks"
             raise ConfigError(spec.source, why, "use a hook of type command or worker instead")

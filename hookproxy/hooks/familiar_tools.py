@@ -38,13 +38,18 @@ class FamiliarTools:
         _possible_names("")
         self._in_preset("")
 
-    def note_tools(self, tools: Iterable[Tool], server_name: str) -> None:
-        """Note the tools in a tools/list result, and `serverInfo.name`; empty: not known."""
-        if server_name != self._server_name:
+    def note_tools(self, tools: Iterable[Tool], server_name: str) -> bool:
+        """Note the tools on a page of tools/list, and `serverInfo.name`; empty: not known.
+
+        Returns whether the names of other tools may change as well.
+        """
+        renamed = server_name != self._server_name
+        if renamed:
             self._server_name, self._preset = server_name, None
         self._listed.update((tool.name, tool) for tool in tools)
         for cache in (self._aliases, self._possible, self._of_arguments):
             cache.clear()
+        return renamed
 
     def aliases(self, tool: str) -> tuple[Alias, ...]:
         """The aliases of a tool that is in a preset or was listed, the most specific first; else none."""

@@ -18,6 +18,9 @@ from msgspec import Struct
 from ..jsonrpc import raw_json
 from ..model.aliases import Alias
 
+FAMILIAR_NAMES: Final = ("Bash", "Write", "Edit", "MultiEdit", "Read", "WebFetch", "WebSearch", "Grep", "Glob", "LS")
+"""The tools of Claude Code for which tools of servers can stand, as messages list them."""
+
 # --- words of a tool's name ---
 
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")

@@ -356,3 +356,13 @@ async def test_a_text_editor_is_seen_as_read_only_for_calls_that_may_read(
         assert found["Read"]["file_path"] == "/x"
     if listed_first:
         assert ("Edit" in found) is (action.lower() != "view")
+
+
+async def test_tools_of_earlier_pages_keep_their_names(tmp_path: Path) -> None:
+    guard = mcp_group(hook(seen_by(tmp_path), matcher="Bash"))
+    async with rig(guard) as proxied:
+        await list_tools(proxied, {"name": "execute_command", "inputSchema": SCHEMA})
+        await list_tools(proxied, {"name": "other", "inputSchema": SCHEMA})
+        assert await judged(proxied, call(1, "execute_command", cmd="ls", n=1)) == {"cmd": "ls", "n": 1}
+        assert proxied.proxy.router.may_judge
+    assert documents(tmp_path) == [("Bash", {"command": "ls", "n": 1})]

@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 from msgspec import Struct, json
 
 from hookproxy.model.aliases import Alias
+from hookproxy.policy import familiar_names
 from hookproxy.policy.familiar_names import (
+    FAMILIAR_NAMES,
     action_of,
     aliases_for_call,
     argument_types,
@@ -134,6 +136,12 @@ def test_a_configured_preset_says_of_published_tools_what_a_recognised_one_says(
         for one in PRESETS[tool.preset].tools if tool.preset else ():
             if one.tool == tool.name and one.name:
                 assert tool.by_preset.split()[0].split(",")[0] == one.name, (tool.server, tool.name)
+
+
+def test_the_familiar_names_are_those_that_recognition_gives() -> None:
+    right = {name for tool in TOOLS if tool.right for name in tool.right.split()[0].split(",")}
+    assert right <= set(FAMILIAR_NAMES)
+    assert set(FAMILIAR_NAMES) == set(familiar_names._RECOGNISE)
 
 
 # --- names that say one thing and arguments that say another ---

@@ -465,7 +465,7 @@ def test_an_honest_long_line_passes_whole_although_a_call_has_come_since(ending:
 def test_a_long_line_that_began_when_no_listed_tool_was_judged_is_broken_off_if_a_call_is_judged_now() -> None:
     scene = Scene()
     scene.router.tools["safe"] = Tool("safe")
-    scene.router.forget_judged_tools()
+    scene.router.forget_judged_tools(["safe"])
     scene.agent.says(SAFE)
     line = answer(8, 200_000)
     scene.server.says(line[:100_000])
