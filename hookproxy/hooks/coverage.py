@@ -287,9 +287,9 @@ def _familiar(spec: HookSpec) -> list[str]:
 
 
 def _unknown_names(never: Sequence[HookCoverage]) -> list[str]:
-    """The familiar names for which hooks wait in vain, in the order of `FAMILIAR_NAMES`."""
-    waited_for = {name for hook in never if hook.why_never.startswith("its matcher") for name in _familiar(hook.spec)}
-    return [name for name in FAMILIAR_NAMES if name in waited_for]
+    """The familiar names that no tool has and that matchers of these hooks match, in the order of `FAMILIAR_NAMES`."""
+    wanted = {name for hook in never if hook.why_never.startswith("its matcher") for name in _familiar(hook.spec)}
+    return [name for name in FAMILIAR_NAMES if name in wanted]
 
 
 def _shown(name: str) -> str:

@@ -292,7 +292,7 @@ class Hooks:
         return comments
 
     async def run_event_hooks(self, context: EventContext, only_observers: bool = False) -> list[HookRun]:
-        """Run the hooks of an event that decides nothing: one of the session, or one beside a call.
+        """Run the hooks of an event that decides nothing: an event of the session, or one during a call.
 
         `only_observers`: leave out the hooks that may answer an elicitation; they run elsewhere.
         """

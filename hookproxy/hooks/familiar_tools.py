@@ -77,7 +77,7 @@ class FamiliarTools:
     def alias(self, tool: str, arguments: bytes) -> Alias | None:
         """The alias for a call with these arguments, a JSON object; None: it has none.
 
-        Raises Unreadable for arguments of which nobody knows which one counts.
+        Raises Unreadable if it is not known which of several arguments the server uses.
         """
         if not self.possible_aliases(tool):
             return None

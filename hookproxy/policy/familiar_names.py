@@ -24,7 +24,7 @@ FAMILIAR_NAMES: Final = ("Bash", "Write", "Edit", "MultiEdit", "Read", "WebFetch
 # --- words of a tool's name ---
 
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-"""A word of snake_case, kebab-case, camelCase, dots and spaces. Digits say nothing here."""
+"""A word of snake_case, kebab-case, camelCase, dots and spaces. Digits are ignored."""
 
 
 @cache
@@ -346,7 +346,7 @@ def _read_tool(name: str, words: list[str], types: Mapping[str, str]) -> _Tool |
     names: dict[str, str] = {}
     for own in types:
         if names.setdefault(_plain(own), own) != own:
-            return None  # two spellings of one name: nobody knows which one counts
+            return None  # two spellings of one name: it is not known which one the server uses
     return _Tool(name, words, types, names)
 
 
@@ -485,7 +485,7 @@ def rival_commands(aliases: Sequence[Alias], arguments: Mapping[str, str], liste
 
 
 _READ_ONLY: Final = _set("Read LS Glob Grep WebSearch")
-"""Names that people allow without a second thought."""
+"""Names of tools that only read: people often allow every call of them."""
 
 _WRITING: Final = _set("Write Edit MultiEdit")
 
@@ -538,7 +538,7 @@ def _bash(tool: _Tool) -> Iterable[Alias | None]:
     yield first
     if first is None:
         return
-    for own in tool.all_named(_COMMAND):  # a call has one of them: `rival_arguments`
+    for own in tool.all_named(_COMMAND):  # a call has only one of them: see `rival_commands`
         if own != command:
             yield Alias(tool.name, "Bash", {**first.arguments, "command": own}, automatic=True, needed=frozenset({own}))
 

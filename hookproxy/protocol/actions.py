@@ -65,7 +65,7 @@ class ElicitationSeen(Struct, frozen=True):
     """An elicitation in a result, or the response to one in a call (stateless era)."""
 
     message: str
-    """The question to the person."""
+    """The message that the server shows to the person."""
     action: str = ""
     """The response: `accept`, `decline`, `cancel` or `error`; empty: this is the elicitation."""
     elicitation: Elicitation | None = None
