@@ -158,6 +158,8 @@ class Dialect(Struct, frozen=True):
     recognises: Callable[[Mapping[str, object]], bool] = lambda _members: False
     """Whether a parsed hook file with these members has this dialect's shape. If several dialects recognise a file,
     the person must name one. Never raises."""
+    recognises_at_home: Callable[[Mapping[str, object]], bool] | None = None
+    """The same for a file in `folders`, where a shape that other systems share is enough; None: `recognises`."""
     shape_of: str = ""
     """The dialect whose files have the same shape: then only files in `folders` are recognised as this one's."""
     options: tuple[str, ...] = ()

@@ -244,7 +244,7 @@ def test_a_file_that_begins_with_a_byte_order_mark_is_read(cwd: Path) -> None:
         ("claude=", "no file is named", "DIALECT=FILE"),
         ("", "no file is named", "DIALECT=FILE"),
         ("claud=a.json", "there is no dialect 'claud'", "did you mean 'claude'?"),
-        ("xyz=a.json", "there is no dialect 'xyz'", "expected one of: claude"),
+        ("xyz=a.json", "there is no dialect 'xyz'", "claude, claw, claw@current, "),
         (
             "unknown.json",
             "cannot tell which system this hook file is for",
