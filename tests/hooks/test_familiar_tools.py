@@ -245,6 +245,21 @@ async def test_a_tool_list_that_changes_during_a_call_takes_no_name_from_it(tmp_
     assert documents(tmp_path) == [("Read", {"file_path": "/x"})]
 
 
+async def test_the_depth_of_results_is_limited_for_managed_hooks_of_familiar_names_that_the_user_switched_off(
+    tmp_path: Path,
+) -> None:
+    guard = replace(mcp_group(hook(seen_by(tmp_path), POST, matcher="Read")), managed=True)
+    async with rig(guard, settings=Settings(auto_aliases=False, managed=Settings())) as proxied:
+        await proxied.agent.send(call(1, "read_file", path="/x"))
+        await proxied.server.line()
+        deep: object = 1
+        for _ in range(100):
+            deep = [deep]
+        await proxied.server.send(result(1, content=[], structuredContent={"x": deep}))
+        assert "max_depth" in json.dumps(await proxied.agent.message())
+    assert documents(tmp_path) == []
+
+
 @pytest.mark.parametrize(("matcher", "allowed"), [("Bash", False), ("execute_command", True)])
 async def test_no_hook_answers_for_the_person_by_a_name_that_was_only_recognised(
     matcher: str, *, allowed: bool
