@@ -165,6 +165,7 @@ _MODULES: Final = {
     "claude": "claude",
     "copilot": "copilot",
     "gemini": "gemini",
+    "vscode": "vscode",
 }
 """The folder of each dialect with an agent's side: its module `agent_side` has the constant AGENT_SIDE."""
 

@@ -20,6 +20,7 @@ _CONSTANTS: Final = {
     "docker-agent@current": "docker_agent.DOCKER_AGENT_CURRENT",
     "gemini": "gemini.GEMINI",
     "lime": "lime.LIME",
+    "vscode": "vscode.VSCODE",
 }
 
 
