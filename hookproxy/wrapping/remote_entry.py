@@ -37,7 +37,10 @@ _GOOSE_REFERENCE: Final = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
 _SCHEME_ONLY: Final = re.compile(r"(?:[A-Za-z-]+ )?")
 """What may stand beside a reference on a command line: the name of an authentication scheme."""
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
-_MIN_SECRET: Final = 20  # characters: a random token of 100 bits has that many, and words in a path are shorter
+_MIN_SECRET: Final = 16  # characters: a random token of 80 bits has that many, and most words in a path are shorter
+
+
+_DIGIT: Final = re.compile(r"[0-9]")
 
 
 class Remote(Struct, frozen=True):
@@ -77,10 +80,11 @@ def of_entry(entry: Entry, syntax: str) -> Remote:
     for key in HEADER_KEYS:
         if key in values:
             found.add_headers(key, values[key])
-    others = [key for key in LOGIN_KEYS if values.get(key)]
-    notes = [f"{', '.join(others)}: the agent's own login is not taken over; hookproxy login URL does it"] * bool(
-        others
-    )
+    notes: list[str] = []
+    if others := [key for key in LOGIN_KEYS if values.get(key)]:
+        notes.append(f"{' and '.join(others)} is left out: hookproxy login URL is the login for hookproxy")
+    elif not found.has_authorization:
+        notes.append("if the server asks for a login: hookproxy login URL; a login of the agent does not count")
     if len(keys) > 1:
         notes.append(f"{keys[0]} is used, and not {', '.join(keys[1:])}")
     command_keys = (entry.shape.command, entry.shape.args)  # empty ones may be there
@@ -161,10 +165,11 @@ class _Options:
         if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
             self.options.append("--allow-http")
             self.notes.append("its address is not https: what is sent, credentials too, can be read on the network")
-        if REFERENCE.search(url) or not (parts.query or parts.username or parts.fragment or _has_secret(parts.path)):
-            self.options += ["--url", url]
+        if references := REFERENCE.findall(url):
+            is_public = self.syntax == "YAML" and self.known.issuperset(references)
         else:
-            self.options += ["--url", self.hidden(URL_VARIABLE, url)]
+            is_public = not (parts.query or parts.username or parts.fragment or _has_secret(parts.path))
+        self.options += ["--url", url if is_public else self.hidden(URL_VARIABLE, url)]
 
     def add_headers(self, key: str, value: object) -> None:
         """Add the headers under one of HEADER_KEYS."""
@@ -238,7 +243,7 @@ class _Options:
 
 def _has_secret(path: str) -> bool:
     """True if a part of an address's path may be a token or another secret, as some services have it."""
-    return any(len(part) >= _MIN_SECRET and any(character.isdigit() for character in part) for part in path.split("/"))
+    return any(len(part) >= _MIN_SECRET and (_DIGIT.search(part) or part.lower() != part) for part in path.split("/"))
 
 
 def _is_encodable(text: str) -> bool:

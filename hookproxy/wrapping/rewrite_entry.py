@@ -40,14 +40,13 @@ def wrap(text: str, syntax: Syntax, entry: Entry, words: tuple[str, ...], remote
     replaced = layout.part(remote.replaced) if layout is not None else None
     if layout is None or replaced is None or replaced.is_table:
         raise NotTranslatable("is laid out in a way that cannot be edited: write its keys below each other")
-    own = text[layout.start : layout.end]
-    kept, shortened = own, dict(remote.variables)
-    for name, value in remote.variables.items():
-        if _can_be_left_out(own, kept, name, value):
+    own = kept = text[layout.start : layout.end]
+    for name, value in {**_variables(entry), **remote.variables}.items():
+        if isinstance(value, str) and _can_be_left_out(own, kept, name, value):
             kept = kept.replace(value, _mark(name))
     if len(kept.encode(errors="replace")) > MAX_ENTRY:
         raise NotTranslatable(f"is longer than {MAX_ENTRY} bytes")
-    variables = {**shortened, ENTRY_VARIABLE: kept}
+    variables = {**remote.variables, ENTRY_VARIABLE: kept}
     edits = [*_removals(layout, remote.removed, remote.replaced)]
     edits += _type_edits(text, syntax, entry, layout)
     environment = layout.part(entry.shape.env)
@@ -162,7 +161,7 @@ def restored_text(entry: Entry) -> str:
     """The entry's own text, with the values that are now in its variables."""
     text = kept_text(entry) or ""
     for name, value in _variables(entry).items():
-        if isinstance(value, str) and name.startswith("HOOKPROXY_") and _PLAIN.issuperset(value):
+        if isinstance(value, str) and _PLAIN.issuperset(value):
             text = text.replace(_mark(name), value)
     return text
 

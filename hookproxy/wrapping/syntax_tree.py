@@ -7,6 +7,7 @@ touches keeps every byte (law 2).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
 from msgspec import Struct
 
@@ -68,6 +69,8 @@ class MappingNode(Struct, frozen=True):
         """The member with this key; None if there is none."""
         return next((member for member in self.members if member.key == key), None)
 
+
+_SHORT_ESCAPES: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 Tree = Leaf | ListNode | MappingNode
 
@@ -197,6 +200,8 @@ def quoted(word: str) -> str:
 def _escaped(character: str) -> str:
     if character in '"\\':
         return f"\\{character}"
+    if character in _SHORT_ESCAPES:
+        return _SHORT_ESCAPES[character]
     if character.isprintable():
         return character
     return f"\\u{ord(character):04x}" if ord(character) < 0x10000 else f"\\U{ord(character):08x}"

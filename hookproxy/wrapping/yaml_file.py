@@ -183,8 +183,8 @@ def layout(text: str, name: str, mapping: MappingNode) -> Layout | None:
     parts = []
     for member in mapping.members:
         end = member.value.start + len(text[member.value.start : member.value.end].rstrip())
-        if member.value.start < member.key_end or text[member.value.start : member.value.start + 1] in ("&", "*", "!"):
-            return None  # it refers to another place
+        if member.value.start < member.key_end:
+            return None  # the position of an alias is that of its anchor
         parts.append(Part(member.key, member.start, member.value.start, end))
     if not parts:
         return None

@@ -36,7 +36,7 @@ def test_one_server_alone_is_wrapped_and_unwrapped() -> None:
     one = plan(TEXT, "time").text
     assert argv("x.json", one)["mcpServers.git"] == ("npx", "git")
     both = plan(one).text
-    only = edit_plan.unwrap(edit_plan.read("x.json", both), ["git"]).text
+    only = edit_plan.unwrap(edit_plan.read("x.json", both), ["git", "far"]).text
     assert only == one
     assert unwrapped("x.json", only) == TEXT
 
