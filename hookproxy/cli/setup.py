@@ -265,11 +265,8 @@ def _open_entries(file: AgentFile) -> list[Entry]:
     """The servers that can be wrapped, and are not wrapped yet."""
     if (configuration := file.configuration) is None:
         return []
-    return [
-        entry
-        for entry in configuration.entries
-        if not (edit_plan.wrapping(entry) or edit_plan.why_not(configuration, entry))
-    ]
+    why_not = edit_plan.why_not(configuration)
+    return [entry for entry in configuration.entries if not (edit_plan.wrapping(entry) or entry.key_path in why_not)]
 
 
 def _wrapped_entries(file: AgentFile) -> list[Entry]:

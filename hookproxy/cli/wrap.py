@@ -445,23 +445,24 @@ def list_files(found: Sequence[AgentFile]) -> int:
 def _show_configuration(config_file: known_agents.ConfigFile, configuration: edit_plan.Configuration) -> None:
     console = Console(highlight=False)
     width = max(len(entry.key_path) for entry in configuration.entries)
+    why_not = edit_plan.why_not(configuration)
     with console.capture() as captured:
         head = Text.assemble((visible(config_file.path, console.encoding), "bold"), f"  {config_file.titles}")
         console.print(head, soft_wrap=True)
         for entry in configuration.entries:
-            state, style = _state(configuration, entry)
+            state, style = _state(entry, why_not.get(entry.key_path, ""))
             name = visible(entry.key_path, console.encoding).ljust(width)
             console.print(Text.assemble(f"  {name}  ", (visible(state, console.encoding), style)), soft_wrap=True)
         console.print()
     show(captured.get())
 
 
-def _state(configuration: edit_plan.Configuration, entry: Entry) -> tuple[str, str]:
+def _state(entry: Entry, why_not: str) -> tuple[str, str]:
     """The state of an entry as text, and its colour."""
     off = ", disabled" if entry.disabled else ""
     if entry.kind is Kind.OTHER:
         return f"no command{off}", "dim"
-    if why_not := edit_plan.why_not(configuration, entry):
+    if why_not:
         return f"cannot be wrapped{off}: {why_not}", "dim"
     if edit_plan.wrapping(entry):
         return f"wrapped{off}: {_wrapping_words(entry)}", "green"

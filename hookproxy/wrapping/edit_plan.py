@@ -91,38 +91,110 @@ def wrap(
 
     With `replace_mcp_remote`, an entry that starts mcp-remote becomes one with the address.
     """
-    text, syntax = configuration.text, configuration.syntax
     notes: list[str] = []
-
-    def as_remote(entry: Entry) -> Remote | None:
-        try:
-            return remote_entry.remote(entry, syntax.name, replace_mcp_remote)
-        except NotTranslatable as reason:
-            if entry.kind is not Kind.STARTED:
-                raise
-            notes.append(f"{entry.key_path} {reason}: mcp-remote is not replaced")
-            return None
+    remotes = _remotes(_selected(configuration, names), configuration.syntax.name, replace_mcp_remote)
+    rewritten = _rewrites(configuration, remotes, launcher, options)
 
     def change(entry: Entry) -> Change | None:
-        remote = None if wrapping(entry) else as_remote(entry)
-        if remote is None:
-            if entry.kind is not Kind.STARTED:
-                raise NotTranslatable(NO_COMMAND)
-            if replace_mcp_remote and wrapping(entry) and starts_mcp_remote(entry):
-                notes.append(f"{entry.key_path} is wrapped with mcp-remote already: unwrap it, and wrap it again")
-            words = wrap_entry.wrapping_words(entry, launcher(entry), options)
-            edits = wrap_entry.wrap(text, syntax, entry, words)
-            return Change(tuple(edits), (*words, *wrap_entry.server_command(entry))) if edits else None
-        words = wrap_entry.remote_words(entry, launcher(entry), options, remote.options)
-        rewritten = _rewrite(configuration, entry, words, remote)
-        notes.extend(f"{entry.key_path}: {note}" for note in remote.notes)
-        return rewritten
+        found = rewritten.get(entry.key_path)
+        if isinstance(found, Change):
+            notes.extend(f"{entry.key_path}: {note}" for note in found.notes)
+            return found
+        if entry.kind is not Kind.STARTED:
+            raise found or NotTranslatable(NO_COMMAND)
+        if found is not None:
+            notes.append(f"{entry.key_path} {found}: mcp-remote is not replaced")
+        if replace_mcp_remote and wrapping(entry) and starts_mcp_remote(entry):
+            notes.append(f"{entry.key_path} is wrapped with mcp-remote already: unwrap it, and wrap it again")
+        words = wrap_entry.wrapping_words(entry, launcher(entry), options)
+        edits = wrap_entry.wrap(configuration.text, configuration.syntax, entry, words)
+        return Change(tuple(edits), (*words, *wrap_entry.server_command(entry))) if edits else None
 
     return replace(_plan(configuration, names, change), notes=tuple(notes))
 
 
+def why_not(configuration: Configuration) -> dict[str, str]:
+    """Why entries cannot be wrapped, by their key paths: those that can be, or are, are not in it."""
+    others = {entry.key_path: NO_COMMAND for entry in configuration.entries if entry.kind is Kind.OTHER}
+    remotes = _remotes(configuration.entries, configuration.syntax.name, replace_mcp_remote=False)
+    rewritten = _rewrites(configuration, remotes, lambda _entry: (wrap_entry.PROGRAM,), RunOptions())
+    return others | {path: str(found) for path, found in rewritten.items() if isinstance(found, NotTranslatable)}
+
+
+def _remotes(
+    entries: Sequence[Entry], syntax: str, replace_mcp_remote: bool
+) -> list[tuple[Entry, Remote | NotTranslatable]]:
+    """What those entries become that are not wrapped and have an address, or the reason why they do not."""
+    found: list[tuple[Entry, Remote | NotTranslatable]] = []
+    for entry in entries:
+        try:
+            remote = None if wrapping(entry) else remote_entry.remote(entry, syntax, replace_mcp_remote)
+        except NotTranslatable as reason:
+            found.append((entry, reason))
+            continue
+        if remote is not None:
+            found.append((entry, remote))
+    return found
+
+
+def _rewrites(
+    configuration: Configuration,
+    remotes: Sequence[tuple[Entry, Remote | NotTranslatable]],
+    launcher: Launcher,
+    options: RunOptions,
+) -> dict[str, Change | NotTranslatable]:
+    """The changes by which these entries become commands, or why they do not, by their key paths."""
+    found: dict[str, Change | NotTranslatable] = {}
+    changes: dict[str, Change] = {}
+    for entry, remote in remotes:
+        if isinstance(remote, NotTranslatable):
+            found[entry.key_path] = remote
+            continue
+        words = wrap_entry.remote_words(entry, launcher(entry), options, remote.options)
+        try:
+            edits = rewrite_entry.wrap(configuration.text, configuration.syntax, entry, words, remote)
+            changes[entry.key_path] = Change(tuple(edits), words, is_rewritten=True, notes=remote.notes)
+        except NotTranslatable as reason:
+            found[entry.key_path] = reason
+    unsafe = _unsafe(configuration, changes)
+    if unsafe and len(changes) > 1:  # one of them may have made the others unreadable
+        unsafe = {path for path, change in changes.items() if _unsafe(configuration, {path: change})}
+    unreadable = NotTranslatable("is laid out in a way that cannot be edited safely: write its keys in a simpler way")
+    return {**found, **changes, **dict.fromkeys(unsafe, unreadable)}
+
+
+def _unsafe(configuration: Configuration, changes: Mapping[str, Change]) -> set[str]:
+    """Those of the changes that `unwrap` would not undo to the byte, or that change other values of the entry."""
+    if not changes:
+        return set()
+    edits = {path: change.edits for path, change in changes.items()}
+    text = apply_edits(configuration.text, [edit for one in edits.values() for edit in one])
+    after = _entries(configuration.path, text)
+    unsafe = set[str]()
+    for entry in configuration.entries:
+        if (path := entry.key_path) not in changes:
+            continue
+        new = after.get(path)
+        before = apply_edits(configuration.text, [edit for key, one in edits.items() if key != path for edit in one])
+        same = new is not None and rewrite_entry.unrelated(new) == rewrite_entry.unrelated(entry)
+        if new is None or not same or rewrite_entry.with_restored(text, configuration.syntax, [new]) != before:
+            unsafe.add(path)
+    return unsafe
+
+
+def _entries(path: str, text: str) -> dict[str, Entry]:
+    """The entries of a changed text, by their key paths; none if it cannot be read."""
+    try:
+        return {entry.key_path: entry for entry in read(path, text).entries}
+    except ConfigError:
+        return {}
+
+
 def unwrap(configuration: Configuration, names: Sequence[str]) -> Plan:
     """Remove hookproxy again. Raises ConfigError."""
+    kept = [entry for entry in _selected(configuration, names) if rewrite_entry.kept_text(entry) is not None]
+    restored = rewrite_entry.with_restored(configuration.text, configuration.syntax, kept) if kept else ""
+    before = _entries(configuration.path, restored) if kept else {}
 
     def change(entry: Entry) -> Change | None:
         present = wrapping(entry)
@@ -131,53 +203,32 @@ def unwrap(configuration: Configuration, names: Sequence[str]) -> Plan:
         if present is None:
             return None
         if present.is_remote:
-            return _restore(configuration, entry, present)
+            return _restore(configuration, entry, present, restored, before.get(entry.key_path))
         edits = wrap_entry.unwrap(configuration.text, configuration.syntax, entry)
         return Change(tuple(edits), wrap_entry.server_command(entry))
 
     return _plan(configuration, names, change)
 
 
-def _restore(configuration: Configuration, entry: Entry, present: Wrapping) -> Change:
-    """The change that restores the entry of a server at an address. Raises ConfigError, NotTranslatable."""
+def _restore(
+    configuration: Configuration, entry: Entry, present: Wrapping, restored: str, before: Entry | None
+) -> Change:
+    """The change that restores an entry: `restored` is the text with all kept entries, of which `before` is this one.
+
+    Raises ConfigError, NotTranslatable.
+    """
     path, text, syntax = configuration.path, configuration.text, configuration.syntax
     if rewrite_entry.kept_text(entry) is None:
         raise NotTranslatable(f"was written by hand, or its variable {remote_entry.ENTRY_VARIABLE} was removed")
-    restored = rewrite_entry.with_restored(text, syntax, entry)
-    before = _entry_in(configuration, restored, entry.key_path)
-    if restored is None or before is None:
+    if before is None:
         raise rewrite_entry.changed_error(path, text, entry, "its layout")
     remote = remote_entry.remote(before, syntax.name, replace_mcp_remote=True)
     if remote is None or wrap_entry.remote_options(present.options) != remote.options:
         raise rewrite_entry.changed_error(path, text, entry, "its --url or --header")
-    if not rewrite_entry.is_made_from(entry, remote, before):
-        raise rewrite_entry.changed_error(path, text, entry, f"its {entry.shape.env}")
+    if lost := rewrite_entry.lost_keys(entry, remote, before):
+        raise rewrite_entry.changed_error(path, text, entry, f"its {', '.join(lost)}")
     edit = rewrite_entry.unwrap(path, text, syntax, entry, restored, before)
     return Change((edit,), before.argv, is_rewritten=True)
-
-
-def _entry_in(configuration: Configuration, text: str | None, key_path: str) -> Entry | None:
-    """The entry with this key path in a changed text; None if the text cannot be read, or does not have it."""
-    try:
-        entries = read(configuration.path, text or "").entries
-    except ConfigError:
-        return None
-    return next((entry for entry in entries if entry.key_path == key_path), None)
-
-
-def _rewrite(configuration: Configuration, entry: Entry, words: tuple[str, ...], remote: Remote) -> Change:
-    """The change by which the entry starts these words.
-
-    Raises NotTranslatable unless `unwrap` would restore every byte, and no other value of the entry changes.
-    """
-    edits = rewrite_entry.wrap(configuration.text, configuration.syntax, entry, words, remote)
-    text = apply_edits(configuration.text, edits)
-    after = _entry_in(configuration, text, entry.key_path)
-    same = after is not None and rewrite_entry.unrelated(after) == rewrite_entry.unrelated(entry)
-    restored = rewrite_entry.with_restored(text, configuration.syntax, after) if after is not None and same else None
-    if restored != configuration.text:
-        raise NotTranslatable("is laid out in a way that cannot be edited safely: write its keys in a simpler way")
-    return Change(tuple(edits), words, is_rewritten=True)
 
 
 class Change(Struct, frozen=True):
@@ -187,6 +238,7 @@ class Change(Struct, frozen=True):
     argv: tuple[str, ...]
     is_rewritten: bool = False
     """True if more than its command and arguments change."""
+    notes: tuple[str, ...] = ()
 
 
 def _plan(configuration: Configuration, names: Sequence[str], change: Callable[[Entry], Change | None]) -> Plan:
@@ -246,20 +298,6 @@ NO_COMMAND: Final = "has no command and no address: the agent itself or an exten
 def starts_mcp_remote(entry: Entry) -> bool:
     """True if the server's own command is mcp-remote."""
     return mcp_remote.parse(wrap_entry.server_command(entry)) is not None
-
-
-def why_not(configuration: Configuration, entry: Entry) -> str:
-    """Why an entry cannot be wrapped, after its name; empty if it can be, or is."""
-    if entry.kind is Kind.OTHER:
-        return NO_COMMAND
-    if entry.kind is Kind.STARTED:
-        return ""
-    try:
-        remote = remote_entry.of_entry(entry, configuration.syntax.name)
-        _rewrite(configuration, entry, (wrap_entry.PROGRAM,), remote)
-    except NotTranslatable as reason:
-        return str(reason)
-    return ""
 
 
 def _check_name(configuration: Configuration, entry: Entry) -> None:

@@ -31,6 +31,19 @@ ENTRY_VARIABLE: Final = "HOOKPROXY_ENTRY"
 URL_VARIABLE: Final = "HOOKPROXY_URL"
 
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")  # RFC 9110, section 5.6.2: a token
+_OWN_HEADERS: Final = ("accept", "accept-encoding", "connection", "content-length", "content-type", "keep-alive")
+_FIXED_HEADERS: Final = (
+    "expect",
+    "host",
+    "last-event-id",
+    "proxy-authorization",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+)
+"""`run` does not take these two kinds: it sets the former itself, and the latter change how a message is sent."""
+
 _VARIABLE_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _AGENT_REFERENCE: Final = re.compile(r"\$\{[^}]*\}|\{(?:env|file):[^}]*\}|\$[A-Za-z_]\w*")
 _GOOSE_REFERENCE: Final = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
@@ -83,7 +96,7 @@ def of_entry(entry: Entry, syntax: str) -> Remote:
     notes: list[str] = []
     if others := [key for key in LOGIN_KEYS if values.get(key)]:
         notes.append(f"{' and '.join(others)} is left out: hookproxy login URL is the login for hookproxy")
-    elif not found.has_authorization:
+    elif "--header" not in found.options:
         notes.append("if the server asks for a login: hookproxy login URL; a login of the agent does not count")
     if len(keys) > 1:
         notes.append(f"{keys[0]} is used, and not {', '.join(keys[1:])}")
@@ -137,11 +150,6 @@ class _Options:
         env, env_keys = values.get(env_key), values.get("env_keys")  # goose keeps the values of env_keys in a keyring
         self.env = set(env) if isinstance(env, dict) else set[str]()
         self.known = self.env | (set(env_keys) if isinstance(env_keys, list) else set())
-
-    @property
-    def has_authorization(self) -> bool:
-        """True if one of the headers is Authorization."""
-        return any(option.lower().startswith("authorization:") for option in self.options)
 
     def remote(self, replaced: str, removed: frozenset[str], notes: list[str]) -> Remote:
         inherited = tuple(dict.fromkeys(self.inherited))
@@ -221,12 +229,15 @@ class _Options:
 
     def add(self, name: str, value: str) -> None:
         """Add a header with a value that may be on a command line."""
-        if not _HEADER_NAME.fullmatch(name):
+        if not _HEADER_NAME.fullmatch(name) or name.lower() in _FIXED_HEADERS:
             raise NotTranslatable(f"has a header with the name {name!r}")
         self.options += ["--header", f"{name}: {value}"]
 
     def add_hidden(self, name: str, value: str) -> None:
-        """Add a header whose value goes into a variable."""
+        """Add a header whose value goes into a variable; one that hookproxy sets itself is left out."""
+        if name.lower() in _OWN_HEADERS or name.lower().startswith("mcp-"):
+            self.notes.append(f"the header {name} is left out: hookproxy sets it itself")
+            return
         if any(character in value for character in "\r\n\0") or not _is_encodable(value):
             raise NotTranslatable(f"has a header {name} that spans several lines or cannot be sent")
         self.add(name, self.hidden(f"HOOKPROXY_HEADER_{re.sub(r'[^A-Z0-9]', '_', name.upper())}", value))

@@ -7,7 +7,7 @@ that it is not kept twice, and comes back as it is then. Keys that mean the same
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ..model.errors import ConfigError
@@ -23,6 +23,7 @@ _PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0
 """Characters that every syntax spells the same in quotation marks."""
 
 _TYPE_KEYS: Final = ("type", "transport")
+_REMOTE_ONLY: Final = (*REMOTE_KEYS, *HEADER_KEYS, *LOGIN_KEYS)
 _INHERITED: Final = "env_vars"
 """Codex's key for the names of variables that it passes on."""
 
@@ -118,7 +119,7 @@ def _into_environment(text: str, part: Part, pairs: list[str]) -> Edit:
 
 
 def unwrap(path: str, text: str, syntax: Syntax, entry: Entry, restored: str, before: Entry) -> Edit:
-    """The edit that restores the entry: `restored` is the whole text with the kept entry, which is `before`.
+    """The edit that restores the entry: `restored` is a text with the kept entry, which is `before`.
 
     What somebody changed, added or removed since in keys that `wrap` left alone stays so. Raises ConfigError if the
     layout allows that no longer.
@@ -126,6 +127,8 @@ def unwrap(path: str, text: str, syntax: Syntax, entry: Entry, restored: str, be
     present, layout = _layout(text, syntax, entry), _layout(restored, syntax, before)
     if present is None or layout is None:
         raise changed_error(path, text, entry, "its layout")
+    if restored[layout.start : layout.end] != restored_text(entry):
+        raise changed_error(path, text, entry, f"its {ENTRY_VARIABLE}")
     changed = _changed_keys(entry, before)
     edits: list[Edit] = []
     anchor = layout.parts[0]
@@ -142,10 +145,10 @@ def unwrap(path: str, text: str, syntax: Syntax, entry: Entry, restored: str, be
         else:
             raise changed_error(path, text, entry, key)
     try:
-        whole = apply_edits(restored, edits)
+        whole = apply_edits(restored[: layout.end], edits)
     except ValueError:  # two of them touch each other
         raise changed_error(path, text, entry, ", ".join(changed)) from None
-    return Edit(present.start, present.end, whole[present.start : len(whole) - (len(text) - present.end)])
+    return Edit(present.start, present.end, whole[layout.start :])
 
 
 def changed_error(path: str, text: str, entry: Entry, what: str) -> ConfigError:
@@ -166,20 +169,21 @@ def restored_text(entry: Entry) -> str:
     return text
 
 
-def with_restored(text: str, syntax: Syntax, entry: Entry) -> str | None:
-    """The whole text with the kept entry in its place; None if the entry's layout is not understood."""
-    layout = _layout(text, syntax, entry)
-    if layout is None:
-        return None
-    return apply_edits(text, [Edit(layout.start, layout.end, restored_text(entry))])
+def with_restored(text: str, syntax: Syntax, entries: Sequence[Entry]) -> str:
+    """The whole text with these kept entries in their places; an entry whose layout is not understood stays."""
+    layouts = [(entry, _layout(text, syntax, entry)) for entry in entries]
+    edits = [Edit(one.start, one.end, restored_text(entry)) for entry, one in layouts if one is not None]
+    return apply_edits(text, edits)
 
 
-def is_made_from(entry: Entry, remote: Remote, before: Entry) -> bool:
-    """True if the variables of a wrapped entry are those that `wrap` made, and those that were there before."""
+def lost_keys(entry: Entry, remote: Remote, before: Entry) -> list[str]:
+    """The keys of a wrapped entry that somebody changed, and that would not be there any more: best none."""
     variables = _variables(entry)
     own = {name: value for name, value in variables.items() if name not in (*remote.variables, ENTRY_VARIABLE)}
     made = {name: variables.get(name) for name in remote.variables}
-    return made == dict(remote.variables) and own == _variables(before)
+    lost = [] if made == dict(remote.variables) and own == _variables(before) else [entry.shape.env]
+    values, old = entry.values, before.values
+    return lost + [key for key in _REMOTE_ONLY if key in values and values[key] != old.get(key)]
 
 
 def _variables(entry: Entry) -> dict[str, object]:
@@ -196,5 +200,5 @@ def _changed_keys(entry: Entry, before: Entry) -> list[str]:
 def unrelated(entry: Entry) -> dict[str, object]:
     """The values that stay the same when an entry is rewritten."""
     shape = entry.shape
-    rewritten = {shape.command, shape.args, shape.env, *_TYPE_KEYS, _INHERITED, *REMOTE_KEYS, *HEADER_KEYS, *LOGIN_KEYS}
+    rewritten = {shape.command, shape.args, shape.env, *_TYPE_KEYS, _INHERITED, *_REMOTE_ONLY}
     return {key: value for key, value in entry.values.items() if key not in rewritten}

@@ -91,6 +91,24 @@ def test_a_login_of_the_agent_is_left_out_and_a_note_says_so() -> None:
     assert plan.notes == ("mcpServers.far: oauth and auth is left out: hookproxy login URL is the login for hookproxy",)
 
 
+def test_a_header_that_hookproxy_sets_itself_is_left_out_and_a_note_says_so() -> None:
+    text = of(url=URL, headers={"Accept": "text/event-stream", "MCP-Protocol-Version": "2025-06-18", "X": "y"})
+    plan = edit_plan.wrap(edit_plan.read("x.json", text), (), launcher, RunOptions())
+    assert connection(entry_of("x.json", wrapped("x.json", text), "far")) == (URL, [("X", "y")])
+    assert plan.notes == tuple(
+        f"mcpServers.far: the header {name} is left out: hookproxy sets it itself"
+        for name in ("Accept", "MCP-Protocol-Version")
+    )
+
+
+def test_an_entry_that_cannot_be_edited_does_not_keep_others_from_being_wrapped() -> None:
+    text = "extensions:\n  a: {uri: https://x}\n  far:\n    uri: https://x\n    headers: &h {a: b}\nother: *h\n"
+    plan = edit_plan.wrap(edit_plan.read("config.yaml", text), (), launcher, RunOptions())
+    assert [entry.name for entry in plan.changed] == ["a"]
+    assert edit_plan.why_not(edit_plan.read("config.yaml", text)) == plan.reasons
+    assert list(plan.reasons) == ["extensions.far"]
+
+
 def test_variables_of_the_entry_stay_and_ours_do_not_replace_them() -> None:
     own = {"A": "b", "HOOKPROXY_HEADER_X": "mine"}
     entry = entry_of("x.json", wrapped("x.json", of(url=URL, headers={"X": "value"}, env=own)), "far")
@@ -119,6 +137,7 @@ def test_an_address_without_tls_on_another_machine_is_used_as_before_with_a_note
         ({"url": URL, "headers": "a"}, "no table of names and values"),
         ({"url": URL, "headers": {"a": 1}}, "has a header a that is no string"),
         ({"url": URL, "headers": {"a b": "c"}}, "has a header with the name 'a b'"),
+        ({"url": URL, "headers": {"Host": "internal"}}, "has a header with the name 'Host'"),
         ({"url": URL, "headers": {"a": "b\r\nc: d"}}, "spans several lines"),
         ({"url": URL, "headers": {"a": "\ud800"}}, "cannot be sent"),
         ({"url": URL, "headersHelper": "x.sh"}, "has 'headersHelper'"),
@@ -270,6 +289,7 @@ def test_a_key_that_was_removed_since_stays_away() -> None:
         ("https://example.com/mcp", "https://example.com/v2", "its --url or --header"),
         ('"--url"', '"--header", "a: b", "--url"', "its --url or --header"),
         ('"env": {', '"env": {"A": "b", ', "its env"),
+        ('"env": {', '"headers": {"A": "b"}, "env": {', "its headers"),
     ],
 )
 def test_a_change_that_would_be_lost_is_an_error(old: str, new: str, what: str) -> None:
