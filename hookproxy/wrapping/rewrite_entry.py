@@ -130,25 +130,25 @@ def unwrap(path: str, text: str, syntax: Syntax, entry: Entry, restored: str, be
     if restored[layout.start : layout.end] != restored_text(entry):
         raise changed_error(path, text, entry, f"its {ENTRY_VARIABLE}")
     changed = _changed_keys(entry, before)
-    edits: list[Edit] = []
-    anchor = layout.parts[0]
-    for key in changed:
-        new, old = present.part(key), layout.part(key)
-        if (new or old or anchor).is_table:
-            raise changed_error(path, text, entry, key)
-        if new is not None and old is not None:
-            edits.append(Edit(old.value_start, old.end, text[new.value_start : new.end]))
-        elif new is not None:
-            edits.append(Edit(anchor.start, anchor.start, text[new.start : new.end] + layout.separator))
-        elif old is not None and old != anchor:
-            edits.append(Edit(layout.parts[layout.parts.index(old) - 1].end, old.end, ""))
-        else:
-            raise changed_error(path, text, entry, key)
     try:
+        edits = [_carried_over(text, key, present, layout) for key in changed]
         whole = apply_edits(restored[: layout.end], edits)
-    except ValueError:  # two of them touch each other
-        raise changed_error(path, text, entry, ", ".join(changed)) from None
+    except ValueError:
+        raise changed_error(path, text, entry, f"its {', '.join(changed)}") from None
     return Edit(present.start, present.end, whole[layout.start :])
+
+
+def _carried_over(text: str, key: str, present: Layout, layout: Layout) -> Edit:
+    """The edit of the restored text that gives a key its present value. Raises ValueError if there is none."""
+    new, old, first = present.part(key), layout.part(key), layout.parts[0]
+    if (new or old or first).is_table or (new is None and old in (None, first)):
+        raise ValueError(key)
+    if new is not None and old is not None:
+        return Edit(old.value_start, old.end, text[new.value_start : new.end])
+    if new is not None:
+        return Edit(first.start, first.start, text[new.start : new.end] + layout.separator)
+    at = next(at for at, part in enumerate(layout.parts) if part == old)
+    return Edit(layout.parts[at - 1].end, layout.parts[at].end, "")
 
 
 def changed_error(path: str, text: str, entry: Entry, what: str) -> ConfigError:
