@@ -116,3 +116,51 @@ def test_a_wrapped_mcp_remote_is_not_replaced_and_a_note_says_what_to_do() -> No
     plan = replaced(once.text)
     assert plan.text == once.text
     assert plan.notes == ("mcpServers.far is wrapped with mcp-remote already: unwrap it, and wrap it again",)
+
+
+TABLE: Final = """\
+[mcp_servers.far]
+args = [
+ "mcp-remote", # c
+ "https://x"]
+command = "npx"
+
+[mcp_servers.far.env]
+A = "b"
+"""
+BLOCK: Final = """\
+extensions:
+  far:
+    cmd: npx
+    args:
+    - mcp-remote
+    - https://x # c
+    envs:
+      A: b
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("config.toml", '[mcp_servers.far]\ncommand = "npx" # c\nargs = ["mcp-remote", "https://x"]\nenv = {A = "b"}\n'),
+        ("config.toml", TABLE),
+        ("config.yaml", BLOCK),
+        ("config.yaml", "extensions:\n  far: {args: [mcp-remote, 'https://x'], envs: {A: b}, cmd: npx}\n"),
+        ("x.json", '{"mcp": {"far": {"command": ["npx", "mcp-remote", "https://x"], "environment": {"A": "b"}}}}'),
+        ("x.jsonc", '{"servers": {"far": {"args": [/* c */ "mcp-remote", "https://x",], "command": "npx", "env": {},}}}'),
+    ],
+)  # fmt: skip
+def test_it_is_replaced_in_every_syntax_and_every_byte_comes_back(name: str, text: str) -> None:
+    configuration = edit_plan.read(name, text)
+    plan = edit_plan.wrap(configuration, (), launcher, RunOptions(), replace_mcp_remote=True)
+    assert connection(entry_of(name, plan.text, "far")) == ("https://x", [])
+    assert unwrapped(name, plan.text) == text
+
+
+def test_a_command_that_zed_writes_as_a_table_is_not_replaced() -> None:
+    text = '{"context_servers": {"far": {"command": {"path": "npx", "args": ["mcp-remote", "https://x"]}}}}'
+    plan = replaced(text)
+    assert entry_of("x.json", plan.text, "far").argv[-2:] == ("mcp-remote", "https://x")
+    assert "mcp-remote is not replaced" in plan.notes[0]
+    assert unwrapped("x.json", plan.text) == text
