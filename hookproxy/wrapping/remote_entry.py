@@ -238,8 +238,8 @@ class _Options:
         if name.lower() in _OWN_HEADERS or name.lower().startswith("mcp-"):
             self.notes.append(f"the header {name} is left out: hookproxy sets it itself")
             return
-        if any(character in value for character in "\r\n\0") or not _is_encodable(value):
-            raise NotTranslatable(f"has a header {name} that spans several lines or cannot be sent")
+        if not (value.isascii() and value.isprintable() and value.strip()):
+            raise NotTranslatable(f"has a header {name} that is empty, or has characters that a header cannot contain")
         self.add(name, self.hidden(f"HOOKPROXY_HEADER_{re.sub(r'[^A-Z0-9]', '_', name.upper())}", value))
 
     def hidden(self, variable: str, value: str) -> str:
@@ -255,11 +255,3 @@ class _Options:
 def _has_secret(path: str) -> bool:
     """True if a part of an address's path may be a token or another secret, as some services have it."""
     return any(len(part) >= _MIN_SECRET and (_DIGIT.search(part) or part.lower() != part) for part in path.split("/"))
-
-
-def _is_encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -143,12 +143,12 @@ extensions:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("config.toml", '[mcp_servers.far]\ncommand = "npx" # c\nargs = ["mcp-remote", "https://x"]\nenv = {A = "b"}\n'),
+        ("config.toml", '[mcp_servers.far]\ncommand = "npx" # c\nargs = ["mcp-remote", "https://x"]\nenv = {A="b"}\n'),
         ("config.toml", TABLE),
         ("config.yaml", BLOCK),
         ("config.yaml", "extensions:\n  far: {args: [mcp-remote, 'https://x'], envs: {A: b}, cmd: npx}\n"),
         ("x.json", '{"mcp": {"far": {"command": ["npx", "mcp-remote", "https://x"], "environment": {"A": "b"}}}}'),
-        ("x.jsonc", '{"servers": {"far": {"args": [/* c */ "mcp-remote", "https://x",], "command": "npx", "env": {},}}}'),
+        ("x.jsonc", '{"servers": {"far": {"args": [/*c*/ "mcp-remote", "https://x",], "command": "npx", "env": {},}}}'),
     ],
 )  # fmt: skip
 def test_it_is_replaced_in_every_syntax_and_every_byte_comes_back(name: str, text: str) -> None:

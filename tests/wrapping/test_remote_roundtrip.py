@@ -22,7 +22,7 @@ URLS: Final = st.sampled_from([
 ])  # fmt: skip
 NAMES: Final = st.sampled_from(["Authorization", "X-Key", "x-key", "X_KEY", "Cookie", "$"])
 WORDS: Final = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\u2028\u2029"), max_size=12)
-VALUES: Final = WORDS | st.sampled_from(
+VALUES: Final = st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=1, max_size=12) | st.sampled_from(
     ["Bearer ${TOKEN}", "<HOOKPROXY_URL>", "<A>", 'a"b\\c', "# x", "a: b", "%{A}", "b"]
 )
 HEADERS: Final = st.dictionaries(NAMES, VALUES, max_size=3)
