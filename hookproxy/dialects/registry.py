@@ -14,12 +14,17 @@ _CONSTANTS: Final = {
     "claw": "claw.CLAW",
     "claw@current": "claw.CLAW_CURRENT",
     "code-assist": "code_assist.CODE_ASSIST",
+    "codex": "codex.CODEX",
     "copilot": "copilot.COPILOT",
     "copilot@current": "copilot.COPILOT_CURRENT",
     "docker-agent": "docker_agent.DOCKER_AGENT",
     "docker-agent@current": "docker_agent.DOCKER_AGENT_CURRENT",
+    "droid": "droid.DROID",
     "gemini": "gemini.GEMINI",
+    "kimi": "kimi.KIMI",
     "lime": "lime.LIME",
+    "qwen": "qwen.QWEN",
+    "vscode": "vscode.VSCODE",
 }
 
 

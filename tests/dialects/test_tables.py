@@ -15,7 +15,7 @@ from tests.dialects.calls import inputs, read, text_outcome
 from tests.dialects.tables import result, table
 from tests.dialects.tables import verdict as expected_verdict
 
-TABLES: Final = {name: table(name) for name in ("cascade", "gemini")}
+TABLES: Final = {name: table(name) for name in ("cascade", "gemini", "vscode")}
 OUTPUT: Final = [(name, row) for name, rows in TABLES.items() for row in rows["output"]]
 INPUT: Final = [(name, row) for name, rows in TABLES.items() for row in rows["input"]]
 
