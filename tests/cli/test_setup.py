@@ -238,8 +238,8 @@ def test_the_error_of_one_file_is_two_lines(project: Path, cursor: Path, hooks: 
     for verb in (["setup", "--yes"], ["wrap", "--all"], ["unwrap", "--all"]):
         done = run(project, *verb)
         lines = (done.stdout + done.stderr).splitlines()
-        error = next(number for number, line in enumerate(lines) if "settings.json:1: not JSON" in line)
-        assert lines[error].startswith("error: ")
+        beginning = f"error: {home}/.gemini/settings.json:1: not JSON"
+        error = next(number for number, line in enumerate(lines) if line.startswith(beginning))
         assert lines[error + 1] == "hint: correct it there; comments are allowed"
 
 
