@@ -163,10 +163,12 @@ class AgentSide(Struct, frozen=True):
 _MODULES: Final = {
     "cascade": "cascade",
     "claude": "claude",
+    "cline": "cline",
     "codex": "codex",
     "copilot": "copilot",
     "droid": "droid",
     "gemini": "gemini",
+    "kiro": "kiro",
     "qwen": "qwen",
     "vscode": "vscode",
 }

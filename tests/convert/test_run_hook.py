@@ -135,6 +135,8 @@ def test_agents_are_recognised_by_their_documents() -> None:
         "vscode": COPILOT | {"tool_use_id": "t"},
         "gemini": COPILOT | {"hook_event_name": "BeforeTool"},
         "cascade": {"agent_action_name": "pre_run_command"},
+        "cline": {"hookName": "PreToolUse"},
+        "kiro": {"hook_event_name": "preToolUse", "tool_name": "@files/read"},
     }
     for name, document in of.items():
         assert recognise_agent(json.dumps(document).encode()).name == name

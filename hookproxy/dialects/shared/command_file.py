@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ...model.hooks import Event, HookSpec
@@ -56,6 +56,8 @@ class CommandFile(Struct, frozen=True):
     """How an entry runs that is no command; None: it is one. Raises ConfigError for a type that cannot run."""
     finish: Callable[[HookFile, Table, HookSpec], HookSpec] = lambda _file, _entry, hook: hook
     """Sets what only this system has. Raises ConfigError for an entry that cannot run."""
+    without_effect: Mapping[str, str] = field(default_factory=dict)
+    """Keys that have a meaning to the system only, each with a reason."""
     no_command: Callable[[Table], str] = lambda _entry: ""
     """Why an entry without `command` cannot run here; empty: it is not valid."""
     event_hint: Callable[[str], str] = lambda _name: ""
@@ -92,28 +94,11 @@ def read_events(format: CommandFile, file: HookFile, table: Table) -> HookList:
     return replace(found, hooks=tuple(replace(hook, sequential=hook.event in serial) for hook in found.hooks))
 
 
-def has_entries(members: Mapping[str, object], events: set[str], key: str) -> bool:
-    """Whether `hooks` has only these events, each a list of objects with this key, and at least one entry."""
-    table = members.get("hooks")
-    if not isinstance(table, dict) or not table.keys() <= events:
-        return False
-    lists = list(table.values())
-    return any(lists) and all(
-        isinstance(entries, list) and all(isinstance(entry, dict) and key in entry for entry in entries)
-        for entries in lists
-    )
-
-
-def _group(format: CommandFile, file: HookFile, name: str, group: Table) -> HookList:
-    group.require("hooks", 'write {"hooks": [{"type": "command", "command": "./guard.sh"}]}')
-    keys = (*_GROUP_KEYS, "sequential") if format.sequential else _GROUP_KEYS
-    notes = HookList((), tuple(_unknown_keys(group, keys)))
-    entries = shared_hook_file.read_each(group, "hooks", lambda entry: read_entry(format, file, name, group, entry))
-    return shared_hook_file.merge((notes, entries))
-
-
 def read_entry(format: CommandFile, file: HookFile, name: str, matched: Table, entry: Table) -> HookList:
-    """The hooks of one entry. `matched` is the object with its matcher: the entry or its group. Raises ConfigError."""
+    """The hooks of one entry of an event. `matched` is the object with its matcher: the entry or its group.
+
+    Raises ConfigError for an entry that cannot run.
+    """
     source = f"{file.path}: {entry.path}"
     handler = format.other_handler(entry)
     if handler is None and "command" not in entry.members and (reason := format.no_command(entry)):
@@ -144,6 +129,7 @@ def read_entry(format: CommandFile, file: HookFile, name: str, matched: Table, e
         sequential=format.sequential and matched.flag("sequential"),
     )
     hook = format.finish(file, entry, hook)
+    notes += [f"{key} is ignored: {why}" for key, why in format.without_effect.items() if entry.members.get(key)]
     hooks = [hook]
     if name in format.also_on_failure:
         hooks.append(replace(hook, event=Event.POST_TOOL_USE_FAILURE))
@@ -159,6 +145,26 @@ def _command(entry: Table) -> Handler:
     if not command.strip():
         raise entry.error("command", "is empty", "write a command, or remove the entry")
     return Handler("command", labels.command_label(command), shell=command)
+
+
+def has_entries(members: Mapping[str, object], events: set[str], key: str) -> bool:
+    """Whether `hooks` has only these events, each a list of objects with this key, and at least one entry."""
+    table = members.get("hooks")
+    if not isinstance(table, dict) or not table.keys() <= events:
+        return False
+    lists = list(table.values())
+    return any(lists) and all(
+        isinstance(entries, list) and all(isinstance(entry, dict) and key in entry for entry in entries)
+        for entries in lists
+    )
+
+
+def _group(format: CommandFile, file: HookFile, name: str, group: Table) -> HookList:
+    group.require("hooks", 'write {"hooks": [{"type": "command", "command": "./guard.sh"}]}')
+    keys = (*_GROUP_KEYS, "sequential") if format.sequential else _GROUP_KEYS
+    notes = HookList((), tuple(_unknown_keys(group, keys)))
+    entries = shared_hook_file.read_each(group, "hooks", lambda entry: read_entry(format, file, name, group, entry))
+    return shared_hook_file.merge((notes, entries))
 
 
 def _timeout(format: CommandFile, event: Event, entry: Table, notes: list[str]) -> float:
