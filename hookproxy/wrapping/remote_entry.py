@@ -191,10 +191,11 @@ class _Options:
                 self.add(name, self.variable(f"{key}.{name}", text))
             elif not isinstance(text, str):
                 raise NotTranslatable(f"has a header {name} that is no string")
-            elif (goose := self.own_goose_references(text)) != text:
-                if not self.is_scheme(goose):
+            elif self.has_goose_reference(text):
+                text = self.own_goose_references(text)
+                if not (self.is_scheme(text) and self.known.issuperset(REFERENCE.findall(text))):
                     raise NotTranslatable(f"mixes a secret with a reference in the header {name}")
-                self.add(name, goose)
+                self.add(name, text)
             else:
                 self.add_hidden(name, text)
 
@@ -218,10 +219,12 @@ class _Options:
             name = found[1] or found[2]
             return f"${{{name}}}" if name in self.known else found[0]
 
-        new = _GOOSE_REFERENCE.sub(replace, text)
-        if new != text or any(name in self.known for name in REFERENCE.findall(text)):
-            return new
-        return text
+        return _GOOSE_REFERENCE.sub(replace, text)
+
+    def has_goose_reference(self, text: str) -> bool:
+        """True if goose replaces something in the text."""
+        found = (one[1] or one[2] for one in _GOOSE_REFERENCE.finditer(text))
+        return self.syntax == "YAML" and not self.known.isdisjoint(found)
 
     def is_scheme(self, text: str) -> bool:
         """True if there is no secret beside the references."""

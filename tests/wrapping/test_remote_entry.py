@@ -240,6 +240,8 @@ def test_goose_replaces_only_variables_that_the_entry_names() -> None:
     found = connection(entry_of("config.yaml", text, "far"), {"TOKEN": "t"})
     assert found == (URL, [("Authorization", "Bearer t"), ("X-Literal", "k0123 $UNKNOWN")])
     assert values(text, "config.yaml")["type"] == "stdio"
+    braces = wrapped("config.yaml", GOOSE.replace("$TOKEN", "${TOKEN}"))
+    assert connection(entry_of("config.yaml", braces, "far"), {"TOKEN": "t"}) == found
 
 
 def test_a_reference_that_the_agent_does_not_replace_is_sent_as_it_is() -> None:
