@@ -102,6 +102,13 @@ async def test_a_guard_for_commands_denies_a_servers_command_by_its_matcher(scen
     assert len(scene.calls_received()) == 2
 
 
+async def test_a_rewrite_of_cursors_own_shell_reaches_the_server_under_its_own_names(scene: Scene) -> None:
+    changed = prints({"updated_input": {"command": "npm ci"}})
+    agent = await begun(scene, preToolUse={"command": changed, "matcher": "^Shell$"})
+    assert text_of(await agent.ask(call(1, "bash", cmd="npm install"))) == "ran bash"
+    assert [one["params"]["arguments"] for one in scene.calls_received()] == [{"cmd": "npm ci"}]
+
+
 async def test_output_that_is_not_json_refuses_the_call(scene: Scene) -> None:
     agent = await begun(scene, beforeMCPExecution="echo checked")
     assert "printed text that is not JSON" in refused(await agent.ask(call(1, "bash")))

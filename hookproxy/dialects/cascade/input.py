@@ -25,7 +25,7 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
 def _tool_info(event_name: str, context: EventContext) -> dict[str, object]:
     when, _, what = event_name.partition("_")
     if what == "run_command":
-        command = familiar_call.text(context.arguments, "command_line")
+        command = familiar_call.command_line(context.arguments, "command_line")
         return {"command_line": command, "cwd": shared_input.utf8(context.session.cwd)}
     if what == "read_code":
         return {"file_path": familiar_call.text(context.arguments, "file_path")}

@@ -239,7 +239,7 @@ def _names_mcp_tool(test: Callable[[str], bool], name: str) -> bool:
 def _command_test(pattern: str) -> Callable[[bytes], bool]:
     """The matcher of a shell event: "the matcher is matched against the full command string"."""
     test = matchers.javascript_regex(pattern)
-    return lambda arguments: test(familiar_call.text(arguments, "command"))
+    return lambda arguments: test(familiar_call.command_line(arguments, "command"))
 
 
 def _folder(file: HookFile) -> str:

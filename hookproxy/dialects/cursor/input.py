@@ -52,10 +52,10 @@ def _event_members(event_name: str, context: EventContext) -> dict[str, object]:
         case _ if event_name in (BEFORE_MCP, AFTER_MCP):
             return _mcp_call(event_name, context)
         case _ if event_name == BEFORE_SHELL:
-            return {"command": _argument(context, "command"), "cwd": _folder(context), "sandbox": False}
+            return {"command": _command(context), "cwd": _folder(context), "sandbox": False}
         case _ if event_name == AFTER_SHELL:
             text = shared_input.result_text(context.outcome or Outcome())
-            members = {"command": _argument(context, "command"), "output": shared_input.utf8(text)}
+            members = {"command": _command(context), "output": shared_input.utf8(text)}
             return {**members, "duration": _duration(context), "sandbox": False}
         case _ if event_name == BEFORE_READ:  # the file is not read here: its server may have another one
             return {"file_path": _path(context), "content": "", "attachments": []}
@@ -147,8 +147,8 @@ def _duration(context: EventContext) -> int:
     return context.outcome.duration_ms if context.outcome else 0
 
 
-def _argument(context: EventContext, name: str) -> str:
-    return shared_input.utf8(familiar_call.text(context.arguments, name))
+def _command(context: EventContext) -> str:
+    return shared_input.utf8(familiar_call.command_line(context.arguments, "command"))
 
 
 def _folder(context: EventContext) -> str:
@@ -161,7 +161,7 @@ def _folder(context: EventContext) -> str:
 
 def _path(context: EventContext) -> str:
     """The path, absolute as documented: a relative one starts from the server's folder."""
-    path = _argument(context, "file_path")
+    path = shared_input.utf8(familiar_call.text(context.arguments, "file_path"))
     if path.startswith(("{", "~")):  # all arguments, because there is no such text; or a home folder
         return path
     path = os.path.join(shared_input.utf8(context.session.cwd), path)

@@ -19,6 +19,16 @@ def text(arguments: bytes, name: str) -> str:
     return arguments.decode(errors="replace") if value is None else value
 
 
+def command_line(arguments: bytes, name: str) -> str:
+    """The command, with what the call lists as the words after it: a guard looks for both."""
+    members = _members(arguments)
+    command, words = text(arguments, name), members.get("args", b"")
+    if name not in members or not words.startswith(b"["):
+        return command
+    texts = [raw_json.text(bytes(item)) or bytes(item).decode(errors="replace") for item in raw_json.items(words)]
+    return " ".join((command, *texts))
+
+
 def edits(arguments: bytes) -> list[object]:
     """What is written, as a list of edits, each with the old and the new text. A new file is one edit without an old
     text."""

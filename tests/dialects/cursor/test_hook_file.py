@@ -137,6 +137,7 @@ def test_an_event_occurs_for_each_outcome_that_it_is_documented_for(name: str, e
         ("beforeShellExecution", "curl|wget", "run_command", {"command": "x; curl y"}, True),
         ("beforeShellExecution", "curl|wget", "run_command", {"command": "ls"}, False),
         ("beforeShellExecution", "curl|wget", "run_command", {"cmd": "curl y"}, True),
+        ("beforeShellExecution", "^rm -rf", "run_command", {"command": "rm", "args": ["-rf", "x"]}, True),
         ("beforeShellExecution", "Shell", "run_command", {"command": "ls"}, False),
         ("beforeReadFile", "Read", "read_file", {"path": "a"}, True),
         ("beforeReadFile", "TabRead", "read_file", {"path": "a"}, False),
@@ -285,3 +286,10 @@ def test_a_file_with_events_that_copilot_has_too_is_cursors_in_its_folder_and_an
     assert recognised(tmp_path / ".cursor/hooks.json", content) == "cursor"
     with pytest.raises(ConfigError, match="cannot tell which system"):
         recognised(tmp_path / "hooks.json", content)
+
+
+def test_people_read_what_a_hook_is_matched_by() -> None:
+    shell, read_guard = one("beforeShellExecution", matcher="curl"), of("beforeReadFile").hooks[0]
+    assert (shell.matched_by, shell.condition) == ("its event beforeShellExecution", "its matcher 'curl'")
+    assert read_guard.matched_by == "its event beforeReadFile"
+    assert one(matcher="Shell").matched_by == "its matcher 'Shell'"
