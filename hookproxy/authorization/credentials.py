@@ -6,9 +6,9 @@ the old one. So a refresh token is used once, and nobody removes what another ru
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from shlex import quote
 from typing import Final
 
 import anyio
@@ -201,8 +201,9 @@ class StoredCredentials:
 
     def _command(self, scope: str = "") -> str:
         """The command that logs in. All that comes from a server is quoted for the shell."""
-        scopes = f" --scope {quote(scope)}" if scope else ""
-        return f"hookproxy login {quote(addresses.shown(self._url))}{scopes}"
+        options = self._login.options if self._login else ()
+        scopes = ("--scope", scope) if scope else ()
+        return shlex.join(("hookproxy", "login", addresses.shown(self._url), *options, *scopes))
 
     def _ended(self, why: str) -> str:
         command = self._command(self._login.scope if self._login else "")

@@ -66,6 +66,8 @@ class LoginOptions(Struct, frozen=True):
     timeout: float = 300.0
     """Seconds in which the person must have logged in."""
     ca_file: str = ""
+    repeated: tuple[str, ...] = ()
+    """As `StoredLogin.options`."""
 
 
 async def log_in(options: LoginOptions, environ: Mapping[str, str], present: Present) -> StoredLogin:
@@ -79,7 +81,7 @@ async def log_in(options: LoginOptions, environ: Mapping[str, str], present: Pre
         scope = options.scope or place.scope
         try:
             if options.machine:
-                login = _new_login(server, place, _given_client(options, place.metadata), scope)
+                login = _new_login(server, place, _given_client(options, place.metadata), scope, options)
                 return await _tokens_for_machine(login, environ, fetch)
             check_pkce(place.metadata)
             return await _tokens_for_person(server, place, scope, options, environ, fetch, present)
@@ -99,7 +101,9 @@ def _check_options(options: LoginOptions) -> None:
         raise UserError(what, "it has the form https://HOST/PATH")
 
 
-def _new_login(server: str, place: Place, client: Client, scope: str, secret: str = "") -> StoredLogin:
+def _new_login(
+    server: str, place: Place, client: Client, scope: str, options: LoginOptions, secret: str = ""
+) -> StoredLogin:
     return StoredLogin(
         server=server,
         issuer=place.issuer,
@@ -112,6 +116,7 @@ def _new_login(server: str, place: Place, client: Client, scope: str, secret: st
         expires_at=None,
         secrets=Secrets("", client_secret=secret),
         revocation_endpoint=str(place.metadata.revocation_endpoint or ""),
+        options=options.repeated,
     )
 
 
@@ -161,7 +166,7 @@ async def _tokens_for_person(  # noqa: PLR0913  # what a login consists of
         pkce = PKCEParameters.generate()
         address = _authorization_address(place, client.id, scope, redirects.address, state, pkce.code_challenge)
         code = await _code(address, redirects, place.metadata, options, present)
-        login = _new_login(server, place, client, scope, secret)
+        login = _new_login(server, place, client, scope, options, secret)
         form = {"code": code, "redirect_uri": redirects.address, "code_verifier": pkce.code_verifier}
         form |= {"resource": place.resource} if place.resource else {}
         known = client_secret(client, environ) or secret

@@ -65,6 +65,8 @@ class StoredLogin(Struct, frozen=True):
     secrets: Secrets | None
     """None: they are in the system's keyring."""
     revocation_endpoint: str = ""
+    options: tuple[str, ...] = ()
+    """The options of `hookproxy login` with which to log in again in the same way, without `--scope`."""
 
 
 def client_secret(client: Client, environ: Mapping[str, str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -65,7 +65,7 @@ def build_parser() -> argparse.ArgumentParser:
         help="print the address to open, and read the address to which it redirects, pasted, from standard input",
     )
     parser.add_argument(
-        "--scope", metavar="SCOPES", default="", help="ask for these scopes, with blanks between them, and no others"
+        "--scope", metavar="SCOPES", help="ask for these scopes, with blanks between them, and no others"
     )
     parser.add_argument("--port", metavar="PORT", type=int, default=0, help="the port of the redirect (default: any)")
     parser.add_argument(
@@ -75,7 +75,7 @@ def build_parser() -> argparse.ArgumentParser:
         default=_TIMEOUT,
         help="how long to wait for the person (default: 300)",
     )
-    parser.add_argument("--ca", metavar="FILE", default="", help="trust the certificates in this file as well")
+    parser.add_argument("--ca", metavar="FILE", help="trust the certificates in this file as well")
     parser.add_argument(
         "--no-keyring", action="store_true", help="store the tokens in a file, even if there is a keyring"
     )
@@ -85,30 +85,26 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _add_client_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--issuer", metavar="URL", default="", help="log in only at this authorization server; a secret requires it"
+        "--issuer", metavar="URL", help="log in only at this authorization server; a secret requires it"
     )
     parser.add_argument(
         "--client-id",
         metavar="ID",
-        default="",
         help="a client that is registered already (default: register a new one)",
     )
     parser.add_argument(
         "--client-metadata-url",
         metavar="URL",
-        default="",
         help="the address of a document that describes the client, for authorization servers that support it",
     )
     parser.add_argument(
         "--client-credentials", action="store_true", help="log in as the client itself, for machines: no browser"
     )
     secret = parser.add_mutually_exclusive_group()
-    secret.add_argument("--client-secret-file", metavar="FILE", default="", help="the file with the client's secret")
-    secret.add_argument("--client-secret-env", metavar="NAME", default="", help="the variable with the client's secret")
-    secret.add_argument(
-        "--private-key-file", metavar="FILE", default="", help="the file with the client's private key, as PEM"
-    )
-    secret.add_argument("--private-key-env", metavar="NAME", default="", help="the variable with this key")
+    secret.add_argument("--client-secret-file", metavar="FILE", help="the file with the client's secret")
+    secret.add_argument("--client-secret-env", metavar="NAME", help="the variable with the client's secret")
+    secret.add_argument("--private-key-file", metavar="FILE", help="the file with the client's private key, as PEM")
+    secret.add_argument("--private-key-env", metavar="NAME", help="the variable with this key")
 
 
 async def _log_in(options: argparse.Namespace, store: LoginStore) -> None:
@@ -138,18 +134,30 @@ def _login_options(options: argparse.Namespace) -> LoginOptions:
         raise UserError("--timeout or --port is out of range", "seconds above 0; a port from 0 to 65535")
     return LoginOptions(
         url=options.url,
-        scope=" ".join(options.scope.split()),
-        issuer=options.issuer,
-        client_id=options.client_id,
-        client_metadata_url=options.client_metadata_url,
+        scope=" ".join((options.scope or "").split()),
+        issuer=options.issuer or "",
+        client_id=options.client_id or "",
+        client_metadata_url=options.client_metadata_url or "",
         secret_file=os.path.abspath(file) if file else "",
-        secret_variable=variable,
+        secret_variable=variable or "",
         method="private_key_jwt" if key_file or key_variable else "client_secret" if file or variable else "",
         machine=options.client_credentials,
         port=options.port,
         timeout=options.timeout,
-        ca_file=options.ca,
+        ca_file=os.path.abspath(options.ca) if options.ca else "",
+        repeated=tuple(_repeated(options)),
     )
+
+
+def _repeated(options: argparse.Namespace) -> Iterator[str]:
+    """The options that say how to log in, without `--scope`: files by their absolute paths, and nothing secret."""
+    for name, value in vars(options).items():
+        option = f"--{name.replace('_', '-')}"
+        if name in ("url", "list", "scope", "timeout") or not value:
+            continue
+        yield option
+        if value is not True:
+            yield os.path.abspath(value) if name == "ca" or name.endswith("_file") else str(value)
 
 
 # --- the person ---

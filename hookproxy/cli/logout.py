@@ -29,7 +29,7 @@ def main(arguments: Sequence[str]) -> int:
         raise UserError("name one address, or --all", f"usage: {USAGE}")
     store = open_store()
     servers = [login.server for _, login in store.all()] if options.all else [addresses.server_address(options.url)]
-    removed = [anyio.run(_log_out, server, store, options.ca) for server in servers]
+    removed = [anyio.run(_log_out, server, store, options.ca or "") for server in servers]
     if options.url and not any(removed):
         raise UserError(f"{addresses.shown(options.url)}: there is no login", "hookproxy login --list shows all logins")
     if not removed:
@@ -44,7 +44,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("url", metavar="URL", nargs="?", help="the address of the server")
     parser.add_argument("--all", action="store_true", help="remove all logins")
-    parser.add_argument("--ca", metavar="FILE", default="", help="trust the certificates in this file as well")
+    parser.add_argument("--ca", metavar="FILE", help="trust the certificates in this file as well")
     return parser
 
 
