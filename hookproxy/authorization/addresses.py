@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
@@ -12,6 +12,7 @@ from ..model.errors import UserError, printable
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _CHARACTERS: Final = re.compile(r"[!-\[\]-~]+")  # ASCII that is visible; readers differ about what a backslash means
 _LOCALHOST: Final = "localhost"
+_UNUSUAL: Final = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)(?:\.(?:0x[0-9a-f]*|[0-9]+))*\.?")  # what inet_aton also reads
 
 
 def server_address(url: str) -> str:
@@ -58,9 +59,9 @@ def is_loopback(url: str) -> bool:
 def check_endpoint(name: str, url: str, server: str) -> None:
     """Raise UserError if `url`, which `server` or its authorization server names as `name`, must not be contacted.
 
-    It must be https. Plain http, and any address on this machine or in a private network that is written as a number,
-    is accepted only if the server itself is on this machine: otherwise a server far away could send us to services
-    that only this machine reaches.
+    It must be https, or http on this machine if the server is on this machine too. An address in a private network that
+    is written as a number is accepted only if the server's own is such: otherwise a server far away could send us to
+    services that only this machine reaches.
     """
     parts = _split(url)
     if parts is None or parts.scheme not in _DEFAULT_PORTS or not parts.hostname or "@" in parts.netloc:
@@ -69,23 +70,33 @@ def check_endpoint(name: str, url: str, server: str) -> None:
         return
     if parts.scheme != "https":
         raise UserError(f"{name} does not use https: {shown(url)}", _ASK)
-    if is_loopback(url) or _is_private(parts.hostname):
+    near, ours = parts.hostname, urlsplit(server).hostname or ""
+    if near != ours and (_is_never_meant(near) or (_is_private(near) and not _is_private(ours))):
         raise UserError(f"{name} is in a private network: {shown(url)}", _ASK)
 
 
 _ASK: Final = "nothing was sent there; tell the operator of the server"
 
 
+def _is_never_meant(host: str) -> bool:
+    """True for an unusual spelling of a numeric address, and for a link-local one: clouds give out credentials there."""
+    address = _numeric(host)
+    return bool(_UNUSUAL.fullmatch(host)) if address is None else address.is_link_local
+
+
 def _is_private(host: str) -> bool:
-    """True for a numeric address that is not public, whichever way it is written."""
+    """True for a name of this machine and for a numeric address that is not public."""
+    address = _numeric(host)
+    return host.endswith(_LOCALHOST) if address is None else not address.is_global
+
+
+def _numeric(host: str) -> IPv4Address | IPv6Address | None:
+    """The address that is written as a number, an IPv4 address also inside an IPv6 address; None: it is a name."""
     try:
         address = ip_address(host)
     except ValueError:
-        return host.endswith(f".{_LOCALHOST}") or bool(
-            re.fullmatch(r"(0x[0-9a-f]*|[0-9]+)(\.(0x[0-9a-f]*|[0-9]+))*", host)
-        )
-    mapped = getattr(address, "ipv4_mapped", None)
-    return not (mapped or address).is_global
+        return None
+    return (address.ipv4_mapped if isinstance(address, IPv6Address) else None) or address
 
 
 def _split(url: str) -> SplitResult | None:

@@ -77,14 +77,15 @@ class StoredCredentials:
             if login is not None and self._is_due(login):
                 login = await self._renewed(login) or login
         except UserError as error:
-            raise self._unusable(error) from None
+            self._hint = self._unusable(error)
+            raise ValueError(f"{error.message} ({error.hint})") from None
         return _header(login)
 
     async def refused(self, status: int, challenge: str, used: str | None) -> str | None:
         """Return another value for one further attempt, or None; `hint` says then what to do.
 
         The server has refused a request that had the value `used`. Concurrent refusals renew the token once. On cancel,
-        a renewal that has begun is completed first. Raises ValueError if the stored login cannot be used.
+        a renewal that has begun is completed first.
         """
         try:
             login = await self._current()
@@ -98,7 +99,8 @@ class StoredCredentials:
                 return None
             return _header(await self._renewed(login))
         except UserError as error:
-            raise self._unusable(error) from None
+            self._hint = self._unusable(error)
+            return None
 
     # --- the stored login ---
 
@@ -137,7 +139,7 @@ class StoredCredentials:
             try:
                 return await self._renew(old)
             except UserError as error:  # the lock, or the client's secret
-                self._failed(self._unusable_text(error))
+                self._failed(self._unusable(error))
                 return None
 
     async def _renew(self, old: StoredLogin) -> StoredLogin | None:
@@ -217,11 +219,7 @@ class StoredCredentials:
             return feedback.request_not_permitted(server)
         return feedback.more_scopes_needed(server, self._command(needed))
 
-    def _unusable(self, error: UserError) -> ValueError:
-        self._hint = self._unusable_text(error)
-        return ValueError(self._hint)
-
-    def _unusable_text(self, error: UserError) -> str:
+    def _unusable(self, error: UserError) -> str:
         return feedback.credentials_unusable(addresses.shown(self._url), f"{error.message} ({error.hint})")
 
 

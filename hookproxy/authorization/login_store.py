@@ -62,7 +62,7 @@ class LoginStore:
             return None
         if login.secrets is not None:
             return login
-        text = await anyio.to_thread.run_sync(self._from_keyring, server)
+        text = await anyio.to_thread.run_sync(self._from_keyring, server, abandon_on_cancel=True)  # it may ask a person
         if text is None:
             return None
         try:

@@ -82,6 +82,16 @@ def test_a_server_cannot_send_us_to_plain_http_or_into_a_private_network(url: st
         check_endpoint("token_endpoint", url, FAR)
 
 
+def test_a_server_in_a_private_network_may_have_its_login_there() -> None:
+    check_endpoint("token_endpoint", "https://10.0.0.2/token", "https://192.168.1.1/mcp")
+    check_endpoint("the address", "https://192.168.1.1/mcp", "https://192.168.1.1/mcp")
+    with pytest.raises(UserError):
+        check_endpoint("token_endpoint", "http://10.0.0.2/token", "https://192.168.1.1/mcp")
+    for url in ("https://169.254.169.254/", "https://[::ffff:169.254.169.254]/", "https://0xa9fea9fe/"):
+        with pytest.raises(UserError):
+            check_endpoint("token_endpoint", url, HERE)
+
+
 def test_https_with_a_name_is_accepted_from_anywhere() -> None:
     check_endpoint("token_endpoint", "https://auth.example.com:8443/token?tenant=1", FAR)
     check_endpoint("token_endpoint", "https://auth.example.com/token", HERE)

@@ -358,9 +358,10 @@ async def test_a_store_that_others_can_read_is_not_used(oauth: OAuthServer, stor
     [path] = (tmp_path / "logins").glob("*.json")
     path.chmod(0o644)
     run = credentials(tenant, store)
-    with pytest.raises(ValueError, match="can be read or written by others"):
+    with pytest.raises(ValueError, match=f"^{path}: can be read or written by others"):
         await run.value()
-    assert f"chmod go= {path}" in run.hint
+    assert await run.refused(401, "", None) is None
+    assert f"cannot be used: {path}: can be read or written by others (chmod go= {path}" in run.hint
 
 
 async def test_tokens_that_cannot_be_stored_serve_this_run_and_are_reported(

@@ -181,32 +181,39 @@ class Tenant(Provider):
 
     async def respond(self, request: Request, path: str) -> Response:
         self.requests.append(f"{request.method} {request.url.path}?{request.url.query}")
-        authenticator = ClientAuthenticator(self)
         match path:
             case "mcp":
                 return self._resource(request.headers.get("authorization"))
             case "resource":
                 listed = {} if self.scopes is None else {"scopes_supported": self.scopes}
-                return _document(
-                    self.edit_resource({"resource": self.url, "authorization_servers": [self.issuer]} | listed)
-                )
+                members = {"resource": self.url, "authorization_servers": [self.issuer]} | listed
+                return _document(self.edit_resource(members))
             case "metadata" | "openid" if self.openid is (path == "openid"):
                 return _document(self.edit_metadata(self._metadata()))
+        return await self._endpoint(request, path)
+
+    async def _endpoint(self, request: Request, path: str) -> Response:
+        authenticator = ClientAuthenticator(self)
+        match path:
             case "authorize":
                 return await AuthorizationHandler(self).handle(request)
             case "register":
                 return await RegistrationHandler(self, ClientRegistrationOptions(enabled=True)).handle(request)
-            case "revoke":  # not the SDK's handler, which requires a secret of every client
-                client = await authenticator.authenticate_request(request)
-                token = str((await request.form())["token"])
-                known = self.refresh.get(token) or self.access[token]
-                if known.client_id == client.client_id:
-                    await self.revoke_token(known)
-                return Response()
+            case "revoke":
+                return await self._revoke(request, authenticator)
             case "token":
                 return await self._token(request, authenticator)
             case _:
                 return Response(status_code=404)
+
+    async def _revoke(self, request: Request, authenticator: ClientAuthenticator) -> Response:
+        """Not by the SDK's handler, which requires a secret of every client."""
+        client = await authenticator.authenticate_request(request)
+        token = str((await request.form())["token"])
+        known = self.refresh.get(token) or self.access[token]
+        if known.client_id == client.client_id:
+            await self.revoke_token(known)
+        return Response()
 
     def _metadata(self) -> dict[str, Any]:
         enabled = ClientRegistrationOptions(enabled=True), RevocationOptions(enabled=True)
