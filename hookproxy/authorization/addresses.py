@@ -79,7 +79,7 @@ _ASK: Final = "nothing was sent there; tell the operator of the server"
 
 
 def _is_never_meant(host: str) -> bool:
-    """True for an unusual spelling of a numeric address, and for a link-local one: clouds give out credentials there."""
+    """True for an unusual spelling of a number, and for a link-local address, where clouds give out credentials."""
     address = _numeric(host)
     return bool(_UNUSUAL.fullmatch(host)) if address is None else address.is_link_local
 
@@ -87,7 +87,7 @@ def _is_never_meant(host: str) -> bool:
 def _is_private(host: str) -> bool:
     """True for a name of this machine and for a numeric address that is not public."""
     address = _numeric(host)
-    return host.endswith(_LOCALHOST) if address is None else not address.is_global
+    return host.rstrip(".").split(".")[-1] == _LOCALHOST if address is None else not address.is_global
 
 
 def _numeric(host: str) -> IPv4Address | IPv6Address | None:

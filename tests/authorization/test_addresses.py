@@ -71,6 +71,7 @@ def test_loopback_is_known_by_its_text(url: str) -> None:
         "https://2130706433/token",
         "https://127.1/token",
         "https://app.localhost/token",
+        "https://localhost./token",
         "https://user@auth.example.com/token",
         "javascript:alert(1)",
         "file:///etc/passwd",

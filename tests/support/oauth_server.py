@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import secrets
 import socket
+import ssl
 import threading
 import time
 import urllib.error
@@ -265,7 +266,7 @@ def _document(members: dict[str, Any]) -> Response:
 def open_page(url: str) -> str:
     """What a browser would show, redirects included; empty for an error."""
     try:
-        with urllib.request.urlopen(url) as response:
+        with urllib.request.urlopen(url, context=ssl._create_unverified_context()) as response:
             return str(response.read().decode())
     except urllib.error.HTTPError as error:
         error.close()
@@ -305,11 +306,13 @@ class OAuthServer:
 
 
 @contextmanager
-def serving() -> Iterator[OAuthServer]:
-    """A listener in a thread of this process."""
+def serving(certificate: str | None = None) -> Iterator[OAuthServer]:
+    """A listener in a thread of this process; with a file that has a certificate and its key, for https."""
     listener = socket.create_server(("127.0.0.1", 0))
-    app = OAuthServer(f"http://127.0.0.1:{listener.getsockname()[1]}")
-    config = uvicorn.Config(app, log_level="critical", lifespan="off", ws="none", interface="asgi3")
+    app = OAuthServer(f"http{'s' if certificate else ''}://127.0.0.1:{listener.getsockname()[1]}")
+    config = uvicorn.Config(
+        app, log_level="critical", lifespan="off", ws="none", interface="asgi3", ssl_certfile=certificate
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
