@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -9,6 +10,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 import anyio
+import anyio.from_thread
+from anyio.lowlevel import current_token
 
 from ..authorization import addresses
 from ..authorization.login_store import LoginStore
@@ -165,10 +168,12 @@ def _repeated(options: argparse.Namespace) -> Iterator[str]:
 
 async def _present(address: str, redirects: Redirects, *, browser: bool) -> None:
     """Show the login in the browser; if there is none, print its address, and take the redirect's address instead."""
-    if browser and await _open_browser(address):
+    if browser and _has_browser():
         show_line(f"the browser shows the login; if it does not, open: {address}")
-        return
-    show_line(f"open this address in a browser, on any machine: {address}")
+        if await _open_browser(address):
+            return
+    else:
+        show_line(f"open this address in a browser, on any machine: {address}")
     show_line(f"then, if the browser cannot show {redirects.address}, paste the address that it has here:")
     async for line in _input_lines():
         if redirects.offer(line):
@@ -177,13 +182,30 @@ async def _present(address: str, redirects: Redirects, *, browser: bool) -> None
             show_line(f"this is not the address: it begins with {redirects.address}? and belongs to this login")
 
 
+def _has_browser() -> bool:
+    """False if there is no browser, or only one that would take the terminal."""
+    return sys.platform == "darwin" or any(os.environ.get(name) for name in ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY"))
+
+
 async def _open_browser(address: str) -> bool:
-    """Open the person's browser. False: there is none, or only one that would take the terminal."""
-    if sys.platform != "darwin" and not any(os.environ.get(name) for name in ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")):
-        return False
+    """Open the person's browser. False: that was not possible.
+
+    Some browsers return only when they are closed. So it waits in a thread that ends with the program.
+    """
+    import threading
     import webbrowser
 
-    return await anyio.to_thread.run_sync(webbrowser.open, address, abandon_on_cancel=True)
+    loop, ended, opened = current_token(), anyio.Event(), False
+
+    def open_and_report() -> None:
+        nonlocal opened
+        opened = webbrowser.open(address)
+        with contextlib.suppress(anyio.RunFinishedError):  # the login has ended before the browser
+            anyio.from_thread.run_sync(ended.set, token=loop)
+
+    threading.Thread(target=open_and_report, daemon=True).start()
+    await ended.wait()
+    return opened
 
 
 async def _input_lines() -> AsyncIterator[str]:
