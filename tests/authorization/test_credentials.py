@@ -201,6 +201,22 @@ async def test_an_authorization_server_that_fails_is_reported_and_no_login_is_as
     assert await store.read(login.server) == login
 
 
+async def test_many_calls_ask_a_failing_authorization_server_once(oauth: OAuthServer, store: LoginStore) -> None:
+    tenant = oauth.tenant(token_status=503)
+    await store.write(login := tenant.login(), keyring=False)
+    run = credentials(tenant, store)
+    got: list[str | None] = []
+
+    async def call() -> None:
+        got.append(await run.refused(401, "", header(login)))
+
+    async with anyio.create_task_group() as group:
+        for _ in range(20):
+            group.start_soon(call)
+    assert got == [None] * 20
+    assert tenant.renewals == 1
+
+
 async def test_a_dead_network_is_tried_again_after_a_pause(oauth: OAuthServer, store: LoginStore) -> None:
     tenant = oauth.tenant()
     await store.write(login := tenant.login(), keyring=False)
