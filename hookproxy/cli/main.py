@@ -26,6 +26,8 @@ VERBS = {
     "audit": "hookproxy.cli.audit",
     "replay": "hookproxy.cli.replay",
     "trust": "hookproxy.cli.trust",
+    "convert": "hookproxy.cli.convert",
+    "hook": "hookproxy.cli.hook",
     "login": "hookproxy.cli.login",
     "logout": "hookproxy.cli.logout",
     "demo": "hookproxy.cli.demo",
@@ -48,6 +50,8 @@ hookproxy puts hooks in front of any MCP server.
   audit       show the calls in an audit file; `audit show` prints one whole, `audit stats` sums them up
   replay      run recorded calls through changed hooks, and show which decisions would differ
   trust       show what changed in a hook file and its scripts, and record it as trusted
+  convert     write a hook file of one system as another's: hookproxy convert FILE --to cursor
+  hook        run a hook of one system as a hook of another system's agent
   login       log in at a remote server, or list the logins
   logout      remove a login
   demo        show an agent, a server and three hooks at work

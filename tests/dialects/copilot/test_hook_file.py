@@ -82,6 +82,7 @@ def test_all_keys_of_an_entry_are_read() -> None:
         "timeout": 15.0,
         "on_failure": None,
         "detaches": None,
+        "accepts": None,
         "event_name": "preToolUse",
         "traits": frozenset(),
     }
