@@ -226,18 +226,18 @@ def message_too_long(size: int, limit: int) -> str:
 def login_needed(server: str, command: str) -> str:
     """Return what to do if a remote server demands a login; `command` is the user's."""
     return (
-        f"{server} needs a login. Tell the user to run: {command} . After that the same call works, without a restart."
+        f"{server} needs a login. Tell the user to run `{command}`. After that the same call works, without a restart."
     )
 
 
 def login_ended(server: str, why: str, command: str) -> str:
     """Return what to do if a login at a remote server is no longer valid; `why` has no full stop."""
-    return f"The login at {server} is no longer valid: {why}. Tell the user to run: {command} . Then try again."
+    return f"The login at {server} is no longer valid: {why}. Tell the user to run `{command}`. Then try again."
 
 
 def more_scopes_needed(server: str, command: str) -> str:
     """Return what to do if a login at a remote server does not allow this request."""
-    return f"The login at {server} does not permit this request. Tell the user to run: {command} . Then try again."
+    return f"The login at {server} does not permit this request. Tell the user to run `{command}`. Then try again."
 
 
 def request_not_permitted(server: str) -> str:

@@ -38,7 +38,7 @@ async def test_without_a_login_there_is_no_value_and_the_hint_names_the_command(
     assert await run.value() is None
     assert await run.refused(401, "Bearer", None) is None
     assert run.hint == (
-        f"{tenant.url} needs a login. Tell the user to run: hookproxy login {tenant.url} . "
+        f"{tenant.url} needs a login. Tell the user to run `hookproxy login {tenant.url}`. "
         "After that the same call works, without a restart."
     )
     login = tenant.login()
@@ -308,7 +308,7 @@ async def test_missing_scopes_are_named_together_with_those_that_are_granted(
     run = credentials(tenant, store)
     challenge = 'Bearer error="insufficient_scope", scope="write read"'
     assert await run.refused(403, challenge, header(login)) is None
-    assert f"hookproxy login {tenant.url} --scope 'read list write' ." in run.hint
+    assert f"hookproxy login {tenant.url} --scope 'read list write'`." in run.hint
     assert tenant.renewals == 0
 
 

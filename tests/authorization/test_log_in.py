@@ -168,7 +168,7 @@ def test_more_scopes_come_by_another_login_as_the_hint_says(oauth: OAuthServer, 
         assert await run.refused(403, 'Bearer error="insufficient_scope", scope="write"', used) is None
 
     anyio.run(step_up)
-    command = run.hint.partition(" run: hookproxy ")[2].partition(" . ")[0]
+    command = run.hint.partition("`hookproxy ")[2].partition("`")[0]
     assert main(shlex.split(command)) == 0
     assert "scopes     read write\n" in capsys.readouterr().out
     found = tenant.access[(value(tenant.url) or "").removeprefix("Bearer ")]
