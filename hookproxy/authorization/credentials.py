@@ -17,7 +17,7 @@ from ..model.errors import UserError
 from ..protocol import feedback
 from . import addresses, challenges, token_requests
 from .login_store import LoginStore, Signature
-from .stored_login import Secrets, StoredLogin, client_secret
+from .stored_login import StoredLogin, client_secret
 from .token_requests import TokenRefused, TokenUnavailable
 
 Post = Callable[[str, Mapping[str, str], bytes], Awaitable[tuple[int, bytes]]]
@@ -154,7 +154,6 @@ class StoredCredentials:
 
     async def _request_tokens(self, login: StoredLogin) -> StoredLogin | None:
         """Renew the login at its authorization server, and store it. The lock is held."""
-        secrets = login.secrets or Secrets("")
         now = self._now()
         request = token_requests.renewal_request(login, client_secret(login.client, self._environ), now)
         if request is None:
@@ -162,14 +161,14 @@ class StoredCredentials:
             return None
         try:
             with anyio.fail_after(RENEWAL_TIMEOUT):
-                status, body = await self._post(*request)
+                status, body = await self._post(request.url, request.headers, request.body)
             tokens = token_requests.read_response(status, body)
         except TokenRefused as error:
             why = f"{addresses.shown(login.issuer)} answers {error}"
-            self._failed(self._ended(secrets.hidden_in(why)), login)
+            self._failed(self._ended(request.hide(why)), login)
             return None
         except (TokenUnavailable, OSError) as error:
-            why = secrets.hidden_in(_reason(error, login.issuer))
+            why = request.hide(_reason(error, login.issuer))
             self._failed(feedback.token_not_renewed(addresses.shown(self._url), why))
             return None
         return await self._stored(token_requests.with_tokens(login, tokens, now))

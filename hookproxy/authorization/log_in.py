@@ -134,14 +134,12 @@ async def _tokens_for_machine(login: StoredLogin, environ: Mapping[str, str], fe
 
 async def _tokens(login: StoredLogin, request: token_requests.HttpRequest, fetch: Fetch) -> StoredLogin:
     now = time.time()
-    status, body = await fetch.post(*request)
+    status, body = await fetch.post(request.url, request.headers, request.body)
     try:
         tokens = token_requests.read_response(status, body)
     except TokenRefused as error:
         what = f"{addresses.shown(login.issuer)} refuses the login: {error}"
-        raise UserError(
-            (login.secrets or Secrets("")).hidden_in(what), "check the client, its secret, and --scope"
-        ) from None
+        raise UserError(request.hide(what), "check the client, its secret, and --scope") from None
     except TokenUnavailable as error:
         raise UserError(f"{addresses.shown(login.issuer)}: {error}", "try again later") from None
     return token_requests.with_tokens(login, tokens, now)

@@ -27,12 +27,6 @@ class Secrets(Struct, frozen=True):
     def __repr__(self) -> str:
         return "Secrets(…)"
 
-    def hidden_in(self, text: str) -> str:
-        """The text without these secrets: an authorization server may repeat them in an error."""
-        for secret in (self.access_token, self.refresh_token, self.client_secret):
-            text = text.replace(secret, "…") if secret else text
-        return text
-
 
 class Client(Struct, frozen=True):
     """As what hookproxy is known to the authorization server."""

@@ -21,6 +21,7 @@ _MAX_LIFETIME: Final = 10 * 365 * 86_400.0  # seconds: longer ones are a mistake
 _MAX_DESCRIPTION: Final = 200  # characters of the authorization server's own text in our messages
 _ASSERTION_LIFETIME: Final = 300  # seconds, as in the SDK: enough for clocks that differ
 _ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+_SECRET_MEMBERS: Final = ("code", "code_verifier", "refresh_token", "token", "client_assertion")
 _TEMPORARY: Final = {"temporarily_unavailable", "server_error", "slow_down"}
 
 
@@ -30,6 +31,13 @@ class HttpRequest(NamedTuple):
     url: str
     headers: dict[str, str]
     body: bytes
+    secrets: tuple[str, ...]
+
+    def hide(self, text: str) -> str:
+        """The text without what is secret in this request: an authorization server may repeat it in an error."""
+        for secret in self.secrets:
+            text = text.replace(secret, "…")
+        return text
 
 
 class Tokens(Struct, frozen=True):
@@ -107,7 +115,8 @@ def _request(
             members["client_assertion"] = _assertion(client.id, secret, issuer, now)
         case "none":
             pass
-    return HttpRequest(endpoint, headers, urlencode(members).encode())
+    hidden = {secret, *(members[name] for name in _SECRET_MEMBERS if name in members)} - {""}
+    return HttpRequest(endpoint, headers, urlencode(members).encode(), tuple(sorted(hidden, key=len, reverse=True)))
 
 
 def _assertion(client_id: str, key: str, issuer: str, now: float) -> str:

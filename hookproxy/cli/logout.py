@@ -77,5 +77,5 @@ async def _revoke(login: StoredLogin, ca_file: str) -> str:
     if request is None:
         return f"{issuer} does not offer to revoke them"
     async with fetching(login.server, ca_file) as fetch:
-        status, _ = await fetch.post(*request)
+        status, _ = await fetch.post(request.url, request.headers, request.body)
     return "" if status == 200 else f"{issuer} answers with status {status}"
