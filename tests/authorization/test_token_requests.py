@@ -19,6 +19,7 @@ from hookproxy.authorization.token_requests import (
     TokenRefused,
     Tokens,
     TokenUnavailable,
+    code_request,
     read_response,
     renewal_request,
     revocation_request,
@@ -72,6 +73,15 @@ def test_a_secret_is_in_the_header_or_in_the_body_as_registered() -> None:
     assert form(posted)["client_secret"] == "p&w"
     issued = replace(LOGIN, client=Client("id", "client_secret_post"), secrets=Secrets("a", "r", "theirs"))
     assert form(renewal_request(issued, "", 0))["client_secret"] == "theirs"
+
+
+def test_what_is_secret_in_a_request_is_hidden_in_errors_about_it() -> None:
+    request = renewal_request(replace(LOGIN, client=Client("id", "client_secret_basic")), "s3cret", 0)
+    assert request is not None
+    assert request.hide("id: s3cret and refresh are wrong") == "id: … and … are wrong"
+    form = {"code": "c0de", "code_verifier": "c0de-verifier"}
+    code = code_request("https://auth.example.com/token", Client("id"), "", "", 0, form)
+    assert code.hide("c0de-verifier does not fit c0de") == "… does not fit …"
 
 
 def pem(
