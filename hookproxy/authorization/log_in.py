@@ -76,6 +76,8 @@ async def log_in(options: LoginOptions, environ: Mapping[str, str], present: Pre
     if not server.startswith("https:") and not addresses.is_loopback(server):
         raise UserError("the address does not use https, so anybody on the way could read the token", "use https://")
     _check_options(options)
+    given = Client(options.client_id, "none", options.secret_file, options.secret_variable)
+    client_secret(given, environ)  # an error in it comes before the person is asked
     async with fetching(server, options.ca_file) as fetch:
         place = await discover(server, options.issuer, fetch)
         scope = options.scope or place.scope

@@ -79,10 +79,10 @@ def renewal_request(login: StoredLogin, secret: str, now: float) -> HttpRequest 
     if tokens is None:
         return None
     form = {"resource": login.resource} if login.resource else {}
-    if tokens.refresh_token:
-        form |= {"grant_type": "refresh_token", "refresh_token": tokens.refresh_token}
-    elif login.grant == "client_credentials":
+    if login.grant == "client_credentials":
         form |= {"grant_type": "client_credentials"} | ({"scope": login.scope} if login.scope else {})
+    elif tokens.refresh_token:
+        form |= {"grant_type": "refresh_token", "refresh_token": tokens.refresh_token}
     else:
         return None
     return _request(login.token_endpoint, login.client, secret or tokens.client_secret, login.issuer, now, form)

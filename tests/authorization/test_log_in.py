@@ -417,6 +417,18 @@ def test_a_right_issuer_in_the_redirect_is_accepted(oauth: OAuthServer, capsys: 
         (["--timeout", "0", "https://mcp.example.com/"], "out of range"),
         (["--client-credentials", "https://mcp.example.com/"], "needs a secret"),
         (["--client-secret-env", "X", "https://mcp.example.com/"], "belongs to a client"),
+        (
+            [
+                "--client-id",
+                "x",
+                "--client-secret-env",
+                "NOT_SET",
+                "--issuer",
+                "https://a.example",
+                "https://m.example/",
+            ],
+            "the environment variable NOT_SET is not set",
+        ),
         (["--client-metadata-url", "http://a.example/x", "https://mcp.example.com/"], "client's metadata"),
         (["--ca", "/nowhere.pem", "https://mcp.example.com/"], "/nowhere.pem: cannot be read"),
         (["http://127.0.0.1:1/mcp"], "http://127.0.0.1:1/mcp cannot be reached"),
