@@ -18,7 +18,7 @@ from ..authorization.login_store import LoginStore
 from ..authorization.stored_login import StoredLogin
 from ..model.errors import UserError
 from ..trust.sources import FileContext, logins_folder
-from .common import new_parser, show_line, working_directory
+from .common import has_input, new_parser, show_line, working_directory
 
 if TYPE_CHECKING:
     import argparse
@@ -211,7 +211,7 @@ async def _open_browser(address: str) -> bool:
 async def _input_lines() -> AsyncIterator[str]:
     """The lines of standard input until its end, without blocking the event loop."""
     kept = b""
-    while len(kept) <= _MAX_LINE:
+    while has_input() and len(kept) <= _MAX_LINE:
         try:
             await anyio.wait_readable(0)
         except PermissionError:  # a file, which can always be read, but not waited for

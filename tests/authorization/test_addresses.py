@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hookproxy.authorization.addresses import check_endpoint, is_loopback, server_address, shown
 from hookproxy.model.errors import UserError
@@ -44,6 +46,18 @@ def test_what_is_no_address_of_a_server_is_refused(url: str) -> None:
         server_address(url)
     assert "secret" not in str(raised.value)
     assert "\nHost" not in str(raised.value)
+
+
+@given(st.text(alphabet="htps:/[]@?#%.\\\n\t aA1é0", max_size=30).map(lambda rest: f"https:{rest}"))
+def test_any_text_is_refused_or_an_address_that_stays_the_same(text: str) -> None:
+    try:
+        address = server_address(text)
+    except UserError:
+        return
+    assert server_address(address) == address
+    assert address.isascii()
+    assert address.isprintable()
+    assert " " not in address
 
 
 def test_a_query_is_not_shown() -> None:

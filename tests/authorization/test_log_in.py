@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import anyio
@@ -248,6 +249,47 @@ def test_a_secret_comes_from_a_file_and_goes_only_to_the_named_issuer(
     assert found.options == ("--port", port, "--issuer", tenant.issuer, *given[:4])
     [file] = Path(os.environ["HOME"]).glob(".local/state/hookproxy/logins/*.json")
     assert "s3cret" not in file.read_text()
+
+
+class SecretService:
+    """Stands for the system's keyring, as the optional package finds it."""
+
+    __module__ = "keyring.backends.SecretService"
+
+    def __init__(self) -> None:
+        self.entries: dict[tuple[str, str], str] = {}
+
+    def get_password(self, *name: str) -> str | None:
+        return self.entries.get((name[0], name[1]))
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        self.entries[(service, username)] = password
+
+    def delete_password(self, *name: str) -> None:
+        del self.entries[(name[0], name[1])]
+
+
+def test_the_systems_keyring_keeps_the_tokens_unless_they_are_wanted_in_the_file(
+    oauth: OAuthServer, capsys: Capture, monkeypatch: pytest.MonkeyPatch, home: Path
+) -> None:
+    keyring, package = SecretService(), ModuleType("keyring")
+    package.get_keyring = lambda: keyring  # type: ignore[attr-defined]  # it stands for the optional package
+    monkeypatch.setitem(sys.modules, "keyring", package)
+    tenant = oauth.tenant(lifetime=0)
+    assert "  stored in  the system's keyring, and /" in login(capsys, tenant.url)
+    [name] = keyring.entries
+    assert name == ("hookproxy", tenant.url)
+    assert tenant.accepts(value(tenant.url))
+    assert tenant.renewals == 1
+    [file] = (home / ".local/state/hookproxy/logins").glob("*.json")
+    for secret in (*tenant.access, *tenant.refresh):
+        assert secret not in file.read_text()
+    assert tenant.accepts(value(tenant.url))  # the renewed one came from the keyring
+    assert "stored in  /" in login(capsys, "--no-keyring", tenant.url)
+    assert keyring.entries == {}
+    login(capsys, tenant.url)
+    assert main(["logout", "--all"]) == 0
+    assert keyring.entries == {}
 
 
 # --- machines ---
@@ -583,6 +625,20 @@ def redirect_of(address: str) -> str:
         urllib.request.build_opener(Stay).open(address)
     with raised.value:
         return raised.value.headers["Location"]
+
+
+def test_a_closed_input_is_not_read(oauth: OAuthServer) -> None:
+    tenant = oauth.tenant()
+    with subprocess.Popen(
+        ["sh", "-c", 'exec "$@" <&-', "sh", *PROGRAM, "login", "--no-browser", tenant.url],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as program:
+        assert program.stdout
+        address = program.stdout.readline().partition("machine: ")[2].strip()
+        assert "You can close this window" in open_page(address)
+        program.stdout.read()
+    assert program.returncode == 0
 
 
 @pytest.mark.parametrize("standard_input", [subprocess.DEVNULL, None])
