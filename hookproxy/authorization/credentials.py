@@ -201,10 +201,12 @@ class StoredCredentials:
     # --- sentences ---
 
     def _command(self, scope: str = "") -> str:
-        """The command that logs in. All that comes from a server is quoted for the shell."""
-        options = self._login.options if self._login else ()
+        """The command that logs in, as before. All that comes from a server is quoted for the shell.
+
+        It has no file or variable with a secret: the model reads it, and `login` remembers them.
+        """
         scopes = ("--scope", scope) if scope else ()
-        return shlex.join(("hookproxy", "login", addresses.shown(self._url), *options, *scopes))
+        return shlex.join(("hookproxy", "login", addresses.shown(self._url), *scopes))
 
     def _ended(self, why: str) -> str:
         command = self._command(self._login.scope if self._login else "")

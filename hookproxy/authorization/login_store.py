@@ -57,10 +57,8 @@ class LoginStore:
 
         Raises UserError if the file or its folder could have been written by others, or the keyring cannot be read.
         """
-        login = self._read_file(self._path(server))
-        if login is None or login.server != server:
-            return None
-        if login.secrets is not None:
+        login = self.read_without_secrets(server)
+        if login is None or login.secrets is not None:
             return login
         text = await anyio.to_thread.run_sync(self._from_keyring, server, abandon_on_cancel=True)  # it may ask a person
         if text is None:
@@ -93,9 +91,14 @@ class LoginStore:
             raise UserError(f"{path}: cannot be removed: {error.strerror}", file_hint(path, error)) from None
         return True
 
+    def read_without_secrets(self, server: str) -> StoredLogin | None:
+        """The login at this server, without what is in the keyring; None if there is none. Raises UserError."""
+        login = self._read_file(self._path(server))
+        return login if login is not None and login.server == server else None
+
     def in_keyring(self, server: str) -> bool:
         """True if the secrets of this login are in the system's keyring. Raises UserError."""
-        login = self._read_file(self._path(server))
+        login = self.read_without_secrets(server)
         return login is not None and login.secrets is None
 
     def all(self) -> list[tuple[str, StoredLogin]]:

@@ -60,7 +60,7 @@ class StoredLogin(Struct, frozen=True):
     """None: they are in the system's keyring."""
     revocation_endpoint: str = ""
     options: tuple[str, ...] = ()
-    """The options of `hookproxy login` with which to log in again in the same way, without `--scope`."""
+    """The options of `hookproxy login` that say how to log in. Another login without such options uses them again."""
 
 
 def client_secret(client: Client, environ: Mapping[str, str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import datetime
@@ -16,7 +17,7 @@ from anyio.lowlevel import current_token
 from ..authorization import addresses
 from ..authorization.login_store import LoginStore
 from ..authorization.stored_login import StoredLogin
-from ..model.errors import UserError
+from ..model.errors import ConfigError, UserError
 from ..trust.sources import FileContext, logins_folder
 from .common import has_input, new_parser, show_line, working_directory
 
@@ -41,8 +42,23 @@ def main(arguments: Sequence[str]) -> int:
         return _list(store)
     if not options.url:
         raise UserError("no address is named", f"usage: {USAGE}")
+    before = _options_before(options, store)
+    if before:
+        show_line(f"as before, with: {shlex.join(before)}")
+        options = build_parser().parse_args([*before, *arguments])
     anyio.run(_log_in, options, store)
     return 0
+
+
+def _options_before(options: argparse.Namespace, store: LoginStore) -> tuple[str, ...]:
+    """The options of the stored login at this server, if none of this kind are given now."""
+    if any(_repeated(options)):
+        return ()
+    try:
+        login = store.read_without_secrets(addresses.server_address(options.url))
+    except ConfigError:  # what cannot be read is replaced by this login
+        return ()
+    return login.options if login else ()
 
 
 def open_store() -> LoginStore:
@@ -153,10 +169,10 @@ def _login_options(options: argparse.Namespace) -> LoginOptions:
 
 
 def _repeated(options: argparse.Namespace) -> Iterator[str]:
-    """The options that say how to log in, without `--scope`: files by their absolute paths, and nothing secret."""
+    """The options that another login uses again: files by their absolute paths, and nothing secret."""
     for name, value in vars(options).items():
         option = f"--{name.replace('_', '-')}"
-        if name in ("url", "list", "scope", "timeout") or not value:
+        if name in ("url", "list", "scope", "timeout", "no_browser") or not value:
             continue
         yield option
         if value is not True:

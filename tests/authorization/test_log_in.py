@@ -247,6 +247,9 @@ def test_a_secret_comes_from_a_file_and_goes_only_to_the_named_issuer(
     found = stored(tenant.url)
     assert found is not None
     assert found.options == ("--port", port, "--issuer", tenant.issuer, *given[:4])
+    again = login(capsys, tenant.url)
+    assert f"as before, with: --port {port} --issuer" in again
+    assert [form["client_id"] for form in tenant.forms if "code" in form] == ["known", "known"]
     [file] = Path(os.environ["HOME"]).glob(".local/state/hookproxy/logins/*.json")
     assert "s3cret" not in file.read_text()
 
@@ -508,6 +511,7 @@ def test_an_authority_of_ones_own_is_trusted_if_it_is_named(capsys: Capture, tmp
         found = stored(tenant.url)
         assert found is not None
         assert found.options == ("--ca", certificate)
+        login(capsys, tenant.url)
         assert main(["logout", "--ca", certificate, tenant.url]) == 0
         assert len(tenant.revoked) == 1
 
