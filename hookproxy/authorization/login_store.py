@@ -44,10 +44,14 @@ class LoginStore:
         self._folder = folder
         self._find_keyring = keyring
 
+    def path(self, server: str) -> str:
+        """The file of the login at this server."""
+        return os.path.join(self._folder, sha256(server.encode()).hexdigest()[:32] + _ENDING)
+
     def signature(self, server: str) -> Signature | None:
         """The signature of this server's file; None if there is none. It costs one system call."""
         try:
-            state = os.stat(self._path(server), follow_symlinks=False)
+            state = os.stat(self.path(server), follow_symlinks=False)
         except OSError:
             return None
         return (state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
@@ -77,11 +81,11 @@ class LoginStore:
             login = msgspec.structs.replace(login, secrets=None)
         else:
             await self._forget_in_keyring(login.server)
-        self._write_file(self._path(login.server), msgspec.json.format(msgspec.json.encode(login), indent=1))
+        self._write_file(self.path(login.server), msgspec.json.format(msgspec.json.encode(login), indent=1))
 
     async def delete(self, server: str) -> bool:
         """Remove the login at this server. The caller holds the lock. False: there was none. Raises UserError."""
-        path = self._path(server)
+        path = self.path(server)
         await self._forget_in_keyring(server)
         try:
             os.unlink(path)
@@ -93,7 +97,7 @@ class LoginStore:
 
     def read_without_secrets(self, server: str) -> StoredLogin | None:
         """The login at this server, without what is in the keyring; None if there is none. Raises UserError."""
-        login = self._read_file(self._path(server))
+        login = self._read_file(self.path(server))
         return login if login is not None and login.server == server else None
 
     def in_keyring(self, server: str) -> bool:
@@ -101,19 +105,27 @@ class LoginStore:
         login = self.read_without_secrets(server)
         return login is not None and login.secrets is None
 
-    def all(self) -> list[tuple[str, StoredLogin]]:
-        """All logins with their files, without what is in the keyring. Raises UserError."""
+    def all(self) -> tuple[list[tuple[str, StoredLogin]], list[tuple[str, ConfigError]]]:
+        """All logins with their files, without what is in the keyring; and the files that cannot be used, with the reason.
+
+        Raises UserError if the folder cannot be read.
+        """
         try:
             names = sorted(os.listdir(self._folder))
         except (FileNotFoundError, NotADirectoryError):
-            return []
+            return [], []
         except OSError as error:
-            raise UserError(
-                f"{self._folder}: cannot be read: {error.strerror}", file_hint(self._folder, error)
-            ) from None
-        paths = [os.path.join(self._folder, name) for name in names if name.endswith(_ENDING)]
-        found = [(path, self._read_file(path)) for path in paths]
-        return sorted(((path, login) for path, login in found if login), key=lambda one: one[1].server)
+            hint = file_hint(self._folder, error)
+            raise UserError(f"{self._folder}: cannot be read: {error.strerror}", hint) from None
+        found, unusable = [], []
+        for path in (os.path.join(self._folder, name) for name in names if name.endswith(_ENDING)):
+            try:
+                login = self._read_file(path)
+            except ConfigError as error:
+                unusable.append((path, error))
+            else:
+                found += [(path, login)] if login else []
+        return sorted(found, key=lambda one: one[1].server), unusable
 
     @asynccontextmanager
     async def lock(self, server: str) -> AsyncIterator[None]:
@@ -121,7 +133,7 @@ class LoginStore:
 
         On cancel while it waits, nothing has happened.
         """
-        fd = self._open_lock(self._path(server).removesuffix(_ENDING) + ".lock")
+        fd = self._open_lock(self.path(server).removesuffix(_ENDING) + ".lock")
         try:
             with anyio.move_on_after(LOCK_TIMEOUT) as waiting:
                 while not _try_lock(fd):  # noqa: ASYNC110  # the system has no event for it
@@ -147,9 +159,6 @@ class LoginStore:
         await anyio.to_thread.run_sync(found.delete, server)
 
     # --- files ---
-
-    def _path(self, server: str) -> str:
-        return os.path.join(self._folder, sha256(server.encode()).hexdigest()[:32] + _ENDING)
 
     def _from_keyring(self, server: str) -> str | None:
         found = self._find_keyring()

@@ -17,7 +17,7 @@ from anyio.lowlevel import current_token
 from ..authorization import addresses
 from ..authorization.login_store import LoginStore
 from ..authorization.stored_login import StoredLogin
-from ..model.errors import ConfigError, UserError
+from ..model.errors import EXIT_FINDINGS, ConfigError, UserError
 from ..trust.sources import FileContext, logins_folder
 from .common import has_input, new_parser, show_line, working_directory
 
@@ -141,7 +141,8 @@ async def _log_in(options: argparse.Namespace, store: LoginStore) -> None:
     async with store.lock(server):
         await store.write(login, keyring=not options.no_keyring)
     show_line(f"logged in at {addresses.shown(server)}")
-    _show(next((path, found) for path, found in store.all() if found.server == server))
+    stored = store.read_without_secrets(server)
+    _show(store.path(server), login, in_keyring=stored is not None and stored.secrets is None)
 
 
 def _login_options(options: argparse.Namespace) -> LoginOptions:
@@ -249,23 +250,24 @@ async def _input_lines() -> AsyncIterator[str]:
 
 
 def _list(store: LoginStore) -> int:
-    found = store.all()
-    if not found:
+    found, unusable = store.all()
+    if not found and not unusable:
         show_line("there are no logins")
     for path, login in found:
         show_line(addresses.shown(login.server))
-        _show((path, login))
-    return 0
+        _show(path, login, in_keyring=login.secrets is None)
+    for _, error in unusable:
+        show_line(f"{error.message}; {error.hint}")
+    return EXIT_FINDINGS if unusable else 0
 
 
-def _show(found: tuple[str, StoredLogin]) -> None:
+def _show(path: str, login: StoredLogin, *, in_keyring: bool) -> None:
     """Print the details of a login, without anything secret."""
-    path, login = found
     for name, text in (
         ("issuer", addresses.shown(login.issuer)),
         ("scopes", login.scope or "not named"),
         ("expires", _expiry(login)),
-        ("stored in", path if login.secrets else f"the system's keyring, and {path}"),
+        ("stored in", f"the system's keyring, and {path}" if in_keyring else path),
     ):
         show_line(f"  {name:9}  {text}")
 

@@ -12,7 +12,7 @@ import anyio
 from ..authorization import addresses, token_requests
 from ..authorization.login_store import LoginStore
 from ..authorization.stored_login import StoredLogin, client_secret
-from ..model.errors import UserError
+from ..model.errors import UserError, file_hint
 from .common import new_parser, show_line
 from .login import open_store
 
@@ -28,13 +28,26 @@ def main(arguments: Sequence[str]) -> int:
     if bool(options.url) is options.all:
         raise UserError("name one address, or --all", f"usage: {USAGE}")
     store = open_store()
-    servers = [login.server for _, login in store.all()] if options.all else [addresses.server_address(options.url)]
-    removed = [anyio.run(_log_out, server, store, options.ca or "") for server in servers]
-    if options.url and not any(removed):
+    if options.all:
+        _log_out_everywhere(store, options.ca or "")
+    elif not anyio.run(_log_out, addresses.server_address(options.url), store, options.ca or ""):
         raise UserError(f"{addresses.shown(options.url)}: there is no login", "hookproxy login --list shows all logins")
-    if not removed:
-        show_line("there are no logins")
     return 0
+
+
+def _log_out_everywhere(store: LoginStore, ca_file: str) -> None:
+    """Remove all logins, also the files that cannot be read. Raises UserError."""
+    found, unusable = store.all()
+    for _, login in found:
+        anyio.run(_log_out, login.server, store, ca_file)
+    for path, error in unusable:
+        try:
+            os.unlink(path)
+        except OSError as problem:
+            raise UserError(f"{path}: cannot be removed: {problem.strerror}", file_hint(path, problem)) from None
+        show_line(f"removed {error.message}")
+    if not found and not unusable:
+        show_line("there are no logins")
 
 
 def build_parser() -> argparse.ArgumentParser:

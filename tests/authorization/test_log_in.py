@@ -569,6 +569,22 @@ def test_logging_out_removes_and_revokes(oauth: OAuthServer, capsys: Capture) ->
     assert capsys.readouterr().out == "there are no logins\n"
 
 
+def test_a_file_that_cannot_be_used_hides_no_other_login(oauth: OAuthServer, capsys: Capture, home: Path) -> None:
+    bad, good = oauth.tenant(), oauth.tenant()
+    login(capsys, bad.url)
+    [file] = (home / ".local/state/hookproxy/logins").glob("*.json")
+    file.chmod(0o644)
+    assert f"logged in at {good.url}\n" in login(capsys, good.url)
+    assert main(["login", "--list"]) == 1
+    output = capsys.readouterr().out
+    assert f"{good.url}\n  issuer" in output
+    assert f"{file}: can be read or written by others; chmod go= {file}" in output
+    assert main(["logout", "--all"]) == 0
+    output = capsys.readouterr().out
+    assert f"logged out of {good.url}\nremoved {file}: can be read or written by others\n" in output
+    assert not file.exists()
+
+
 def test_logging_out_works_without_the_authorization_server(oauth: OAuthServer, capsys: Capture) -> None:
     tenant = oauth.tenant()
     dead = f"http://127.0.0.1:{free_port()}/revoke"

@@ -38,11 +38,11 @@ def file_of(tmp_path: Path) -> Path:
 
 async def test_a_login_is_read_as_it_was_written_and_only_for_its_server(tmp_path: Path, store: LoginStore) -> None:
     assert store.signature(SERVER) is None
-    assert store.all() == []
+    assert store.all() == ([], [])
     await store.write(LOGIN, keyring=True)
     assert await store.read(SERVER) == LOGIN
     assert await store.read(f"{SERVER}/") is None
-    assert store.all() == [(str(file_of(tmp_path)), LOGIN)]
+    assert store.all() == ([(str(file_of(tmp_path)), LOGIN)], [])
     assert store.signature(SERVER)
 
 
