@@ -106,7 +106,7 @@ class LoginStore:
         return login is not None and login.secrets is None
 
     def all(self) -> tuple[list[tuple[str, StoredLogin]], list[tuple[str, ConfigError]]]:
-        """All logins with their files, without what is in the keyring; and the files that cannot be used, with the reason.
+        """All logins with their files, without what is in the keyring; and the files that cannot be used, with why.
 
         Raises UserError if the folder cannot be read.
         """
