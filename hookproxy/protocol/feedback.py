@@ -41,6 +41,12 @@ _KNOWN_OF_TASK_REQUEST: Final = {
     Progress.ANSWERED: "The server has answered the request about a task, but the answer is withheld.",
 }
 
+_KNOWN_OF_REQUEST: Final = {
+    Progress.NOT_SENT: "The request was not sent to the server.",
+    Progress.NO_ANSWER: "The request was sent to the server, and there is no answer.",
+    Progress.ANSWERED: "The server has answered the request, but the answer is withheld.",
+}
+
 _MAX_CHARACTERS: Final = 1_000_000
 """Characters of text in our own responses: with six bytes each in JSON, a line stays below `MAX_LINE_BYTES`."""
 
@@ -205,6 +211,22 @@ def ended_early(progress: Progress, why: str, *, task_request: bool = False) -> 
     """
     known = _KNOWN_OF_TASK_REQUEST if task_request else _KNOWN_OF_CALL
     return f"{why}. {known[progress]}"
+
+
+def remote_failure(  # what is known of it
+    raw_id: bytes, why: str, progress: Progress, *, is_call: bool, refused: bool = False, hint: str = ""
+) -> bytes:
+    """Return the response to a request to a remote server that has failed; `why` has no full stop.
+
+    `refused`: the server has got the request. It has not acted on it if its progress is NOT_SENT.
+    """
+    if not refused:
+        known = (_KNOWN_OF_CALL if is_call else _KNOWN_OF_REQUEST)[progress]
+    elif not is_call:
+        known = ""
+    else:
+        known = "The tool was not run." if progress is Progress.NOT_SENT else "The call may have had an effect."
+    return failed_call(raw_id, " ".join(one for one in (f"{why}.", known, hint) if one))
 
 
 def failed_call(raw_id: bytes, text: str) -> bytes:
