@@ -66,6 +66,7 @@ class Connection(asyncio.Protocol):
         self._in_head = True
         self._until_close = False
         self._complete = False
+        self._keep_alive = False
         self._fault = ""
         self._paused = False
         self._idle_seconds = _IDLE_SECONDS
@@ -180,7 +181,7 @@ class Connection(asyncio.Protocol):
         """The response is complete."""
         handler, self._handler = self._handler, None
         assert handler is not None
-        if not reusable or self._until_close or self.unsent or not self._parser.should_keep_alive():
+        if not reusable or self._until_close or self.unsent or not self._keep_alive:
             self.close()
         else:
             self._parser = httptools.HttpResponseParser(self) if self._interim else self._parser
@@ -235,3 +236,4 @@ class Connection(asyncio.Protocol):
         """As documented."""
         if not self._in_head:
             self._complete = True
+            self._keep_alive = self._parser.should_keep_alive()  # it is known only now
