@@ -173,7 +173,11 @@ def _run(
         from ..processes import inherited_state
 
         inherited_state.reset()
-    if command:
+    if options.url:
+        from . import run_url
+
+        loaded = run_url.with_secrets_redacted(loaded, options)
+    else:
         options.name = options.name or server_name(command)
     if options.strict or loaded.settings.strict:
         from .findings import stop_if_strict

@@ -7,8 +7,11 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from ..model.credentials import NoCredentials
 from ..model.errors import UserError
+from ..session.relay import MAX_UNREAD_BYTES
 from ..session.server_end import RemoteServer, ServerEnd
 from ..transports.http.address import Address, find_proxy, parse
 from ..transports.http.channel import HttpChannel, Remote
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from ..config.load import Loaded
     from ..transports.channel import Channel
 
+_SHORTEST_SECRET: Final = 8  # characters: shorter values, such as `1`, would redact ordinary text
 _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _NAME: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _OWN_HEADERS: Final = frozenset(
@@ -85,6 +89,15 @@ def _header(written: str, env: Mapping[str, str]) -> tuple[str, str]:
     return name, value
 
 
+def with_secrets_redacted(loaded: Loaded, options: argparse.Namespace) -> Loaded:
+    """Return the configuration so that the audit never contains a header's value, even if the server sends it back."""
+    values = [value for _, value in headers(options.header, os.environ)]
+    values += [word for value in values for word in value.split()]  # of `Bearer TOKEN` also the token alone
+    patterns = {re.escape(value) for value in values if len(value) >= _SHORTEST_SECRET}
+    settings = replace(loaded.settings, audit_redact=(*loaded.settings.audit_redact, *sorted(patterns)))
+    return replace(loaded, settings=settings)
+
+
 def open_server(
     options: argparse.Namespace, loaded: Loaded, report: Callable[[str], None]
 ) -> tuple[Channel, ServerEnd]:
@@ -96,6 +109,7 @@ def open_server(
 
         tls = tls_context(options.ca, options.cert, options.key)
     settings = loaded.settings
+    limit = max(settings.max_message_bytes, MAX_UNREAD_BYTES)
     remote = Remote(
         address=address,
         credentials=NoCredentials(
@@ -104,6 +118,10 @@ def open_server(
         headers=headers(options.header, os.environ),
         proxy=find_proxy(address, os.environ),
         tls=tls,
+        connect_seconds=settings.remote_connect_seconds,
+        silence_seconds=settings.remote_silence_seconds,
+        max_connections=settings.remote_connections,
+        max_bytes=limit,
     )
-    channel = HttpChannel(remote, settings.max_message_bytes, report)
+    channel = HttpChannel(remote, report)
     return channel, RemoteServer(channel)

@@ -44,7 +44,7 @@ class Remote(Struct, frozen=True):
     """Seconds without a byte of a response after which a request is given up; 0: never."""
     max_connections: int = 256
     max_bytes: int = 64 * 1024 * 1024
-    """The longest message from the server."""
+    """The longest message, from either side."""
 
 
 class _Transfer:
@@ -79,15 +79,14 @@ class _Transfer:
 
 
 class HttpChannel:
-    """A Channel to a remote server. `limit` is the most bytes of a line from the agent."""
+    """A Channel to a remote server."""
 
-    def __init__(self, remote: Remote, limit: int, report: Callable[[str], None]) -> None:
+    def __init__(self, remote: Remote, report: Callable[[str], None]) -> None:
         self.remote = remote
         self.client = Client(self, remote.max_bytes)
         self.report = report
         self._loop = asyncio.get_running_loop()
-        self._lines = Lines(limit, request_id)
-        self._limit = limit
+        self._lines = Lines(remote.max_bytes, request_id)
         self._transfers: dict[Exchange, _Transfer] = {}
         self._waiting: deque[_Transfer] = deque()  # for a connection
         self._connections: set[Connection] = set()
@@ -131,7 +130,7 @@ class HttpChannel:
             return
         block = self._lines.feed(piece)
         for lost in self._lines.lost:
-            why = feedback.message_too_long(lost.size, self._limit)
+            why = feedback.message_too_long(lost.size, self.remote.max_bytes)
             self.deliver(feedback.refused_message(lost.id or b"null", why, unreadable=False))
         self._lines.lost.clear()
         if block.find(b"\n") == len(block) - 1:

@@ -140,8 +140,8 @@ class EventReader:
         if self._id is not None:
             self.last_id = self._id
         if dropped:
-            tail = bytes(data or b"")[-END_BYTES:]
-            return LongEvent(head, tail, dropped + len(tail)) if head else None
+            rest = bytes(data or b"")
+            return LongEvent(head, rest[-END_BYTES:], dropped + len(rest))
         if data is None:
             return None
         return Event(bytes(data), kind)
