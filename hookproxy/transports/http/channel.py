@@ -251,7 +251,7 @@ class HttpChannel:
 
     def authorize(self, exchange: Exchange, challenge: str) -> None:
         """As in Wire."""
-        if not self._uses_credentials:
+        if not self._uses_credentials or exchange.authorized:
             self.client.not_authorized(exchange, self._login_hint)
             return
         self._spawn(self._authorize(exchange, challenge))

@@ -63,7 +63,7 @@ class Wire(Protocol):
         """Call back later, unless the channel is closed by then."""
 
     def authorize(self, exchange: Exchange, challenge: str) -> None:
-        """Ask for other credentials; `Client.authorized` or `Client.not_authorized` follows."""
+        """Ask for other credentials, once; `Client.authorized` or `Client.not_authorized` follows."""
 
     def same_origin_target(self, base: bytes, location: str) -> bytes | None:
         """Return path and query of an address relative to another; None: it is of another origin."""
@@ -269,10 +269,7 @@ class Client:
         elif 300 <= status < 400:
             self._redirected(exchange)
         elif status in (401, 403):
-            if exchange.authorized:
-                self.not_authorized(exchange, "")
-            else:
-                self._wire.authorize(exchange, exchange.headers.get(b"www-authenticate", b"").decode("latin-1"))
+            self._wire.authorize(exchange, exchange.headers.get(b"www-authenticate", b"").decode("latin-1"))
         else:
             self._refused(exchange)
         self._check_end()

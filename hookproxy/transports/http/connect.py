@@ -65,11 +65,11 @@ async def _connect(address: Address, proxy: Proxy | None, tls: ssl.SSLContext | 
             address.host,
             address.port,
             ssl=tls,
-            happy_eyeballs_delay=_SECOND_ADDRESS_DELAY,
+            happy_eyeballs_delay=_second_address_delay(address.host),
         )
         return connection
     transport, tunnel = await loop.create_connection(
-        lambda: _Tunnel(loop), proxy.host, proxy.port, happy_eyeballs_delay=_SECOND_ADDRESS_DELAY
+        lambda: _Tunnel(loop), proxy.host, proxy.port, happy_eyeballs_delay=_second_address_delay(proxy.host)
     )
     try:
         await tunnel.open(address, proxy)
@@ -86,6 +86,11 @@ async def _connect(address: Address, proxy: Proxy | None, tls: ssl.SSLContext | 
         transport.abort()
         raise
     return connection
+
+
+def _second_address_delay(host: str) -> float | None:
+    """None for an address: there is no second one, and asyncio's race of addresses leaks a socket when cancelled."""
+    return None if ":" in host or host.replace(".", "").isdigit() else _SECOND_ADDRESS_DELAY
 
 
 class _Tunnel(asyncio.Protocol):

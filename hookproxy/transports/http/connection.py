@@ -147,14 +147,14 @@ class Connection(asyncio.Protocol):
             self._fault = f"the head of its response has more than {_MAX_HEAD_BYTES} bytes"
         if self._fault:
             self._break(self._fault)
-        elif self._complete:
-            self._end()
+        elif self._complete and self._handler is not None:
+            self._end(self._handler)
 
     def eof_received(self) -> bool:
         """As documented."""
         if self._handler is not None and self._until_close and not self._in_head:
             self._complete = True
-            self._end(reusable=False)
+            self._end(self._handler, reusable=False)
         else:
             self._break("it has closed the connection")
         return False
@@ -177,10 +177,9 @@ class Connection(asyncio.Protocol):
         if handler is not None:
             handler.on_lost(why)
 
-    def _end(self, *, reusable: bool = True) -> None:
+    def _end(self, handler: Handler, *, reusable: bool = True) -> None:
         """The response is complete."""
-        handler, self._handler = self._handler, None
-        assert handler is not None
+        self._handler = None
         if not reusable or self._until_close or self.unsent or not self._keep_alive:
             self.close()
         else:
