@@ -213,20 +213,28 @@ def ended_early(progress: Progress, why: str, *, task_request: bool = False) -> 
     return f"{why}. {known[progress]}"
 
 
-def remote_failure(  # what is known of it
-    raw_id: bytes, why: str, progress: Progress, *, is_call: bool, refused: bool = False, hint: str = ""
+def remote_failure(
+    raw_id: bytes, why: str, progress: Progress, *, is_call: bool, refusal: bytes | None = None, hint: str = ""
 ) -> bytes:
     """Return the response to a request to a remote server that has failed; `why` has no full stop.
 
-    `refused`: the server has got the request. It has not acted on it if its progress is NOT_SENT.
+    `refusal` is given if the server has refused the request: the JSON-RPC error with which it did, whose code and data
+    stay, or nothing. With the progress NOT_SENT, it has not acted on the request.
     """
-    if not refused:
+    if refusal is None:
         known = (_KNOWN_OF_CALL if is_call else _KNOWN_OF_REQUEST)[progress]
-    elif not is_call:
-        known = ""
-    else:
+    elif is_call:
         known = "The tool was not run." if progress is Progress.NOT_SENT else "The call may have had an effect."
-    return failed_call(raw_id, " ".join(one for one in (f"{why}.", known, hint) if one))
+    else:
+        known = ""
+    text = " ".join(one for one in (f"{why}.", known, hint) if one)
+    try:
+        error = raw_json.with_member(
+            bytes(raw_json.fields(refusal or b"{}")["error"]), "message", response_edits.json_string(text)
+        )
+    except (KeyError, *response_edits.AMBIGUOUS):
+        return failed_call(raw_id, text)
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (raw_id, error)
 
 
 def failed_call(raw_id: bytes, text: str) -> bytes:

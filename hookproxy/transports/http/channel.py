@@ -20,11 +20,13 @@ from .address import Address, Proxy
 from .client import Client
 from .connection import Connection
 from .exchange import Exchange, Kind
+from .messages import SUBSCRIBE
 
 if TYPE_CHECKING:
     import ssl
 
 _STREAM_LINGER: Final = 5.0  # seconds that a stream may stay open after its response: servers close it at once
+_MESSAGE_SECONDS: Final = 30.0  # until a notification must be acknowledged: the ones after it wait, in their order
 _LONGEST_WATCH: Final = 15.0  # seconds between two looks at silent exchanges: the error of a dead one may be so late
 _GET: Final = b"Accept: text/event-stream\r\nCache-Control: no-store\r\n"
 _POST: Final = b"Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n"
@@ -423,24 +425,33 @@ class HttpChannel:
     def _look(self) -> None:
         """Give up what has been silent for too long, and close streams that have nothing more to bring."""
         self._watch = None
-        now, silence = self._loop.time(), self.remote.silence_seconds
+        now = self._loop.time()
         for exchange, transfer in list(self._transfers.items()):
-            if transfer.connection is None or exchange.is_get or exchange.method == "subscriptions/listen":
+            connection = transfer.connection
+            if connection is None or exchange.is_get or exchange.method == SUBSCRIBE:
                 continue
-            answered = exchange.reader is not None and exchange.kind is Kind.REQUEST and not exchange.ids
-            if answered and not transfer.linger_until:
-                transfer.linger_until = now + _STREAM_LINGER
-            if answered and now >= transfer.linger_until:
-                transfer.connection.close()
-                transfer.on_complete()
-            elif silence and not self._paused and now - transfer.connection.last_byte > silence:
-                transfer.connection.close()
-                transfer.on_lost(f"no byte of its response has come for {silence:g} seconds (silence_seconds)")
+            if exchange.reader is not None and exchange.kind is Kind.REQUEST and not exchange.ids:
+                transfer.linger_until = transfer.linger_until or now + _STREAM_LINGER
+                if now >= transfer.linger_until:
+                    connection.close()
+                    transfer.on_complete()
+            elif why := self._why_given_up(exchange, now - connection.last_byte):
+                connection.close()
+                transfer.on_lost(why)
         for connection in [one for one in self._idle if not one.is_reusable]:
             connection.close()
         self._set_full()
         if (self._transfers or self._idle) and not self._closed:
             self._watch_later()
+
+    def _why_given_up(self, exchange: Exchange, silent: float) -> str:
+        """Why an exchange is given up that has been silent for so many seconds; empty: it is not."""
+        silence = self.remote.silence_seconds
+        if exchange.kind is Kind.MESSAGE and silent > _MESSAGE_SECONDS:
+            return f"it was not acknowledged within {_MESSAGE_SECONDS:g} seconds"
+        if silence and silent > silence and not self._paused:
+            return f"no byte of its response has come for {silence:g} seconds (silence_seconds)"
+        return ""
 
     def _spawn(self, coroutine: Coroutine[None, None, None]) -> None:
         task = self._loop.create_task(coroutine)

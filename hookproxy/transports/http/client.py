@@ -520,11 +520,12 @@ class Client:
         self._check_end()
 
     def _fail(self, exchange: Exchange, why: str, progress: Progress, *, refused: bool = False, hint: str = "") -> None:
-        """Answer all requests of an exchange with an error."""
+        """Answer all requests of an exchange with an error. `refused`: the server has answered with an error status."""
+        refusal = _as_one_line(bytes(exchange.collected)) if refused else None
         is_call = exchange.method in (messages.CALL_TOOL, "")
         for raw_id in self._take_ids(exchange):
             self._wire.deliver(
-                feedback.remote_failure(raw_id, why, progress, is_call=is_call, refused=refused, hint=hint)
+                feedback.remote_failure(raw_id, why, progress, is_call=is_call, refusal=refusal, hint=hint)
             )
         self._done(exchange)
         if self._opening is exchange:

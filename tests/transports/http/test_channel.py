@@ -570,6 +570,20 @@ async def test_an_error_that_the_server_has_written_for_the_request_passes_as_it
         assert agent.lines == [error + b"\n"]
 
 
+async def test_the_code_and_the_data_of_an_error_for_nobody_reach_the_agent() -> None:
+    async def respond(request: Request) -> None:
+        error = (
+            b'{"jsonrpc":"2.0","id":null,"error":{"code":-32022,"message":"Unsupported","data":{"supported":["x"]}}}'
+        )
+        await request.json(error, "400 Bad Request")
+
+    async with running(respond) as agent:
+        agent.send(stateless(1, "server/discover"))
+        error = (await agent.response(1))["error"]
+        assert (error["code"], error["data"]) == (-32022, {"supported": ["x"]})
+        assert error["message"] == "The server has refused the request with HTTP status 400: Unsupported."
+
+
 async def test_a_silent_server_is_given_up_after_the_deadline() -> None:
     async def respond(request: Request) -> None:
         await request.closed.wait()
