@@ -54,6 +54,8 @@ class Address(Struct, frozen=True):
         """Return path and query of an address that may be relative to `base`; None: it is of another origin."""
         try:
             parts = urlsplit(urljoin(f"{self.origin}{(base or self.target).decode()}", location))
+            if parts.scheme != self.scheme:
+                return None
             found = _parse(parts)
         except (ValueError, UserError):
             return None

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final, Protocol
 
 from ...protocol import feedback
@@ -220,14 +221,13 @@ class Client:
     def head(self, exchange: Exchange, status: int, headers: dict[bytes, bytes]) -> None:
         """The head of the response has come. Raises BadResponse if its body cannot be read."""
         exchange.status, exchange.headers = status, headers
-        exchange.content_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+        exchange.content_type, is_utf8 = _content_type(headers.get(b"content-type", b""))
         if not 200 <= status < 300:
             return
-        if headers.get(b"content-encoding", b"identity").strip().lower() not in (b"identity", b""):
+        if b"content-encoding" in headers and headers[b"content-encoding"].strip().lower() != b"identity":
             self._refuse(exchange, "the server has sent a compressed response, which was not requested")
             return
-        charset = headers.get(b"content-type", b"").lower().partition(b"charset=")[2].strip(b' "')
-        if charset.partition(b";")[0].strip(b' "') not in (b"", b"utf-8", b"utf8", b"us-ascii"):
+        if not is_utf8:
             self._refuse(exchange, "the server has sent a response that is not UTF-8")
             return
         if exchange.method == messages.INITIALIZE or exchange.kind is Kind.REOPEN:
@@ -701,6 +701,14 @@ class Client:
         if not self._finished:
             self._finished = True
             self._wire.finished()
+
+
+@lru_cache(maxsize=32)  # a server has a few, and each response has one
+def _content_type(header: bytes) -> tuple[bytes, bool]:
+    """Return the type without its parameters, and whether its text is UTF-8."""
+    kind, _, parameters = header.lower().partition(b";")
+    charset = parameters.partition(b"charset=")[2].partition(b";")[0].strip(b' "')
+    return kind.strip(), charset in (b"", b"utf-8", b"utf8", b"us-ascii")
 
 
 def _retry_seconds(exchange: Exchange) -> float:
