@@ -219,6 +219,7 @@ async def _serve(
         server=name,
         cwd=cwd,
         project_dir=loaded.project or os.environ.get("CLAUDE_PROJECT_DIR") or cwd,
+        command=tuple(command),
     )
     agent_channel = open_channel(*agent_pipes)
     server_channel, server = open_server(options, loaded, report)

@@ -102,8 +102,9 @@ def _read_found(file: FoundFile, named_by: str, use: Use, file_context: FileCont
 
 def _read_file(file: FoundFile, named_by: str, use: Use, file_context: FileContext) -> LoadedHookFile:
     path = file.path
-    text = file_context.text(path, use.place)
-    dialect = use.dialect or _recognise(path, text)
+    dialect = use.dialect or _dialect_of_program(path)
+    text = "" if dialect and dialect.executables else file_context.text(path, use.place)
+    dialect = dialect or _recognise(path, text)
     for option in use.options:
         if option not in dialect.options:
             raise ConfigError(
@@ -116,10 +117,11 @@ def _read_file(file: FoundFile, named_by: str, use: Use, file_context: FileConte
     hook_file = HookFile(path, text, project, use.options, file_context.environ, plugin, file_context.cwd)
     found = dialect.read_hook_file(hook_file)
     no_hooks = () if found.hooks or found.rules else (f"{path}: none of its hooks can run here",)
+    same_shape = () if use.dialect else _same_shape(path, dialect)
     tool_names = use.tool_names or dialect.tool_names
     hooks = make_warm(dialect, found.hooks, use.place, use.warm_options)
     group = Group(dialect, path, hooks, tool_names, use.on_failure, plugin=plugin)
-    return LoadedHookFile(group, named_by, found.notes, (*found.remarks, *no_hooks), found.rules)
+    return LoadedHookFile(group, named_by, found.notes, (*found.remarks, *no_hooks, *same_shape), found.rules)
 
 
 def _dialects_with(option: str) -> str:
@@ -134,7 +136,9 @@ def _find_files(use: Use, file_context: FileContext) -> list[str]:
         found = sorted(name for name in os.listdir(path) if name.endswith(suffixes) and not name.startswith("."))
         if not found:
             raise ConfigError(
-                use.place, f"{path} contains no {' or '.join(suffixes)} file", "name a folder that contains hook files"
+                use.place,
+                f"{path} contains no {' or '.join(suffixes) or 'hook'} file",
+                "name a folder that contains hook files",
             )
         return [os.path.join(path, name) for name in found]
     if _GLOB_CHARACTERS.isdisjoint(use.file) or os.path.lexists(path):
@@ -148,10 +152,29 @@ def _find_files(use: Use, file_context: FileContext) -> list[str]:
     return [os.path.normpath(os.path.join(root, match)) for match in matches]
 
 
+def _dialect_of_program(path: str) -> Dialect | None:
+    """The dialect in whose folder for programs a file is; None: it is a file with text."""
+    return next((one for one in DIALECTS.values() if one.executables and _in_own_folder(path, one)), None)
+
+
 def _recognise(path: str, text: str) -> Dialect:
-    """The one dialect whose format the file has. Raises ConfigError if there is none, or more than one."""
-    members = read_document(path, text).members
-    fitting = [dialect for dialect in DIALECTS.values() if dialect.recognises(members)]
+    """The one dialect whose format the file has. Raises ConfigError if there is none, or more than one.
+
+    In a folder that belongs to some systems, it is a file of one of these.
+    """
+    members = read_document(path, text, comments=True).members
+    at_home = [dialect for dialect in DIALECTS.values() if _in_own_folder(path, dialect)]
+    fitting = [
+        dialect
+        for dialect in DIALECTS.values()
+        if (dialect in at_home or not dialect.shape_of) and _fits(dialect, members, dialect in at_home)
+    ]
+    fitting_here = [dialect for dialect in fitting if dialect in at_home]
+    if fitting and at_home and not fitting_here:
+        owners = " or ".join(dialect.name for dialect in at_home if "@" not in dialect.name)
+        hint = f"name its dialect: --hooks {fitting[0].name}={path}"
+        raise ConfigError(path, f"has the format of {fitting[0].name}, but is in a folder of {owners}", hint)
+    fitting = fitting_here or fitting
     if len(fitting) == 1:
         return fitting[0]
     likely = fitting[0].name if fitting else "claude"
@@ -161,6 +184,25 @@ def _recognise(path: str, text: str) -> Dialect:
         raise ConfigError(path, "cannot tell which system this hook file is for", hint)
     names = " or ".join(dialect.name for dialect in fitting)
     raise ConfigError(path, f"could be a hook file of {names}: it fits each of these formats", hint)
+
+
+def _fits(dialect: Dialect, members: Mapping[str, object], at_home: bool) -> bool:
+    """Whether a file with these members has the dialect's shape."""
+    recognises = dialect.recognises_at_home if at_home and dialect.recognises_at_home else dialect.recognises
+    return recognises(members)
+
+
+def _in_own_folder(path: str, dialect: Dialect) -> bool:
+    return any(os.path.dirname(path).endswith(f"/{folder}") for folder in dialect.folders)
+
+
+def _same_shape(path: str, dialect: Dialect) -> tuple[str, ...]:
+    """A remark on a file that is read as one system's, although other systems have files of the same shape."""
+    others = [one.name for one in DIALECTS.values() if one.shape_of == dialect.name]
+    if not others or _in_own_folder(path, dialect):
+        return ()
+    one_of = " or ".join(others)
+    return (f"{path}: read as a hook file of {dialect.name}; if it is one of {one_of}, name the dialect",)
 
 
 def _project_folder(path: str, dialect: Dialect, use: Use, of_plugin: bool, file_context: FileContext) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Final, Protocol
 
 from msgspec import Struct, field
 
+from ..model.aliases import ToolSpellings
 from ..model.hooks import Document, Event, EventContext, HookResult, HookSpec, Order, Verdict
 from ..model.settings import AgentRule, OnFailure, ToolNames
 
@@ -17,6 +19,14 @@ TWO_NOTIFICATIONS: Final = {
     "elicitation_url_dialog": "elicitation_dialog",
 }
 """The notifications of systems whose document has one type for all dialogs."""
+
+
+_NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def claude_tool_name(server: str, tool: str) -> str:
+    """The name that Claude Code gives to a server's tool."""
+    return f"mcp__{_NOT_IN_A_NAME.sub('_', server)}__{tool}"
 
 
 class Plugin(Struct, frozen=True):
@@ -136,11 +146,24 @@ class Dialect(Struct, frozen=True):
     """The document and the variables that a hook gets for an event."""
     read_output: Callable[[HookSpec, HookResult], Verdict]
     """Never raises: invalid output is a Verdict with `failure`."""
+    mcp_tool_name: Callable[[str, str], str] = claude_tool_name
+    """The name that the system gives to a server's tool, from the names of both."""
+    tool_spellings: ToolSpellings = field(default_factory=dict)
+    """How the system spells the tools of its own that do what Claude Code's tools do."""
+    sees_familiar_names: bool = False
+    """Its hooks have no matchers and compare names themselves: they see a familiar name rather than the server's."""
+    real_arguments: Callable[[HookSpec, EventContext, bytes], bytes] = lambda _spec, _context, arguments: arguments
+    """A hook's `Verdict.arguments` under the names of the context, if `write_input` gives arguments another form.
+    Raises ValueError if they cannot be brought back into it."""
     real_output: Callable[[EventContext, bytes], bytes] = lambda _context, replacement: replacement
     """A hook's `Verdict.replacement` in the form of the tool's own result, if `write_input` gives results another."""
     recognises: Callable[[Mapping[str, object]], bool] = lambda _members: False
     """Whether a parsed hook file with these members has this dialect's shape. If several dialects recognise a file,
     the person must name one. Never raises."""
+    recognises_at_home: Callable[[Mapping[str, object]], bool] | None = None
+    """The same for a file in `folders`, where a shape that other systems share is enough; None: `recognises`."""
+    shape_of: str = ""
+    """The dialect whose files have the same shape: then only files in `folders` are recognised as this one's."""
     options: tuple[str, ...] = ()
     """The keys of `[[use]]` that only this dialect has. `config.models.Use` documents them."""
     folders: tuple[str, ...] = ()
@@ -152,6 +175,8 @@ class Dialect(Struct, frozen=True):
     is a hook file. Raises ConfigError."""
     suffixes: tuple[str, ...] = (".json",)
     """The suffixes of its files' names, for a folder of such files."""
+    executables: bool = False
+    """A hook file is itself the program of its hook, so its text is not read."""
     notifications: Mapping[str, str] = field(default_factory=lambda: TWO_NOTIFICATIONS)
     """The types of Notification that can occur behind MCP, each with this system's name for it."""
     longest_feedback: int = 0
@@ -159,7 +184,8 @@ class Dialect(Struct, frozen=True):
     last_answer_counts: bool = False
     """If several PermissionRequest hooks decide, the last decision counts. Otherwise a denial counts."""
     agents: tuple[str, ...] = ()
-    """`clientInfo` names of agents that run such hooks themselves: with hookproxy in between they would run twice."""
+    """`clientInfo` names of agents that run such hooks themselves: with hookproxy in between they would run twice. A
+    name that ends in `*` stands for all that begin so."""
     constant_environment: bool = False
     """`write_input` gives the same variables for each event, so a process may be started before there is an event."""
     variables: tuple[str, ...] = ()

@@ -9,15 +9,24 @@ from typing import Final
 from .dialect import Dialect
 
 _CONSTANTS: Final = {
+    "cascade": "cascade.CASCADE",
     "claude": "claude.CLAUDE",
     "claw": "claw.CLAW",
     "claw@current": "claw.CLAW_CURRENT",
+    "cline": "cline.CLINE",
     "code-assist": "code_assist.CODE_ASSIST",
+    "codex": "codex.CODEX",
     "copilot": "copilot.COPILOT",
     "copilot@current": "copilot.COPILOT_CURRENT",
     "docker-agent": "docker_agent.DOCKER_AGENT",
     "docker-agent@current": "docker_agent.DOCKER_AGENT_CURRENT",
+    "droid": "droid.DROID",
+    "gemini": "gemini.GEMINI",
+    "kimi": "kimi.KIMI",
+    "kiro": "kiro.KIRO",
     "lime": "lime.LIME",
+    "qwen": "qwen.QWEN",
+    "vscode": "vscode.VSCODE",
 }
 
 

@@ -20,6 +20,7 @@ from ..dialects.dialect import Dialect, Effect, Group
 from ..dialects.shared.identity_variables import foreign_variables
 from ..jsonrpc import normalize, raw_json, schema
 from ..model import aliases
+from ..model.decision import Refuse
 from ..model.hooks import (
     NO_VERDICT,
     Document,
@@ -123,7 +124,9 @@ class HookExecutor:
         """
         if len(hooks) == 1 and not hooks[0].spec.background:  # true of most events: there is no order
             return [await self._run(group, hooks[0], context, hook_runs, listed)]
-        order = group.dialect.order
+        if len({one.spec.stage for one in hooks}) > 1:
+            return await self._run_stages(group, hooks, context, hook_runs, listed)
+        order = Order.PIPELINE if any(one.spec.sequential for one in hooks) else group.dialect.order
         awaited = [one for one in hooks if not (one.spec.background and self.background.start(group, one, context))]
         if len(awaited) > 1 and order in (Order.PARALLEL, Order.TOGETHER):
             runs = await self._run_in_parallel(group, awaited, context, hook_runs, listed)
@@ -131,14 +134,51 @@ class HookExecutor:
                 return runs
             specs = [one.spec for one in awaited]
             return sorted(runs, key=lambda one: specs.index(one.spec))
-        runs = []
-        for hook in awaited:
+        return await self._run_in_turn(group, awaited, order, context, hook_runs, listed)
+
+    async def _run_in_turn(
+        self,
+        group: Group,
+        hooks: Sequence[MatchedHook],
+        order: Order,
+        context: EventContext,
+        hook_runs: list[HookRun],
+        listed: Tool | None,
+    ) -> list[HookRun]:
+        """Run one hook after another."""
+        runs: list[HookRun] = []
+        for hook in hooks:
             one = await self._run(group, hook, context, hook_runs, listed)
             runs.append(one)
             if order is Order.UNTIL_DENIED and decide.blocks(one, self._settings, group.on_failure):
                 break
+            if order is Order.UNTIL_STOPPED and one.verdict.stop:
+                break
             if order is Order.PIPELINE and one.verdict.arguments is not None:
                 context = replace(context, arguments=normalize.normalize(one.verdict.arguments))
+        return runs
+
+    async def _run_stages(
+        self,
+        group: Group,
+        hooks: Sequence[MatchedHook],
+        context: EventContext,
+        hook_runs: list[HookRun],
+        listed: Tool | None,
+    ) -> list[HookRun]:
+        """Run the hooks of one stage after another. Before a call, a denial ends it, and rewrites are passed on."""
+        runs: list[HookRun] = []
+        for stage in sorted({one.spec.stage for one in hooks}):
+            of_stage = [one for one in hooks if one.spec.stage == stage]
+            done = await self.run(group, of_stage, context, hook_runs, listed)
+            runs += done
+            if context.event not in _BEFORE_CALL:
+                continue
+            decision = decide.decide(done, self._settings, group.on_failure)
+            if isinstance(decision, Refuse):
+                break
+            if decision.arguments is not None:
+                context = replace(context, arguments=normalize.normalize(decision.arguments))
         return runs
 
     async def _run_in_parallel(
@@ -219,6 +259,13 @@ class HookExecutor:
         """The verdict in the server's terms; what it cannot have is a failure."""
         context = hook.context(call_context)
         if verdict.arguments is not None:
+            try:
+                arguments = group.dialect.real_arguments(hook.spec, context, verdict.arguments)
+            except ValueError as different:
+                failure = f"rewrote the arguments so that they cannot be sent: {different}"
+                # the hook is valid for its system: the call that it did not want must not run
+                return replace(verdict, arguments=None, failure=failure, fails_closed=True)
+            verdict = replace(verdict, arguments=arguments) if arguments is not verdict.arguments else verdict
             verdict = await _checked_arguments(verdict, context, call_context, listed)
         if verdict.replacement is not None and context.alias is not None:
             verdict = replace(verdict, replacement=group.dialect.real_output(context, verdict.replacement))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Final
@@ -10,8 +9,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..dialects.dialect import Group
-from ..model.aliases import Alias
+from ..dialects.dialect import Group, claude_tool_name
+from ..model.aliases import Alias, ToolSpellings, spelled
 from ..model.hooks import Event, EventContext, HookSpec
 from ..model.settings import ToolNames
 from ..policy import matchers
@@ -46,6 +45,8 @@ class MatchedHook(Struct, frozen=True):
     tool_name: str
     sees_alias: bool = False
     """It sees the tool and its arguments under the names of the context's alias, else under the server's own names."""
+    tool_spellings: ToolSpellings = {}
+    """How its system spells the names of the alias."""
 
     def context(self, context: EventContext) -> EventContext:
         """The event as the hook sees it.
@@ -53,7 +54,8 @@ class MatchedHook(Struct, frozen=True):
         Raises Unreadable, DuplicateKeys for arguments that the alias makes ambiguous.
         """
         if self.sees_alias and context.alias is not None:
-            alias = context.alias.named(self.tool_name).for_call(context.arguments)
+            alias = _as_spelled(context.alias, self.tool_spellings)
+            alias = alias.named(self.tool_name).for_call(context.arguments)
             arguments = alias.for_hooks(context.arguments)
             return replace(context, tool_name=self.tool_name, alias=alias, arguments=arguments)
         if context.alias is None and context.tool_name == self.tool_name:  # true of most events
@@ -67,7 +69,7 @@ class SelectedHooks(Struct, frozen=True):
     group: Group
     hooks: tuple[MatchedHook, ...]
     conditional: bool = False
-    """Some of them have an `if`."""
+    """Some of them have an `if` or another condition on the arguments."""
     names: tuple[str, ...] = ()
     """The tool's own names that the group's matchers are tried on."""
 
@@ -77,17 +79,21 @@ class SelectedHooks(Struct, frozen=True):
         return self.group.dialect.answers_elicitations and not all(one.spec.background for one in self.hooks)
 
     def applicable(self, context: EventContext) -> Sequence[MatchedHook]:
-        """The hooks without an `if`, and those whose `if` holds for this event.
+        """The hooks without a condition, and those whose condition holds for this event.
 
         Raises Unreadable, DuplicateKeys as `MatchedHook.context`.
         """
         if not self.conditional:
             return self.hooks
-        found = (self._if_applicable(one, context) if one.spec.only_if else one for one in self.hooks)
+        found = (self._if_applicable(one, context) if _has_condition(one.spec) else one for one in self.hooks)
         return [one for one in found if one is not None]
 
     def _if_applicable(self, one: MatchedHook, context: EventContext) -> MatchedHook | None:
-        """The hook as its `if` holds: under the names that it sees, else under the tool's other names."""
+        """The hook as its condition holds: an `if` under the names that it sees, else under the tool's other names."""
+        if one.spec.accepts is not None and not one.spec.accepts(one.context(context).arguments):
+            return None
+        if not one.spec.only_if:
+            return one
         rule = _permission_rule(one.spec.only_if)
         alias = context.alias
         seen = one.context(context)
@@ -96,7 +102,7 @@ class SelectedHooks(Struct, frozen=True):
             return one
         if alias is None or one.sees_alias:
             return None
-        for name in filter(one.spec.matches, alias.names):
+        for name in filter(one.spec.matches, _as_spelled(alias, one.tool_spellings).names):
             familiar = replace(one, tool_name=name, sees_alias=True)
             if rule(name, familiar.context(context).arguments):
                 return familiar
@@ -117,7 +123,9 @@ class HookGroups:
         self._groups = groups
         self._aliases = {one.tool: one for one in aliases}
         self._familiar = familiar
-        self._server = re.sub(r"[^A-Za-z0-9_-]", "_", server)  # as in Claude Code's names of MCP tools
+        self._server = server
+        spellings = {group.dialect.name: group.dialect.tool_spellings for group in groups}
+        self._spellings = [each for each in spellings.values() if each]
         self._events = frozenset(spec.event for group in groups for spec in group.hooks)
         self.has_mcp_tool_hooks = any(spec.type == "mcp_tool" for group in groups for spec in group.hooks)
         """Some hook is of type `mcp_tool`, a tool of the server."""
@@ -137,11 +145,7 @@ class HookGroups:
 
     def sources_run_by(self, agent: str) -> list[str]:
         """The hook files that an agent of this name and version runs itself, so that their hooks run twice."""
-        return [
-            group.source
-            for group in self._groups
-            if any(agent == name or agent.startswith(f"{name} ") for name in group.dialect.agents)
-        ]
+        return [group.source for group in self._groups if any(_is_named(agent, name) for name in group.dialect.agents)]
 
     def has_hooks_for(self, event: Event) -> bool:
         """True if some hook is configured for this event."""
@@ -228,12 +232,15 @@ class HookGroups:
 
     def own_names(self, tool: str) -> tuple[str, str]:
         """The tool's names without any alias."""
-        return (tool, f"mcp__{self._server}__{tool}")
+        return (tool, claude_tool_name(self._server, tool))
 
     def possible_names(self, tool: str) -> tuple[str, ...]:
         """All names that a call of this tool may have: its own names, and those of its aliases."""
-        aliases = self._possible_aliases(tool)
-        return (*self.own_names(tool), *(name for alias in aliases if alias is not None for name in alias.names))
+        aliases = [alias for alias in self._possible_aliases(tool) if alias is not None]
+        aliases += [spelled(alias, spellings) for alias in aliases for spellings in self._spellings]
+        own = [group.dialect.mcp_tool_name(self._server, tool) for group in self._groups]
+        names = (*self.own_names(tool), *own, *(name for alias in aliases for name in alias.names))
+        return tuple(dict.fromkeys(names))
 
     def aliases(self, tool: str) -> tuple[Alias, ...]:
         """The aliases of a tool, as far as they do not depend on the arguments of its calls."""
@@ -249,8 +256,11 @@ class HookGroups:
         found = self._aliases.get(tool)
         if found is None and self._familiar is not None:
             found = self._familiar.alias(tool, arguments)
-        if found is not None:
-            found.check(arguments)
+        if found is None:
+            return None
+        if self._spellings:
+            found = replace(found, spellings=tuple(spelled(found, spellings) for spellings in self._spellings))
+        found.check(arguments)
         return found
 
     def _possible_aliases(self, tool: str) -> tuple[Alias | None, ...]:
@@ -281,7 +291,9 @@ class HookGroups:
         """The values on which the matchers of a group's hooks are tried for this event."""
         if context.event in TOOL_EVENTS:
             names = self._tool_names(group, context.tool)
-            return (*context.alias.names, *names) if context.alias is not None else names
+            if context.alias is None:
+                return names
+            return (*_as_spelled(context.alias, group.dialect.tool_spellings).names, *names)
         if context.event is Event.NOTIFICATION:
             shown = group.dialect.notifications.get(context.trigger)
             return () if shown is None else (shown,)
@@ -297,10 +309,9 @@ class HookGroups:
 
     def _tool_names(self, group: Group, tool: str) -> tuple[str, ...]:
         """The tool's own names that a group's matchers are tried on; the first is the one that its hooks see."""
-        bare, full_name = self.own_names(tool)
         if group.match_all_names:
-            return (bare, full_name)
-        return (full_name if group.tool_names is ToolNames.MCP else bare,)
+            return self.own_names(tool)
+        return (group.dialect.mcp_tool_name(self._server, tool) if group.tool_names is ToolNames.MCP else tool,)
 
     def _matching(
         self, event: Event, match_names: Callable[[Group], tuple[str, ...]], alias: Alias | None
@@ -309,9 +320,11 @@ class HookGroups:
         seen: set[tuple[object, ...]] = set()
         for group in self._groups:
             names = match_names(group)
+            spellings = group.dialect.tool_spellings
+            seen_alias = alias and _as_spelled(alias, spellings)
             hooks: list[MatchedHook] = []
             for spec in (spec for spec in group.hooks if spec.event is event):
-                matched = _match(spec, names, alias)
+                matched = _match(spec, names, seen_alias, group.dialect.sees_familiar_names)
                 if matched is None:  # most hooks: to compare them would cost more than to match them
                     continue
                 # a hook that sees another name of the tool may decide otherwise
@@ -325,16 +338,34 @@ class HookGroups:
                 )
                 if identity not in seen:
                     seen.add(identity)
-                    hooks.append(matched)
+                    hooks.append(replace(matched, tool_spellings=spellings) if matched.sees_alias else matched)
             if hooks:
-                yield SelectedHooks(group, tuple(hooks), any(one.spec.only_if for one in hooks), names)
+                yield SelectedHooks(group, tuple(hooks), any(_has_condition(one.spec) for one in hooks), names)
 
 
-def _match(spec: HookSpec, names: tuple[str, ...], alias: Alias | None) -> MatchedHook | None:
+def _has_condition(spec: HookSpec) -> bool:
+    """The hook runs for some arguments only."""
+    return bool(spec.only_if) or spec.accepts is not None
+
+
+def _as_spelled(alias: Alias, spellings: ToolSpellings) -> Alias:
+    return spelled(alias, spellings) if spellings else alias
+
+
+def _is_named(agent: str, name: str) -> bool:
+    """Whether an agent's name and version are those of `Dialect.agents`."""
+    if name.endswith("*"):
+        return agent.startswith(name[:-1])
+    return agent == name or agent.startswith(f"{name} ")
+
+
+def _match(
+    spec: HookSpec, names: tuple[str, ...], alias: Alias | None, sees_familiar_names: bool
+) -> MatchedHook | None:
     """The hook with the name that it sees, if its matcher matches one of the tool's own names or the alias.
 
     A configured alias is what every hook of the tool sees. An automatic one only adds a name: a hook that matches by
-    the server's own name sees that name.
+    the server's own name sees that name, except in systems whose hooks cannot say which name they are for.
     """
     by_own_name = any(map(spec.matches, names))
     if alias is None:
@@ -342,7 +373,7 @@ def _match(spec: HookSpec, names: tuple[str, ...], alias: Alias | None) -> Match
     by_alias = next(filter(spec.matches, alias.names), "")
     if not (by_own_name or by_alias):
         return None
-    if alias.automatic and by_own_name:
+    if alias.automatic and by_own_name and not (sees_familiar_names and by_alias):
         return MatchedHook(spec, names[0])
     return MatchedHook(spec, by_alias or alias.name or names[0], sees_alias=True)
 

@@ -33,6 +33,8 @@ class Alias(Struct, frozen=True):
     """The server's arguments that a call has if the tool does what this name says; empty: any call does."""
     used_by_agent: frozenset[str] = frozenset()
     """Arguments of this call for which the agent itself uses the hooks' name: they keep that name on both sides."""
+    spellings: tuple[Alias, ...] = ()
+    """The same alias as the hooks of other systems know it, as in `spelled`."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -44,9 +46,11 @@ class Alias(Struct, frozen=True):
         return next((one for one in (self, *self.alternatives) if one.name == name), self)
 
     def check(self, arguments: bytes) -> None:
-        """Raise Unreadable or DuplicateKeys, as `for_call` does, if it or an alternative makes arguments ambiguous."""
+        """Raise Unreadable or DuplicateKeys, as `for_call` does, if one of its names makes arguments ambiguous."""
         for one in (self, *self.alternatives):
             one.for_call(arguments)
+        for one in self.spellings:
+            one.check(arguments)
 
     def for_call(self, arguments: bytes) -> Alias:
         """Return the alias for a call with these arguments, a JSON object as the agent sent it.
@@ -86,6 +90,39 @@ class Alias(Struct, frozen=True):
         for key in keys:
             if key not in known and (meant := taken.get(raw_json.folded_key(key))) is not None:
                 raise raw_json.Unreadable(f"the argument {key!r} may be taken for {meant!r}")
+
+
+class ToolSpelling(Struct, frozen=True):
+    """How some system spells a tool that does what one of Claude Code's tools does."""
+
+    name: str
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    """Its name of each argument by Claude Code's name. Other arguments have the same name in both."""
+
+
+ToolSpellings = Mapping[str, tuple[ToolSpelling, ...]]
+"""A system's spellings of familiar tools, by Claude Code's name. Empty: it has Claude Code's names."""
+
+
+def spelled(alias: Alias, spellings: ToolSpellings) -> Alias:
+    """Return the alias under the names that the hooks of another system know.
+
+    A configured name stays as a further alternative, because a person may have written it for just these hooks.
+    """
+    found: list[Alias] = []
+    for one in (alias, *alias.alternatives):
+        plain = replace(one, alternatives=(), spellings=())
+        of_system = spellings.get(one.name, ())
+        found += [_spelled(plain, spelling) for spelling in of_system]
+        if not (one.automatic and of_system):
+            found.append(plain)
+    return replace(found[0], alternatives=tuple(found[1:]))
+
+
+def _spelled(alias: Alias, spelling: ToolSpelling) -> Alias:
+    known = (*spelling.arguments, *alias.arguments)
+    names = {spelling.arguments.get(name, name): alias.arguments.get(name, name) for name in known}
+    return replace(alias, name=spelling.name, arguments={name: own for name, own in names.items() if name != own})
 
 
 def for_hooks(alias: Alias | None, arguments: bytes) -> bytes:

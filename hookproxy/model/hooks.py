@@ -46,6 +46,7 @@ class Order(Enum):
     TOGETHER = "together"  # all at once, all to the end; the last rewrite is that of the last hook in the file
     SERIAL = "serial"  # one after another, in the order of the file
     UNTIL_DENIED = "until denied"  # as SERIAL, but a denial skips the rest
+    UNTIL_STOPPED = "until stopped"  # as SERIAL, but a hook that stops the agent skips the rest
     PIPELINE = "pipeline"  # one after another, and each gets the arguments as rewritten so far
 
 
@@ -103,6 +104,13 @@ class HookSpec(Struct, frozen=True):
     """The hook's own setting. It overrides its group's and the configuration's."""
     only_if: str = ""
     """A permission rule as in Claude Code's `if`, applied to the tool's name and arguments."""
+    accepts: Callable[[bytes], bool] | None = None
+    """Whether it runs for a call with these arguments, a JSON object under the names that it sees; None: for all."""
+    stage: int = 0
+    """Hooks of a file run after those of its earlier stages, on the arguments that these have left, and not at all if
+    one of these denies. For systems with several events before one call."""
+    sequential: bool = False
+    """If one of the hooks that run together has this, they run one after another, as `Order.PIPELINE`."""
     type: str = "command"
     """The hook type: a key of the registry in `runners`."""
     call: str = ""
@@ -234,6 +242,10 @@ class Session(Struct, frozen=True):
     cwd: str
     project_dir: str
     """The inherited `CLAUDE_PROJECT_DIR`, else hookproxy's working directory."""
+    command: tuple[str, ...] = ()
+    """The server's command line; empty: it is reached at an address, or not known."""
+    url: str = ""
+    """The server's address; empty: it is a process."""
 
 
 class Outcome(Struct, frozen=True):

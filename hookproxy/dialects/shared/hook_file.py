@@ -134,6 +134,15 @@ class Table(Struct, frozen=True):
             )
         return value
 
+    def milliseconds(self, key: str, default: float) -> float:
+        """A timeout that is written in milliseconds, in seconds like `default`. Raises ConfigError as `seconds`."""
+        value = self.members.get(key, default * 1000)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.error(key, "must be a number of milliseconds", f'write "{key}": 5000 for five seconds')
+        if not 0 < value <= sys.float_info.max:
+            raise self.error(key, "must be more than 0 milliseconds and finite", f'write "{key}": 5000')
+        return value / 1000
+
     def items(self, key: str) -> Table:
         """A list as a table, whose keys are the places of its items: `PreToolUse[0]`. Empty if the member is absent."""
         items = {f"{key}[{at}]": item for at, item in enumerate(self._list(key))}
@@ -200,11 +209,36 @@ def read_json(path: str, text: str) -> Table:
     return Table(path, "", value)
 
 
-def read_document(path: str, text: str) -> Table:
-    """The object in a hook file: YAML or TOML by the suffix of its name, otherwise JSON. Raises ConfigError."""
+def read_document(path: str, text: str, *, comments: bool = False) -> Table:
+    """The object in a hook file: YAML or TOML by the suffix of its name, otherwise JSON. Raises ConfigError.
+
+    `comments`: the JSON may have comments and trailing commas.
+    """
     if path.endswith((".yaml", ".yml")):
         return read_yaml(path, text)
-    return read_toml(path, text) if path.endswith(".toml") else read_json(path, text)
+    if path.endswith(".toml"):
+        return read_toml(path, text)
+    return read_json(path, without_comments(text) if comments else text)
+
+
+_JSON_TOKEN: Final = re.compile(
+    r"""
+      "(?>(?:\\.|[^"\\])*)"?                # a string, so that nothing in it is taken for a comment
+    | (?P<comment>//[^\n\r]*|/\*.*?\*/)
+    | (?P<comma>,(?=(?>(?:\s|//[^\n\r]*|/\*.*?\*/)*)[}\]]))
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+"""The parts of JSON with comments that matter: its trailing commas, comments, and strings."""
+
+
+def without_comments(text: str) -> str:
+    """JSON with blanks in place of comments and trailing commas, so that errors name the same lines and columns."""
+    return _JSON_TOKEN.sub(lambda found: _blank(found[0]) if found.lastgroup else found[0], text)
+
+
+def _blank(text: str) -> str:
+    return "".join(character if character in "\n\r" else " " for character in text)
 
 
 def read_toml(path: str, text: str) -> Table:
@@ -323,6 +357,20 @@ def long_timeout_notes(seconds: float) -> list[str]:
     if seconds >= MILLISECONDS_THRESHOLD:
         milliseconds = f"if they are meant as milliseconds, write {seconds / 1000:g}"
         return [f"a timeout of {seconds:.15g} is read as seconds, as written: {milliseconds}"]
+    if seconds > LONG_TIMEOUT:
+        return [f"a timeout of {seconds:g} seconds is longer than agents wait for a call"]
+    return []
+
+
+_PROBABLY_SECONDS: Final = 0.1
+"""A shorter timeout, in seconds, is too short to start a program: its author probably meant seconds."""
+
+
+def milliseconds_notes(key: str, seconds: float) -> list[str]:
+    """A note on a timeout in milliseconds that was probably meant in seconds, or is longer than agents wait."""
+    if seconds < _PROBABLY_SECONDS:
+        ms = seconds * 1000
+        return [f"`{key}` is in milliseconds: {ms:g} ms end the hook at once; {ms:g} seconds are {ms * 1000:g}"]
     if seconds > LONG_TIMEOUT:
         return [f"a timeout of {seconds:g} seconds is longer than agents wait for a call"]
     return []

@@ -29,30 +29,41 @@ IDENTITY_VARIABLES: Final[dict[str, tuple[str, ...]]] = {
         "COPILOT_LOADER_PID",
         "COPILOT_PROJECT_DIR",
     ),
+    "augment": ("AUGMENT_CONVERSATION_ID", "AUGMENT_HOOK_EVENT", "AUGMENT_PROJECT_DIR", "AUGMENT_TOOL_NAME"),
+    "crush": (
+        "CRUSH",
+        "CRUSH_CWD",
+        "CRUSH_EVENT",
+        "CRUSH_PROJECT_DIR",
+        "CRUSH_SESSION_ID",
+        "CRUSH_TOOL_INPUT_COMMAND",
+        "CRUSH_TOOL_INPUT_FILE_PATH",
+        "CRUSH_TOOL_NAME",
+    ),
+    "cursor": (
+        "CURSOR_CODE_REMOTE",
+        "CURSOR_PROJECT_DIR",
+        "CURSOR_TRANSCRIPT_PATH",
+        "CURSOR_USER_EMAIL",
+        "CURSOR_VERSION",
+        "CLAUDE_PROJECT_DIR",
+    ),
+    "droid": ("FACTORY_PROJECT_DIR", "DROID_PLUGIN_ROOT"),
+    "gemini": (
+        "GEMINI_CWD",
+        "GEMINI_PLANS_DIR",
+        "GEMINI_PROJECT_DIR",
+        "GEMINI_SESSION_ID",
+        "CLAUDE_PROJECT_DIR",
+    ),
+    "kiro": ("USER_PROMPT",),
     "lime": ("HOOK_EVENT", "HOOK_TOOL_INPUT", "HOOK_TOOL_IS_ERROR", "HOOK_TOOL_NAME", "HOOK_TOOL_OUTPUT"),
+    "qwen": ("QWEN_PROJECT_DIR", "CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR"),
 }
 """By dialect, for the dialects that have any."""
 
-_OTHER_SYSTEMS: Final = (
-    # Cursor
-    "CURSOR_CODE_REMOTE",
-    "CURSOR_PROJECT_DIR",
-    "CURSOR_TRANSCRIPT_PATH",
-    "CURSOR_USER_EMAIL",
-    "CURSOR_VERSION",
-    # Gemini CLI
-    "GEMINI_CLI",
-    "GEMINI_CWD",
-    "GEMINI_PLANS_DIR",
-    "GEMINI_PROJECT_DIR",
-    "GEMINI_SESSION_ID",
-    # Cline, Factory droid, Grok
-    "CLINE_TOOL_NAME",
-    "DROID_PLUGIN_ROOT",
-    "FACTORY_PROJECT_DIR",
-    "GROK_SESSION_ID",
-)
-"""The identity variables of systems that have no dialect here. Keys and settings are never among them."""
+_OTHER_SYSTEMS: Final = ("CLINE_TOOL_NAME", "GEMINI_CLI", "GROK_SESSION_ID")
+"""Identity variables that no dialect here sets. Keys and settings are never among them."""
 
 _OF_ONE_EVENT: Final = (
     "HOOK_EVENT",

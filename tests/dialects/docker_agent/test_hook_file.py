@@ -119,6 +119,9 @@ def test_a_hook_has_the_values_of_its_entry_and_documented_defaults() -> None:
         "type": "command",
         "event_name": "pre_tool_use",
         "traits": frozenset(),
+        "accepts": None,
+        "stage": 0,
+        "sequential": False,
         "every_call": False,
         "detaches": None,
         "max_retries": 0,
@@ -394,7 +397,7 @@ def test_an_invalid_file_is_refused_with_line_or_key(dialect: Dialect, text: obj
     ("matcher", "message"),
     [
         ("shell(", "'shell(' cannot be used: missing ), unterminated"),
-        ("(?!shell).*", "'(?!shell).*' cannot be used: hookproxy does not support '(?!s' in Go's"),
+        ("(?!shell).*", "'(?!shell).*' cannot be used: hookproxy does not support '(?!s' in regular"),
         (7, "must be a string, not a number"),
         (None, "must be a string, not null"),
     ],
