@@ -43,7 +43,7 @@ URL_USAGE = (
 def main(arguments: "Sequence[str]") -> int:
     """Run the server behind hooks. Returns the server's exit status."""
     option_words, command = _split(arguments)
-    if not command or any(word == "--url" or word.startswith("--url=") for word in option_words):
+    if not command or any(word.partition("=")[0] in _URL_OPTIONS for word in option_words):
         return _without_server_process(option_words, command)
     agent_in, agent_out = _move_agent_pipes()
     server = process.start_server(command, _end_server_on_signal)
@@ -59,6 +59,7 @@ def main(arguments: "Sequence[str]") -> int:
 _OPTIONS_WITH_VALUE = (
     "--config", "--hooks", "--project", "--name", "--audit", "--url", "--header", "--ca", "--cert", "--key"
 )  # fmt: skip
+_URL_OPTIONS = ("--url", "--header", "--ca", "--cert", "--key", "--allow-http")
 _FLAGS = ("-h", "--help", "--strict", "--verbose", "--allow-http")
 
 
@@ -88,8 +89,11 @@ def _without_server_process(option_words: "Sequence[str]", command: "Sequence[st
     from ..model.errors import UserError
 
     options = _parse(option_words)
-    if not options.url:
+    if not options.url and not command:
         raise UserError("there is no server to start", f"usage: {USAGE}")
+    if not options.url:
+        names = ", ".join(_URL_OPTIONS[1:])
+        raise UserError(f"{names} are for a server at an address, and --url names none", f"usage: {URL_USAGE}")
     if command:
         hint = f"leave out the command, or --url; usage: {URL_USAGE}"
         raise UserError(f"--url names a server, and so does the command {command[0]}", hint)
@@ -276,7 +280,7 @@ def build_parser() -> "argparse.ArgumentParser":
         f"the server's command line comes last, after two dashes: {USAGE}",  # the dashes are easily forgotten
     )
     add_hook_options(parser)
-    parser.add_argument("--name", help="the server's name as hooks see it (default: derived from COMMAND)")
+    parser.add_argument("--name", help="the server's name as hooks see it (default: derived from COMMAND or the URL)")
     parser.add_argument("--audit", metavar="FILE", help="append one JSON line per judged call to FILE")
     add_strict_option(parser)
     parser.add_argument(
