@@ -85,7 +85,7 @@ class HttpChannel:
 
     def __init__(self, remote: Remote, report: Callable[[str], None]) -> None:
         self.remote = remote
-        self.client = Client(self, remote.max_bytes)
+        self.client = Client(self, remote.max_bytes, remote.silence_seconds)
         self.report = report
         self._loop = asyncio.get_running_loop()
         self._lines = Lines(remote.max_bytes, request_id)

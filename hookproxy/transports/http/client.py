@@ -74,11 +74,16 @@ class Wire(Protocol):
 
 
 class Client:
-    """One session with one server. `limit` is the most bytes of a message."""
+    """One session with one server.
 
-    def __init__(self, wire: Wire, limit: int) -> None:
+    `limit` is the most bytes of a message. `patience` is how many seconds a stream that brings no message is resumed;
+    0: for ever.
+    """
+
+    def __init__(self, wire: Wire, limit: int, patience: float) -> None:
         self._wire = wire
         self._limit = limit
+        self._patience = patience
         self._open: set[Exchange] = set()  # sent, or waiting for a connection
         self._awaiting: dict[bytes, Exchange] = {}  # by the key of each request that is not answered
         self._held: deque[Exchange] = deque()  # until the session is open
@@ -344,6 +349,7 @@ class Client:
             if exchange.kind is Kind.ENDPOINT and not self._old_endpoint:
                 self._old_endpoint_named(exchange, event.data.decode(errors="replace"))
         elif event.data.strip() and event.type in (b"", b"message"):
+            exchange.resumed_for = 0.0
             if exchange.kind is Kind.REOPEN:
                 self._reopened(exchange, event.data)
             else:
@@ -407,12 +413,15 @@ class Client:
 
     def _resume(self, exchange: Exchange) -> None:
         """Open the stream again after the time that the server wants, or twice as long after each failure."""
-        if self.is_ending and exchange.failures:
-            self._fail(exchange, "The server's response stream has ended", Progress.NO_ANSWER)
+        wait = _retry_seconds(exchange)
+        exchange.resumed_for += wait
+        if 0 < self._patience < exchange.resumed_for:
+            what = f"The server's response stream has brought nothing for {self._patience:g} seconds"
+            self._fail(exchange, f"{what} (silence_seconds)", Progress.NO_ANSWER)
             return
         exchange.kind = Kind.RESUME
         exchange.body = b""
-        self._wire.after(_retry_seconds(exchange), lambda: self._send_again(exchange))
+        self._wire.after(wait, lambda: self._send_again(exchange))
 
     def _resume_failed(self, exchange: Exchange, why: str) -> None:
         exchange.failures += 1

@@ -37,6 +37,7 @@ class Exchange:
         "message",
         "reader",
         "redirects",
+        "resumed_for",
         "retry",
         "sent",
         "sent_session",
@@ -63,6 +64,8 @@ class Exchange:
         self.redirects = 0
         self.failures = 0
         """Attempts to resume that failed since the last one that succeeded."""
+        self.resumed_for = 0.0
+        """Seconds that were waited for its stream since its last message."""
         self.authorized = False
         """It was refused, and sent again with other credentials."""
         self.used_authorization: str | None = None
