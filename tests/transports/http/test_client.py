@@ -69,6 +69,9 @@ class World:
     def respond(self, exchange: Exchange, how: str) -> None:  # noqa: C901  # one case for each way
         if exchange not in self.in_flight:
             return
+        if exchange.reader is not None and how not in ("answer of another", "lost"):
+            self.complete(exchange)  # its stream ends
+            return
         exchange.sent = exchange.sent or how != "not connected"
         head, ids = self.client.head, [json.loads(raw) for raw in exchange.ids.values()]
         answers = [self.answer(exchange, one) for one in ids]
@@ -81,7 +84,7 @@ class World:
                 head(exchange, 200, {b"content-type": b"application/json", **self.session(exchange)})
                 self.client.body(exchange, json.dumps(self.answer(exchange, 0)).encode())
                 self.complete(exchange)
-            case "stream" | "half a stream" | "broken stream":
+            case "stream" | "half a stream" | "broken stream" if exchange.reader is None:
                 head(exchange, 200, {b"content-type": b"text/event-stream", **self.session(exchange)})
                 text = 'data: {"jsonrpc":"2.0","method":"x"}\n\n' if how == "stream" else "id: 7\ndata:\n\n"
                 if how == "stream":
@@ -91,6 +94,14 @@ class World:
                 self.client.body(exchange, text.encode())
                 if exchange in self.in_flight:
                     (self.lost if how == "broken stream" else self.complete)(exchange)
+            case "open stream":
+                self.open_stream(exchange)
+            case "answer of another":
+                self.open_stream(exchange)
+                others = [one for one in self.in_flight if one.ids and one is not exchange and one.sent]
+                if others and exchange.reader is not None:
+                    number = json.loads(next(iter(others[0].ids.values())))
+                    self.client.body(exchange, f"data: {json.dumps(self.answer(others[0], number))}\n\n".encode())
             case "not connected" | "lost":
                 self.lost(exchange)
             case "redirect":
@@ -100,8 +111,14 @@ class World:
             case _:
                 self.status(exchange, 202, {})
 
+    def open_stream(self, exchange: Exchange) -> None:
+        if exchange.reader is None:
+            self.client.head(exchange, 200, {b"content-type": b"text/event-stream", **self.session(exchange)})
+            if exchange.kind is Kind.ENDPOINT:
+                self.client.body(exchange, b"event: endpoint\ndata: /messages\n\n")
+
     def status(self, exchange: Exchange, status: int, headers: dict[bytes, bytes]) -> None:
-        if status in (307, 401, 404):
+        if status in (307, 401, 404) or (status < 500 and exchange.method == "initialize"):  # the older transport
             self.repeatable[exchange.body] += 1
         self.client.head(exchange, status, headers)
         self.complete(exchange)
@@ -138,7 +155,19 @@ class World:
                 self.client.not_authorized(exchange, "log in")
 
 
-HOWS = ["json", "json", "stream", "half a stream", "broken stream", "not connected", "lost", "redirect", "other"]
+HOWS = [
+    "json",
+    "json",
+    "open stream",
+    "answer of another",
+    "stream",
+    "half a stream",
+    "broken stream",
+    "not connected",
+    "lost",
+    "redirect",
+    "other",
+]
 STEPS = st.one_of(
     st.tuples(st.just("request"), st.booleans()),
     st.tuples(st.just("initialize"), st.just(0)),
@@ -197,7 +226,7 @@ class Schedule:
         """The agent ends its input; from now on everything that is open ends in this way."""
         world = self.world
         world.client.end()
-        for _ in range(300):
+        for _ in range(5000):
             if world.finishes:
                 return
             if world.to_authorize:
