@@ -226,6 +226,7 @@ async def _serve(
         cwd=cwd,
         project_dir=loaded.project or os.environ.get("CLAUDE_PROJECT_DIR") or cwd,
         command=tuple(command),
+        url=options.url or "",
     )
     agent_channel = open_channel(*agent_pipes)
     server_channel, server = open_server(options, loaded, report)
@@ -295,7 +296,7 @@ def build_parser() -> "argparse.ArgumentParser":
         metavar="'NAME: VALUE'",
         action="append",
         default=[],
-        help="a header of each request; ${NAME} in its value is replaced by the environment variable",
+        help="a header of each request; ${NAME} in its value is replaced by the environment variable, and %{NAME} as well",
     )
     remote.add_argument("--ca", metavar="FILE", help="trust the certificates in FILE instead of the system's")
     remote.add_argument("--cert", metavar="FILE", help="the certificate with which the server recognises this client")
