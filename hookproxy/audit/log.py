@@ -173,10 +173,11 @@ class Audit:
         """
         if not (self.required and self.path) or record.begun:
             return ""
-        if problem := self.failure():
-            return problem
         try:
-            self._open().file.append(self._line(self._members(replace(record, result="begun")), _documents(record)))
+            if self._waiting:
+                self._flush()
+            line = self._line(self._members(replace(record, result="begun")), _documents(record))
+            self._open().file.append(line, leave_space=True)
         except OSError as error:
             return f"{error.filename or self.path}: {error.strerror}"
         record.begun = True
