@@ -37,7 +37,7 @@ def is_repeated(texts: Sequence[str], structured: bytes) -> bool:
     return isinstance(inner, list) and len(inner) == len(texts) and all(map(_says, texts, inner))
 
 
-def read_blocks(content: bytes) -> list[Members] | None:
+def read_blocks(content: bytes) -> Sequence[Members] | None:
     """Return the members of each content block, none for one that is no object; None if the content is ambiguous."""
     try:
         blocks = raw_json.items(content)
@@ -62,8 +62,8 @@ def values_of_blocks(content: bytes, blocks: Sequence[Members] | None) -> Iterat
 
 def only_text(members: Members) -> str | None:
     """Return the text of a text block; None for a block with anything else in it."""
-    if members.keys() <= _TEXT_MEMBERS and raw_json.text(bytes(members.get("type", b""))) == "text":
-        return raw_json.text(bytes(members.get("text", b"")))
+    if members.keys() <= _TEXT_MEMBERS and raw_json.text(members.get("type", b"")) == "text":
+        return raw_json.text(members.get("text", b""))
     return None
 
 
