@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import count
 from time import time
 from typing import TYPE_CHECKING, Final
@@ -253,7 +254,7 @@ class Audit:
         while self._waiting:
             file.append(self._waiting[0])
             self._size -= len(self._waiting.pop(0))
-            if not self._waiting:
+            if not self._waiting and (self._lost or file.rotation_error or self._rotation_failed):
                 self._waiting += [
                     self._line({"v": VERSION, "time": _time(), "note": text}) for text in self._own_notes()
                 ]
@@ -269,40 +270,37 @@ class Audit:
         return [f"{lost} lines lost"] * bool(lost) + [f"the file is over its limit: {rotation_error}"] * bool(is_new)
 
     def _members(self, record: Record) -> dict[str, object]:
-        final = normalize.normalize(record.final) if record.final else b""
-        digest = not self._full_before or len(record.arguments) + len(final) > _LONGEST
-        given = {"arguments": record.arguments, "rewritten": final} if final else {"arguments": record.arguments}
-        changed = ["arguments"] * bool(final) + ["result"] * record.result_changed
-        return {
-            "v": VERSION,
-            "time": _time(record.at),
-            **({"call": record.call} if record.call else {}),
-            "session": record.session,
-            "server": record.server,
-            "tool": record.tool,
-            **({"alias": record.alias} if record.alias else {}),
-            "id": msgspec.Raw(record.id),
-            **{f"{name}_sha256" if digest else name: _as_written(raw, digest) for name, raw in given.items()},
-            "hooks": [self._hook(run, record.tool) for run in record.hook_runs],
-            **({"skipped": [_skipped(one) for one in record.skipped]} if record.skipped else {}),
-            "changed": changed,
-            **self._changed_result(record),
-            **({"repeats": record.repeats} if record.repeats else {}),
-            "decision": record.decision,
-            **({"cause": record.cause} if record.cause else {}),
-            **({"by": record.by} if record.by else {}),
-            **({"place": record.place} if record.place else {}),
-            "reason": record.reason,
-            "result": record.result,
-            "ms": round(record.ms, 3),
-            "hook_ms": round(sum(run.result.ms for run in record.hook_runs), 3),
-            "agent": record.agent,
-        }
+        members: dict[str, object] = {"v": VERSION, "time": _time(record.at)}
+        _add(members, call=record.call)
+        members["session"], members["server"], members["tool"] = record.session, record.server, record.tool
+        _add(members, alias=record.alias)
+        members["id"] = msgspec.Raw(record.id)
+        self._add_arguments(members, record)
+        members["hooks"] = [self._hook(run, record.tool) for run in record.hook_runs] if record.hook_runs else []
+        if record.skipped:
+            members["skipped"] = [_skipped(one) for one in record.skipped]
+        members["changed"] = ["arguments"] * bool(record.final) + ["result"] * record.result_changed
+        if record.result_changed:
+            members.update(self._changed_result(record))
+        _add(members, repeats=record.repeats)
+        members["decision"] = record.decision
+        _add(members, cause=record.cause, by=record.by, place=record.place)
+        members["reason"], members["result"], members["ms"] = record.reason, record.result, round(record.ms, 3)
+        members["hook_ms"] = round(sum(run.result.ms for run in record.hook_runs), 3) if record.hook_runs else 0.0
+        members["agent"] = record.agent
+        return members
+
+    def _add_arguments(self, members: dict[str, object], record: Record) -> None:
+        """Add the arguments before and after rewriting, or their digests."""
+        given = {"arguments": record.arguments}
+        if record.final:
+            given["rewritten"] = normalize.normalize(record.final)
+        digest = not self._full_before or sum(map(len, given.values())) > _LONGEST
+        for name, raw in given.items():
+            members[f"{name}_sha256" if digest else name] = _sha256(raw) if digest else msgspec.Raw(raw)
 
     def _changed_result(self, record: Record) -> dict[str, object]:
         """The response before and after hooks changed it, or the digests."""
-        if not record.result_changed:
-            return {}
         texts = {"result_before": record.result_before, "result_after": record.result_after}
         return _texts_or_digests({name: raw.rstrip(b"\n") for name, raw in texts.items()}, self._full_after)
 
@@ -417,19 +415,26 @@ def _clean(value: object) -> object:
     return value
 
 
-def _as_written(raw: bytes, digest: bool) -> object:
-    return _sha256(raw) if digest else msgspec.Raw(raw)
-
-
 def _sha256(raw: bytes | bytearray) -> str:
     import hashlib  # importing it takes 2 ms: only for digests
 
     return hashlib.sha256(raw).hexdigest()
 
 
+def _add(members: dict[str, object], **optional: object) -> None:
+    """Add the members that are not empty."""
+    members.update({name: value for name, value in optional.items() if value})
+
+
 def _time(at: float = 0.0) -> str:
     """A time in seconds since 1970 as lines have it; without one, the present."""
-    return datetime.fromtimestamp(at or time(), UTC).isoformat(timespec="milliseconds")
+    second, microseconds = divmod(round((at or time()) * 1_000_000), 1_000_000)
+    return f"{_second(second)}.{microseconds // 1000:03}+00:00"
+
+
+@lru_cache(maxsize=1)  # many calls end in the same second
+def _second(at: int) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").removesuffix("+00:00")
 
 
 def _texts_or_digests(texts: dict[str, bytes | bytearray], full: bool) -> dict[str, object]:

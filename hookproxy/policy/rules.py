@@ -239,6 +239,8 @@ class _Texts(Struct, frozen=True):
     def of(values: dict[str, object]) -> _Texts:
         nested = [_texts(value) for value in values.values() if isinstance(value, list | dict)]
         whole = [value for value in values.values() if isinstance(value, str)]
+        if not nested:
+            return _Texts(whole, [], whole, [])
         inner = [text for each, _ in nested for text in each]
         return _Texts(whole, [" ".join(each) for each, _ in nested], whole + inner, [k for _, ks in nested for k in ks])
 
@@ -277,7 +279,7 @@ class _Arguments:
         self.lines = {key: values.get(key) for key in self.lines}
         self.texts = _Texts.of(values)
         self.known = self.texts.values + [key for key in self.members if _LIKE_A_PLACE.search(key)] + self.texts.keys
-        self.unreadable = len(self.known) > _MOST_TEXTS or any(map(_HALF_PAIR.search, self.known))
+        self.unreadable = len(self.known) > _MOST_TEXTS or _HALF_PAIR.search("".join(self.known)) is not None
         self._decoded = True
 
     def whole(self) -> list[str]:

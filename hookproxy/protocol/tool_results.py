@@ -51,24 +51,37 @@ def read(call: Call, max_depth: int = 0, *, observed: bool = True) -> ParsedResp
     members = call.response.result or {}
     if any(key not in _READ and raw_json.folded_key(key) in _FOLDED for key in members):
         raise raw_json.Unreadable("a member of its result differs only in case from a known member")
-    result_type = raw_json.text(bytes(members["resultType"])) if "resultType" in members else "complete"
-    waits = result_type == "input_required" or (result_type == "task" and "taskId" in members)
-    handle = (call.stateless and waits) or (call.task and "task" in members)
-    if handle and members.keys().isdisjoint({"content", "structuredContent"}):  # else an agent may show these
-        needs_input = result_type == "input_required"
-        return ParsedResponse(False, needs_input=needs_input, questions=tuple(elicitations.in_result(members)))
+    if (call.stateless or call.task) and (unfinished := _unfinished(call, members)):
+        return unfinished
     failed = "isError" in members and bytes(members["isError"]) == b"true"
     if not observed:
         return ParsedResponse(True, failed, Outcome(has_result=True))
-    content, blocks = normalize.normalize_blocks(bytes(members["content"])) if "content" in members else (b"[]", ())
-    if blocks is None and (max_depth or "structuredContent" in members):
-        blocks = structured_content.read_blocks(content)
-    outcome = _outcome(members, content, blocks, bytes(call.response.other))
-    if max_depth:
-        _check_depth_for_hooks(outcome, blocks, max_depth)
+    outcome = _outcome_for_hooks(members, bytes(call.response.other), max_depth)
     if failed:
         outcome = replace(outcome, error=_failure_text(outcome) or "The tool reported an error without a message.")
     return ParsedResponse(True, failed, outcome)
+
+
+def _outcome_for_hooks(members: Members, other: bytes, max_depth: int) -> Outcome:
+    """Return what hooks get of a result; `other` is the result if it is not an object."""
+    content, blocks = normalize.normalize_blocks(bytes(members["content"])) if "content" in members else (b"[]", ())
+    if blocks is None and (max_depth or "structuredContent" in members):
+        blocks = structured_content.read_blocks(content)
+    outcome = _outcome(members, content, blocks, other)
+    if max_depth:
+        _check_depth_for_hooks(outcome, blocks, max_depth)
+    return outcome
+
+
+def _unfinished(call: Call, members: Members) -> ParsedResponse | None:
+    """Return the content of a response after which the call goes on; None: the response is final."""
+    result_type = raw_json.text(members["resultType"]) if "resultType" in members else "complete"
+    waits = result_type == "input_required" or (result_type == "task" and "taskId" in members)
+    handle = (call.stateless and waits) or (call.task and "task" in members)
+    if not handle or not members.keys().isdisjoint({"content", "structuredContent"}):  # an agent may show these
+        return None
+    needs_input = result_type == "input_required"
+    return ParsedResponse(False, needs_input=needs_input, questions=tuple(elicitations.in_result(members)))
 
 
 def _check_depth_for_hooks(outcome: Outcome, blocks: Sequence[Members] | None, max_depth: int) -> None:

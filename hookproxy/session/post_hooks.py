@@ -44,6 +44,8 @@ async def handle_response(context: CallContext, line: bytes, decision: Proceed, 
         record.result = "pending"
         return await _handle_unfinished(context, line, decision, parsed, request)
     record.result = "error" if parsed.failed else "ok"
+    if not (observed or decision.feedback):
+        return HandledResponse(line)
     outcome = replace(parsed.outcome, duration_ms=(context.event_context.outcome or NO_OUTCOME).duration_ms)
     runs_before = len(record.hook_runs)
     comments = await run_post_hooks(call, services, context.event_context, outcome, record.hook_runs)
