@@ -49,6 +49,9 @@ _NOT_REDACTED: Final = frozenset(
 )
 """Members of a line that are not redacted: they hold names and times, by which people search."""
 
+_LEFT_OUT_IF_EMPTY: Final = ("call", "alias", "skipped", "repeats", "cause", "by", "place")
+"""Members of a call's line that most calls do not have."""
+
 _CHOSEN_NAMES: Final = frozenset({"tool", "alias", "tool_name"})
 """Names among them that the agent chooses: only values that are known to be secret are removed."""
 
@@ -270,34 +273,44 @@ class Audit:
         return [f"{lost} lines lost"] * bool(lost) + [f"the file is over its limit: {rotation_error}"] * bool(is_new)
 
     def _members(self, record: Record) -> dict[str, object]:
-        members: dict[str, object] = {"v": VERSION, "time": _time(record.at)}
-        _add(members, call=record.call)
-        members["session"], members["server"], members["tool"] = record.session, record.server, record.tool
-        _add(members, alias=record.alias)
-        members["id"] = msgspec.Raw(record.id)
-        self._add_arguments(members, record)
-        members["hooks"] = [self._hook(run, record.tool) for run in record.hook_runs] if record.hook_runs else []
-        if record.skipped:
-            members["skipped"] = [_skipped(one) for one in record.skipped]
-        members["changed"] = ["arguments"] * bool(record.final) + ["result"] * record.result_changed
-        if record.result_changed:
-            members.update(self._changed_result(record))
-        _add(members, repeats=record.repeats)
-        members["decision"] = record.decision
-        _add(members, cause=record.cause, by=record.by, place=record.place)
-        members["reason"], members["result"], members["ms"] = record.reason, record.result, round(record.ms, 3)
-        members["hook_ms"] = round(sum(run.result.ms for run in record.hook_runs), 3) if record.hook_runs else 0.0
-        members["agent"] = record.agent
+        members = {
+            "v": VERSION,
+            "time": _time(record.at),
+            "call": record.call,
+            "session": record.session,
+            "server": record.server,
+            "tool": record.tool,
+            "alias": record.alias,
+            "id": msgspec.Raw(record.id),
+            **self._arguments(record),
+            "hooks": [self._hook(run, record.tool) for run in record.hook_runs] if record.hook_runs else [],
+            "skipped": [_skipped(one) for one in record.skipped] if record.skipped else None,
+            "changed": ["arguments"] * bool(record.final) + ["result"] * record.result_changed,
+            **(self._changed_result(record) if record.result_changed else {}),
+            "repeats": record.repeats,
+            "decision": record.decision,
+            "cause": record.cause,
+            "by": record.by,
+            "place": record.place,
+            "reason": record.reason,
+            "result": record.result,
+            "ms": round(record.ms, 3),
+            "hook_ms": round(sum(run.result.ms for run in record.hook_runs), 3) if record.hook_runs else 0.0,
+            "agent": record.agent,
+        }
+        for name in _LEFT_OUT_IF_EMPTY:
+            if not members[name]:
+                del members[name]
         return members
 
-    def _add_arguments(self, members: dict[str, object], record: Record) -> None:
-        """Add the arguments before and after rewriting, or their digests."""
+    def _arguments(self, record: Record) -> dict[str, object]:
+        """The arguments before and after rewriting, or their digests."""
         given = {"arguments": record.arguments}
         if record.final:
             given["rewritten"] = normalize.normalize(record.final)
-        digest = not self._full_before or sum(map(len, given.values())) > _LONGEST
-        for name, raw in given.items():
-            members[f"{name}_sha256" if digest else name] = _sha256(raw) if digest else msgspec.Raw(raw)
+        if self._full_before and sum(map(len, given.values())) <= _LONGEST:
+            return {name: msgspec.Raw(raw) for name, raw in given.items()}
+        return {f"{name}_sha256": _sha256(raw) for name, raw in given.items()}
 
     def _changed_result(self, record: Record) -> dict[str, object]:
         """The response before and after hooks changed it, or the digests."""
@@ -419,11 +432,6 @@ def _sha256(raw: bytes | bytearray) -> str:
     import hashlib  # importing it takes 2 ms: only for digests
 
     return hashlib.sha256(raw).hexdigest()
-
-
-def _add(members: dict[str, object], **optional: object) -> None:
-    """Add the members that are not empty."""
-    members.update({name: value for name, value in optional.items() if value})
 
 
 def _time(at: float = 0.0) -> str:

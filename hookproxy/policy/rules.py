@@ -40,6 +40,10 @@ _WORD: Final = re.compile(r"[A-Za-z0-9]+")
 _MAY_BECOME_WORD: Final = re.compile(r"%|\.\.")
 """It matches a text that is decoded before it is compared, or that is any folder."""
 
+_LONGEST_PLAIN: Final = 1024  # bytes of arguments that are looked at as a whole first: they have few members
+_NOT_PLAIN: Final = (b"\\", b"%", b"..", b"[", b"null", b"command", b"cmd", b"script", b"shell")
+"""What plain arguments do not contain: as `_MAY_BECOME_WORD`, a list, no text at all, and names that `_LINES` finds."""
+
 _HALF_PAIR: Final = re.compile(r"[\ud800-\udfff]")
 _NO_PATH: Final = 4096  # characters: a longer text is no path or address, unless it is spelled like one
 _MOST_TEXTS: Final = 1024  # in one call, and as many pairs of texts
@@ -93,6 +97,8 @@ class _DenyOrAskRule(Struct, frozen=True):
     """The rule is about a path."""
     is_place: bool
     """The rule is about a path or an address."""
+    word: str = ""
+    """What every text that matches the rule contains in some case, unless it is decoded first; empty if not known."""
     place: str = ""
     at: str = ""
     """File, line and key of the rule; empty if not known."""
@@ -378,6 +384,11 @@ def _texts(value: object) -> tuple[list[str], list[str]]:
     return found, keys
 
 
+def _word(specifier: str) -> str:
+    """Return the longest word of a specifier, in lower case; empty if it has none, or is decided otherwise."""
+    return "" if specifier.startswith("domain:") else max(_WORD.findall(specifier), key=len, default="").casefold()
+
+
 def _text_matcher(specifier: str) -> Callable[[str], bool]:
     """Return a function that tells whether a text that is no command line matches the specifier."""
     if specifier.startswith("domain:"):
@@ -385,7 +396,7 @@ def _text_matcher(specifier: str) -> Callable[[str], bool]:
     is_place = matchers.is_path_or_address(specifier)
     spelled = [specifier, specifier.casefold()] if is_place else [specifier]
     patterns = [(matchers.value_pattern(one), matchers.command_pattern(one)) for one in spelled]
-    word = max(_WORD.findall(specifier), key=len, default="").casefold()
+    word = _word(specifier)
 
     def matches(text: str) -> bool:
         folded = text.casefold()
@@ -462,10 +473,9 @@ class Rules(Struct, frozen=True):
         deny_or_ask = [(Permission.DENY, rule) for rule in self.deny] + [(Permission.ASK, rule) for rule in self.ask]
         allowed = matchers.allowed_as(names)
         named = [(rule, tuple(filter(rule.names_tool, allowed))) for rule in self.allow]
-        return ToolRules(
-            tuple((permission, rule, judged) for permission, rule in deny_or_ask if (judged := rule.judged(names))),
-            tuple(one for one in named if one[1]),
-        )
+        about = tuple((permission, rule, judged) for permission, rule in deny_or_ask if (judged := rule.judged(names)))
+        words = [rule.word.encode() if isinstance(rule, _DenyOrAskRule) else b"" for _, rule, _ in about]
+        return ToolRules(about, tuple(one for one in named if one[1]), tuple(words) if all(words) else None)
 
     def hides(self, names: Sequence[str]) -> bool:
         """True if a tool with these names must not be listed, because every call of it would be denied."""
@@ -484,6 +494,8 @@ class ToolRules(Struct, frozen=True):
     """The rules in the order in which they count, each with the arguments that it is about."""
     allow: tuple[tuple[_AllowRule, tuple[str, ...]], ...]
     """Each rule with the names of the tool to which it applies."""
+    words: tuple[bytes, ...] | None
+    """A word for each deny or ask rule, without which plain arguments do not match it; None: some rule has none."""
 
     def __bool__(self) -> bool:
         """True if some rule names the tool."""
@@ -491,14 +503,36 @@ class ToolRules(Struct, frozen=True):
 
     def judge(self, arguments: bytes) -> RuleDecision | None:
         """Return the decision about a call with these arguments, normalised JSON; None: no rule applies."""
-        call = _Call(arguments)
-        for permission, rule, judged in self.deny_or_ask:
-            if reason := rule.reason_for(judged, call):
-                return RuleDecision(permission, rule.parts.text, rule.place, reason, rule.at)
+        if not (self.words is not None and _is_plain_without(arguments, self.words)):
+            call = _Call(arguments)
+            for permission, rule, judged in self.deny_or_ask:
+                if reason := rule.reason_for(judged, call):
+                    return RuleDecision(permission, rule.parts.text, rule.place, reason, rule.at)
         for allow_rule, names in self.allow:
             if any(allow_rule.covers(name, arguments) for name in names):
                 return RuleDecision(Permission.ALLOW, allow_rule.text, allow_rule.place)
         return None
+
+
+def _is_plain_without(arguments: bytes, words: tuple[bytes, ...]) -> bool:
+    """True if the arguments are short, spelled as they are meant, and contain none of these words: most calls.
+
+    Then no deny or ask rule with such a word matches them: none is a command line, a list or an object, which may match
+    a rule otherwise, and at least one is a text.
+    """
+    if len(arguments) > _LONGEST_PLAIN or not arguments.isascii():
+        return False
+    folded = arguments.lower()
+    for sign in _NOT_PLAIN:  # `any` with a generator would cost more than the loops
+        if sign in folded:
+            return False
+    for word in words:
+        if word in folded:
+            return False
+    try:
+        return folded.count(b"{") == 1 and b':"' in folded and bool(raw_json.fields(arguments))
+    except ValueError:
+        return False
 
 
 def parsed(text: str) -> matchers.Rule:
@@ -521,6 +555,7 @@ def _deny_or_ask_rule(text: str, place: str = "", at: str = "") -> _DenyOrAskRul
         _text_matcher(specifier),
         matchers.is_path(specifier),
         matchers.is_path_or_address(one.specifier),
+        _word(specifier),
         place,
         at,
     )

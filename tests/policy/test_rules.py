@@ -9,6 +9,7 @@ from time import process_time
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from hookproxy.jsonrpc.normalize import normalize
 from hookproxy.model.hooks import Permission
@@ -489,3 +490,31 @@ def test_the_rules_about_a_tool_are_those_that_name_it() -> None:
         names("delete_file"), b"{}"
     )
     assert not configured(deny="delete_*", ask="write(x)", allow="read_*").about(names("list"))
+
+
+_TEXTS = st.one_of(
+    st.lists(_PIECES, max_size=4).map("".join),
+    st.sampled_from(["rm x", "git push", "sudo", "x\u0130", "a.b", "..", "null"]),
+)
+_VALUES = st.one_of(
+    _TEXTS,
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.lists(_TEXTS, max_size=2),
+    st.dictionaries(_TEXTS, _TEXTS, max_size=1),
+)
+_NAMES = st.sampled_from(["text", "command", "Script", "cmdline", "/etc/x", "rm x", "etc", "x"])
+
+
+@given(
+    st.sampled_from(["rm *", "/etc/*", "*.etc", "git push:*", "*e*", "*", "domain:e.tc", "ETC", "1", "true", "null"]),
+    st.dictionaries(_NAMES, _VALUES, max_size=3),
+    st.sampled_from(["tool", "Bash", "Read"]),
+)
+def test_looking_at_plain_arguments_first_changes_no_decision(
+    specifier: str, arguments: dict[str, object], tool: str
+) -> None:
+    about = configured(deny=f"*({specifier})").about(names(tool))
+    raw = normalize(json.dumps(arguments).encode())
+    assert about.judge(raw) == replace(about, words=None).judge(raw)
