@@ -1,8 +1,8 @@
 """A file to which several processes append lines: lines stay whole, none is lost, and a hash chain may link them.
 
-A line is one write. If a writer was killed in the middle of a line, the next writer ends that line first, and its own
-line has the hash of the torn one. If files are chained, shared or rotated, writers take a lock beside the file; they do
-not wait long for it.
+A line is one write, or a part of one. If a writer was killed in the middle of a line, the next writer ends that line
+first, and its own line has the hash of the torn one. If files are chained, shared or rotated, writers take a lock beside
+the file; they do not wait long for it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import os
 import resource
 import select
 import stat
+from collections.abc import Sequence
 from contextlib import suppress
 from time import monotonic
 from typing import Final
@@ -46,6 +47,7 @@ _END_CHECKS: Final = 5  # looks at a line without an end, before it counts as to
 _END_CHECK_PAUSE: Final = 0.002  # seconds between two looks: usually enough for another process to finish its line
 _FLAGS: Final = os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _NEEDED_SPACE: Final = 1024 * 1024  # bytes that a file must be allowed to grow: more than nearly all lines have
+_TOGETHER: Final = 64 * 1024  # bytes of lines that are appended in one write: other writers wait for its end
 _CHAIN_SIZE: Final = 160  # bytes that the chain's members add to a line
 _MAC_SIZE: Final = 100  # bytes that a number and a mac add
 _PRIVATE_MODE: Final = 0o600  # for the owner only: arguments may hold secrets
@@ -132,6 +134,31 @@ class AppendFile:
             self._write(line, size, leave_space)
         finally:
             self._unlock()
+
+    def append_some(self, lines: Sequence[bytes]) -> int:
+        """Append the first of these lines, and more of them if one write can append them. Returns how many.
+
+        Otherwise as `append`: what is not returned is to be appended again.
+        """
+        if len(lines) > 1 and not self._options.needs_lock:
+            size, together = self._open(), b"".join(lines)
+            if self._regular and len(together) <= _TOGETHER and not self._is_full(size + len(together)):
+                return self._write_together(together, size)
+        self.append(lines[0])
+        return 1
+
+    def _write_together(self, lines: bytes, size: int) -> int:
+        """Append lines in one write. Returns how many are whole. Raises OSError if none is."""
+        start = b"\n" if self._cut_short or self._ends_unfinished(size) else b""
+        written = os.write(self._fd, start + lines) - len(start)
+        if written == len(lines):
+            self._cut_short, self._size = False, size + len(start) + written
+            return lines.count(b"\n")
+        whole = lines.count(b"\n", 0, max(written, 0))  # the disk is full
+        self._cut_short = not self._readable and not lines[: max(written, 0)].endswith(b"\n")
+        if not whole:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return whole
 
     def close(self) -> None:
         """Close what is open, and write a checkpoint. The next line opens it again."""

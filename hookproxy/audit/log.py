@@ -252,11 +252,12 @@ class Audit:
         return problem
 
     def _flush(self) -> None:
-        """Write the waiting lines, each in one write, so that lines of several writers do not mix. Raises OSError."""
+        """Write the waiting lines, none in two writes, so that lines of several writers do not mix. Raises OSError."""
         file = self._open().file
         while self._waiting:
-            file.append(self._waiting[0])
-            self._size -= len(self._waiting.pop(0))
+            written = file.append_some(self._waiting)
+            self._size -= sum(map(len, self._waiting[:written]))
+            del self._waiting[:written]
             if not self._waiting and (self._lost or file.rotation_error or self._rotation_failed):
                 self._waiting += [
                     self._line({"v": VERSION, "time": _time(), "note": text}) for text in self._own_notes()
