@@ -1,8 +1,8 @@
 """A file to which several processes append lines: lines stay whole, none is lost, and a hash chain may link them.
 
 A line is one write, or a part of one. If a writer was killed in the middle of a line, the next writer ends that line
-first, and its own line has the hash of the torn one. If files are chained, shared or rotated, writers take a lock beside
-the file; they do not wait long for it.
+first, and its own line has the hash of the torn one. If files are chained, shared or rotated, writers take a lock
+beside the file; they do not wait long for it.
 """
 
 from __future__ import annotations

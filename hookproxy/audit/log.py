@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import count
@@ -180,7 +180,7 @@ class Audit:
         try:
             if self._waiting:
                 self._flush()
-            line = self._line(self._members(replace(record, result="begun")), _documents(record))
+            line = self._line(self._members(replace(record, result="begun")), record)
             self._open().file.append(line, leave_space=True)
         except OSError as error:
             return f"{error.filename or self.path}: {error.strerror}"
@@ -207,7 +207,7 @@ class Audit:
         """Append the lines of the records that wait for an idle moment. Otherwise as `write`."""
         records, self._deferred = self._deferred, []
         for record in records:
-            self._keep(self._members(record), _documents(record))
+            self._keep(self._members(record), record)
         return self.failure()
 
     def note(self, session: Session, text: str) -> str:
@@ -218,19 +218,20 @@ class Audit:
         self._keep({"v": VERSION, "time": _time(), "session": session.id, "server": session.server, "note": text})
         return self.failure()
 
-    def _keep(self, members: dict[str, object], documents: Iterable[bytes | bytearray] = ()) -> None:
+    def _keep(self, members: dict[str, object], record: Record | None = None) -> None:
         """Keep the line until it is written; one too many is lost, and counted."""
-        line = self._line(members, documents)
+        line = self._line(members, record)
         if self._size + len(line) > _WAITING_LIMIT and self._waiting:
             self._lost += 1
         else:
             self._waiting.append(line)
             self._size += len(line)
 
-    def _line(self, members: dict[str, object], documents: Iterable[bytes | bytearray] = ()) -> bytes:
-        """The line with these members. Secret values in `documents` are removed from all of them."""
+    def _line(self, members: dict[str, object], record: Record | None = None) -> bytes:
+        """The line with these members. Secret values in the JSON texts of the record are removed from all of them."""
         opened = self._open()
         if opened.redaction is not None:
+            documents = () if record is None else _documents(record)
             members = redacted(members, opened.redaction.with_values_of(documents))
         members.update(opened.writer)
         try:
