@@ -22,6 +22,7 @@ FLOORS: Final = {
     "session": 7,
     "checks": 7,
     "wrapping": 7,
+    "convert": 7,
     "hooks": 6,
     "config": 6,
     "trust": 5,

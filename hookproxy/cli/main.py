@@ -26,6 +26,8 @@ VERBS = {
     "audit": "hookproxy.cli.audit",
     "replay": "hookproxy.cli.replay",
     "trust": "hookproxy.cli.trust",
+    "convert": "hookproxy.cli.convert",
+    "hook": "hookproxy.cli.hook",
     "demo": "hookproxy.cli.demo",
     "schema": "hookproxy.cli.schema",
     "completion": "hookproxy.cli.completion",
@@ -46,6 +48,8 @@ hookproxy puts hooks in front of any MCP server.
   audit       show the calls in an audit file; `audit show` prints one whole, `audit stats` sums them up
   replay      run recorded calls through changed hooks, and show which decisions would differ
   trust       show what changed in a hook file and its scripts, and record it as trusted
+  convert     write a hook file of one system as another's: hookproxy convert FILE --to cursor
+  hook        run a hook of one system as a hook of another system's agent
   demo        show an agent, a server and three hooks at work
   schema      print the JSON Schema of hookproxy.toml, for editors
   completion  print a completion script for bash, zsh or fish

@@ -159,7 +159,7 @@ def _recognise(path: str, text: str) -> Dialect:
     fitting = [
         dialect
         for dialect in DIALECTS.values()
-        if (dialect in at_home or not dialect.shape_of) and dialect.recognises(members)
+        if (dialect in at_home or not dialect.shape_of) and _fits(dialect, members, dialect in at_home)
     ]
     fitting_here = [dialect for dialect in fitting if dialect in at_home]
     if fitting and at_home and not fitting_here:
@@ -176,6 +176,12 @@ def _recognise(path: str, text: str) -> Dialect:
         raise ConfigError(path, "cannot tell which system this hook file is for", hint)
     names = " or ".join(dialect.name for dialect in fitting)
     raise ConfigError(path, f"could be a hook file of {names}: it fits each of these formats", hint)
+
+
+def _fits(dialect: Dialect, members: Mapping[str, object], at_home: bool) -> bool:
+    """Whether a file with these members has the dialect's shape."""
+    recognises = dialect.recognises_at_home if at_home and dialect.recognises_at_home else dialect.recognises
+    return recognises(members)
 
 
 def _in_own_folder(path: str, dialect: Dialect) -> bool:

@@ -9,6 +9,7 @@ from typing import Final
 from .dialect import Dialect
 
 _CONSTANTS: Final = {
+    "cascade": "cascade.CASCADE",
     "claude": "claude.CLAUDE",
     "claw": "claw.CLAW",
     "claw@current": "claw.CLAW_CURRENT",
@@ -17,7 +18,9 @@ _CONSTANTS: Final = {
     "copilot@current": "copilot.COPILOT_CURRENT",
     "docker-agent": "docker_agent.DOCKER_AGENT",
     "docker-agent@current": "docker_agent.DOCKER_AGENT_CURRENT",
+    "gemini": "gemini.GEMINI",
     "lime": "lime.LIME",
+    "vscode": "vscode.VSCODE",
 }
 
 

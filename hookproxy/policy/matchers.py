@@ -43,6 +43,11 @@ def claude_matcher(pattern: str) -> Callable[[str], bool]:
     if _PLAIN.fullmatch(pattern):
         names = frozenset(plain_names(pattern))
         return lambda name: name in names
+    return javascript_regex(pattern)
+
+
+def javascript_regex(pattern: str) -> Callable[[str], bool]:
+    """Return the test of an unanchored JavaScript regular expression. Raises re.error or OverflowError."""
     expression = _compile(_JAVASCRIPT.sub(_python_spelling, pattern))
     return lambda name: expression.search(name) is not None
 

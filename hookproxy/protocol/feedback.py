@@ -47,7 +47,7 @@ _MAX_CHARACTERS: Final = 1_000_000
 
 def refusal(raw_id: bytes, refuse: Refuse, *, stateless: bool = False, task: bool = False) -> bytes:
     """Return the response to a refused call: a failed result, or an error if only a task is a valid result."""
-    text = _paragraphs((_refusal_sentence(refuse), *refuse.feedback))[:_MAX_CHARACTERS]
+    text = _paragraphs((refusal_sentence(refuse), *refuse.feedback))[:_MAX_CHARACTERS]
     return _failure(raw_id, text, stateless, task)
 
 
@@ -60,16 +60,16 @@ def deliver(
     """
     if comments.withheld:
         return DeliveredResponse(
-            response_edits.with_result_withheld(line, _withheld_sentence(comments.withheld, pre_feedback))
+            response_edits.with_result_withheld(line, withheld_sentence(comments.withheld, pre_feedback))
         )
-    replacement = response_edits.json_string(_hidden_sentence(comments)) if comments.hidden_by else comments.replacement
+    replacement = response_edits.json_string(hidden_sentence(comments)) if comments.hidden_by else comments.replacement
     note = None
     if replacement is not None:
         replaced = response_edits.with_replacement(line, replacement, delivery, tool)
         line, note = replaced.line, replaced.note
     if comments.failed:
         line = response_edits.marked_as_failed(line)
-    text = _feedback_text(comments, pre_feedback)
+    text = feedback_text(comments, pre_feedback)
     delivered = response_edits.with_feedback(line, text, delivery, tool) if text else DeliveredResponse(line)
     return DeliveredResponse(delivered.line, note or delivered.note)
 
@@ -78,15 +78,15 @@ def deliver_error(line: bytes, comments: Comments, pre_feedback: Sequence[str]) 
     """Put the comments into the response `line`, which holds a JSON-RPC error. Otherwise as `deliver`."""
     if comments.withheld:
         return DeliveredResponse(
-            response_edits.with_error_withheld(line, _withheld_sentence(comments.withheld, pre_feedback))
+            response_edits.with_error_withheld(line, withheld_sentence(comments.withheld, pre_feedback))
         )
     if comments.hidden_by:
-        line = response_edits.with_error_withheld(line, _hidden_sentence(comments))
+        line = response_edits.with_error_withheld(line, hidden_sentence(comments))
     elif comments.replacement is not None:
         decoded = raw_json.text(comments.replacement)
         text = comments.replacement.decode(errors="replace") if decoded is None else decoded
         line = response_edits.with_error_withheld(line, text)
-    text = _feedback_text(comments, pre_feedback)
+    text = feedback_text(comments, pre_feedback)
     return response_edits.with_feedback_on_error(line, text) if text else DeliveredResponse(line)
 
 
@@ -270,7 +270,8 @@ def _failure(raw_id: bytes, text: str, stateless: bool, task: bool) -> bytes:
     return response_edits.failed_result(raw_id, text, stateless)
 
 
-def _refusal_sentence(refuse: Refuse) -> str:  # noqa: C901  # one case for each cause
+def refusal_sentence(refuse: Refuse) -> str:  # noqa: C901  # one case for each cause
+    """Say for the model why a call was refused, and what it may do."""
     hook, reason = f"the {refuse.event} hook {refuse.by}", refuse.reason
     match refuse.cause:
         case RefusalCause.DENIED:
@@ -312,7 +313,7 @@ def _because(reason: str) -> str:
     return f": {reason}{'' if reason.endswith(('.', '!', '?')) else '.'}" if reason else "."
 
 
-def _withheld_sentence(failed: Iterable[HookRun], pre_feedback: Sequence[str]) -> str:
+def withheld_sentence(failed: Iterable[HookRun], pre_feedback: Sequence[str]) -> str:
     """Return the text in place of the output. It leaves out the post hooks' feedback, which may quote the output."""
     sentences = (
         f"The tool was run, but its output is withheld, because {_hook_failure(one)}. "
@@ -322,11 +323,13 @@ def _withheld_sentence(failed: Iterable[HookRun], pre_feedback: Sequence[str]) -
     return _paragraphs((*sentences, *pre_feedback))[:_MAX_CHARACTERS]
 
 
-def _hidden_sentence(comments: Comments) -> str:
+def hidden_sentence(comments: Comments) -> str:
+    """Return the text in place of an output that a hook hides."""
     return f"The tool was run, but the hook {comments.hidden_by} hides its output. Another call will not show it."
 
 
-def _feedback_text(comments: Comments, pre_feedback: Sequence[str]) -> str:
+def feedback_text(comments: Comments, pre_feedback: Sequence[str]) -> str:
+    """Return all feedback of hooks on one call as one text."""
     noted = (
         f"Note: {_hook_failure(one)}. This hook is set to block when it fails, but the tool had already run. "
         "The output is unchanged, and this hook has not judged it."

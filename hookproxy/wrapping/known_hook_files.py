@@ -24,7 +24,9 @@ _USER_PLACES: Final = (
     ("claude", "CLAUDE_CONFIG_DIR", "", "settings.json"),
     ("claw@current", "CLAW_CONFIG_HOME", ".claw", "settings.json"),
     ("copilot@current", "COPILOT_HOME", ".copilot", "hooks/*.json"),
+    ("gemini", "", ".gemini", "settings.json"),
     ("lime", "", ".lime", "settings.json"),
+    ("cascade", "", ".codeium/windsurf", "hooks.json"),
 )
 """Dialect, the variable that moves the folder, the folder in the home folder (empty: none), and the files in it."""
 
@@ -35,7 +37,9 @@ _PROJECT_PLACES: Final = (
     ("claw@current", ".claw/settings.json"),
     ("claw@current", ".claw/settings.local.json"),
     ("copilot@current", ".github/hooks/*.json"),
+    ("gemini", ".gemini/settings.json"),
     ("lime", ".lime/settings.local.json"),
+    ("cascade", ".windsurf/hooks.json"),
 )
 """Dialect, and the files in the project's folder."""
 

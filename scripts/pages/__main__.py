@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import agent_sides
 import agents
 import dialects
 import keys
@@ -21,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MARKS = re.compile(r"(?<=<!-- made: )(\S+)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
 
 PARTS: dict[str, Callable[[], str]] = {
+    "agent-sides": agent_sides.agent_sides,
     "agents": agents.agents,
     "dialects": tables.tables,
     "summary": verbs.summary,

@@ -28,6 +28,7 @@ ORDERS = {
     Order.TOGETHER: "All hooks that match run at once. If several rewrite, the last one in the file wins.",
     Order.SERIAL: "Hooks that match run one after another, in the order of the file.",
     Order.UNTIL_DENIED: "Hooks that match run one after another, in the order of the file, until one denies.",
+    Order.UNTIL_STOPPED: "Hooks that match run one after another, in the order of the file, until one stops the agent.",
     Order.PIPELINE: "Hooks that match run one after another, and each one gets the arguments as rewritten so far.",
 }
 FAILURE = "What happens after a failure: [when a hook fails](../concepts.md#when-a-hook-fails)."
@@ -72,7 +73,7 @@ def _properties(dialect: Dialect) -> Iterator[str]:
     yield (
         f"- Hooks run in that project; hooks of files elsewhere, {here}." if dialect.folders else f"- Hooks run {here}."
     )
-    tool_name = "mcp__SERVER__TOOL" if dialect.tool_names == "mcp" else "TOOL"
+    tool_name = dialect.mcp_tool_name("SERVER", "TOOL") if dialect.tool_names == "mcp" else "TOOL"
     yield f"- Tools are called `{tool_name}` unless `tool_names` says otherwise."
     for key in dialect.options:
         yield f"- `{key}` in `[[use]]`: {(model_of(Use).model_fields[key].description or '').partition(': ')[2]}"
@@ -116,7 +117,7 @@ def _spec(dialect: Dialect, event: Event) -> HookSpec:
         label="guard",
         shell="./guard",
         timeout=dialect.default_timeout,
-        event_name=plain[0],
+        event_name=(plain or names)[0],
     )
 
 
@@ -125,7 +126,7 @@ def _event_context(dialect: Dialect, event: Event) -> EventContext:
         event,
         SESSION,
         "read_file",
-        "mcp__files__read_file" if dialect.tool_names == "mcp" else "read_file",
+        dialect.mcp_tool_name("files", "read_file") if dialect.tool_names == "mcp" else "read_file",
         "toolu_01",
         b'{"path":"notes.txt"}',
         outcome=AFTER if event is Event.POST_TOOL_USE else None,

@@ -244,7 +244,7 @@ def test_a_file_that_begins_with_a_byte_order_mark_is_read(cwd: Path) -> None:
         ("claude=", "no file is named", "DIALECT=FILE"),
         ("", "no file is named", "DIALECT=FILE"),
         ("claud=a.json", "there is no dialect 'claud'", "did you mean 'claude'?"),
-        ("xyz=a.json", "there is no dialect 'xyz'", "expected one of: claude"),
+        ("xyz=a.json", "there is no dialect 'xyz'", "claude, claw, claw@current, "),
         (
             "unknown.json",
             "cannot tell which system this hook file is for",
@@ -612,6 +612,22 @@ def test_a_shape_that_fits_two_dialects_is_an_error_that_names_both(cwd: Path) -
     for name in ("claw", "lime", "claw@current"):
         (group,) = loaded(cwd, hooks=[f"{name}=hooks.json"]).groups
         assert (group.dialect.name, {spec.dialect for spec in group.hooks}) == (name, {name})
+
+
+def test_a_file_in_another_systems_folder_is_an_error_that_names_both(cwd: Path) -> None:
+    write(cwd / ".lime/settings.json", SHAPES["copilot"])
+    with pytest.raises(ConfigError) as caught:
+        loaded(cwd, hooks=[".lime/settings.json"])
+    assert caught.value.message.endswith("has the format of copilot, but is in a folder of lime")
+    assert caught.value.hint == f"name its dialect: --hooks copilot={cwd}/.lime/settings.json"
+    (group,) = loaded(cwd, hooks=["copilot=.lime/settings.json"]).groups
+    assert group.dialect.name == "copilot"
+
+
+def test_a_folder_decides_between_formats_that_a_file_fits(cwd: Path) -> None:
+    write(cwd / ".lime/settings.json", '{"hooks": {"PreToolUse": ["true"]}}')
+    (group,) = loaded(cwd, hooks=[".lime/settings.json"]).groups
+    assert group.dialect.name == "lime"
 
 
 def test_a_key_of_another_dialect_is_an_error(cwd: Path) -> None:

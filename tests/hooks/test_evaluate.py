@@ -297,6 +297,40 @@ async def test_in_a_pipeline_each_hook_sees_the_arguments_that_the_one_before_re
     assert hook_inputs(tmp_path)["seen"]["arguments"] == {"a": 1, "b": 2}
 
 
+async def test_a_hook_that_says_so_makes_the_hooks_of_its_event_a_pipeline(tmp_path: Path) -> None:
+    first = stub(PRE, arguments={"b": 2}, merges=True)
+    second = replace(stub(PRE, f"cat > {shlex.quote(str(tmp_path / 'seen'))}"), sequential=True)
+    assert await decision_of(hooks(stub_group(first, second, order=Order.PARALLEL)), context()) == Proceed(
+        b'{"a":1,"b":2}'
+    )
+    assert hook_inputs(tmp_path)["seen"]["arguments"] == {"a": 1, "b": 2}
+
+
+async def test_hooks_of_a_later_stage_see_what_earlier_ones_rewrote_and_do_not_run_after_a_denial(
+    tmp_path: Path,
+) -> None:
+    later = replace(stub(PRE, f"cat > {shlex.quote(str(tmp_path / 'seen'))}"), stage=1)
+    first, second = stub(PRE, arguments={"a": 2}), stub(PRE)
+    some_hooks = hooks(stub_group(later, first, second, order=Order.PARALLEL))
+    assert await decision_of(some_hooks, context()) == Proceed(b'{"a": 2}')
+    assert hook_inputs(tmp_path)["seen"]["arguments"] == {"a": 2}
+    (tmp_path / "seen").unlink()
+    denies = stub(PRE, permission="deny", reason="no")
+    assert await decision_of(hooks(stub_group(later, denies, second)), context()) == Refuse("stub", "no")
+    assert not (tmp_path / "seen").exists()
+
+
+async def test_a_hook_that_stops_the_agent_skips_the_rest_where_its_system_says_so(tmp_path: Path) -> None:
+    log = shlex.quote(str(tmp_path / "log"))
+    denies = stub(PRE, f"echo denies >> {log}; printf %s {shlex.quote(json.dumps({'permission': 'deny'}))}")
+    stops = stub(PRE, f"echo stops >> {log}; printf %s {shlex.quote(json.dumps({'stop': True}))}")
+    rest = stub(PRE, f"echo rest >> {log}")
+    decision = await decision_of(hooks(stub_group(denies, stops, rest, order=Order.UNTIL_STOPPED)), context())
+    assert isinstance(decision, Refuse)
+    assert decision.stop
+    assert (tmp_path / "log").read_text().split() == ["denies", "stops"]
+
+
 async def test_a_rewrite_that_hooks_could_not_read_is_a_failure_and_is_never_applied() -> None:
     number = "1" * 500
     says = stub(PRE, arguments=1)

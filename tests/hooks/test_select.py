@@ -11,8 +11,8 @@ from hookproxy.dialects.dialect import Group
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.hooks.select import HookGroups
 from hookproxy.jsonrpc.raw_json import Unreadable
-from hookproxy.model.aliases import Alias
-from hookproxy.model.hooks import Event, EventContext
+from hookproxy.model.aliases import Alias, ToolSpelling
+from hookproxy.model.hooks import Event, EventContext, HookSpec
 from hookproxy.model.settings import OnFailure, ToolNames
 from tests.support.proxy_rig import SESSION, group, hook, stub, stub_group
 
@@ -216,3 +216,59 @@ def test_a_command_that_is_configured_for_both_names_of_a_tool_sees_both(matcher
     assert sorted(seen) == ["Bash", "run_it"]
     twice = groups(group(hook("true", matcher="Bash"), hook("true", matcher="Bash|Write")))
     assert [len(selected.hooks) for selected in twice.select(PRE, "run_it", alias)] == [1]
+
+
+SPELLED = {"Bash": (ToolSpelling("Shell", {"command": "line"}),)}
+
+
+def of_another_system(*hooks: HookSpec) -> Group:
+    """A group of a system that spells tools in its own way."""
+    dialect = replace(
+        DIALECTS["claude"], name="other", mcp_tool_name=lambda server, tool: f"{server}/{tool}", tool_spellings=SPELLED
+    )
+    return replace(group(*hooks), dialect=dialect, tool_names=ToolNames.MCP)
+
+
+def test_a_hook_sees_a_tool_as_its_system_spells_it() -> None:
+    one = of_another_system(
+        hook("true", matcher="my files/run"), hook("echo", matcher="Shell"), hook(":", matcher="Bash")
+    )
+    hook_groups = HookGroups([one], "my files", [])
+    recognised = replace(BASH, automatic=True)
+    (selected,) = hook_groups.select(PRE, "run", recognised)
+    assert [each.tool_name for each in selected.hooks] == ["my files/run", "Shell"]
+    context = EventContext(PRE, SESSION, tool="run", arguments=b'{"cmd":"ls"}', alias=recognised)
+    assert [each.context(context).arguments for each in selected.hooks] == [b'{"cmd":"ls"}', b'{"line":"ls"}']
+    assert {"my files/run", "run", "mcp__my_files__run"} <= set(hook_groups.possible_names("run"))
+
+
+def test_arguments_that_are_ambiguous_in_the_spelling_of_a_hooks_system_are_refused() -> None:
+    hook_groups = HookGroups([of_another_system(hook("true"))], "my files", [BASH])
+    found = hook_groups.alias("run", b'{"cmd":"ls"}')
+    assert found is not None
+    assert found.names == ("Bash",)
+    with pytest.raises(Unreadable, match="'cmd' and 'line' are the same argument"):
+        hook_groups.alias("run", b'{"cmd":"ls","line":"rm"}')
+
+
+def test_a_hook_with_a_condition_on_the_arguments_runs_only_if_it_holds() -> None:
+    some = replace(hook("true", matcher="Shell"), accepts=lambda arguments: b"rm" in arguments)
+    (selected,) = HookGroups([of_another_system(some)], "x", []).select(PRE, "run", BASH)
+    context = EventContext(PRE, SESSION, tool="run", arguments=b'{"cmd":"ls"}', alias=BASH)
+    assert selected.conditional
+    assert list(selected.applicable(context)) == []
+    assert len(selected.applicable(replace(context, arguments=b'{"cmd":"rm"}'))) == 1
+
+
+def test_two_conditions_on_the_arguments_of_one_command_are_two_hooks() -> None:
+    one, other = (
+        replace(hook("true"), accepts=lambda arguments, word=word: word in arguments) for word in (b"a", b"b")
+    )
+    (selected,) = groups(group(one, other)).select(PRE, "write", None)
+    assert len(selected.hooks) == 2
+
+
+def test_an_agent_may_be_known_by_the_beginning_of_its_name() -> None:
+    agent = replace(group(hook("true")), dialect=replace(DIALECTS["claude"], agents=("qwen-client-*",)))
+    assert groups(agent).sources_run_by("qwen-client-files 1.0") == ["hooks.json"]
+    assert groups(agent).sources_run_by("qwen 1.0") == []

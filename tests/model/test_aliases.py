@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from hookproxy.jsonrpc.raw_json import DuplicateKeys, Unreadable
 from hookproxy.model import aliases
-from hookproxy.model.aliases import Alias
+from hookproxy.model.aliases import Alias, ToolSpelling, spelled
 
 BASH = Alias("execute_command", "Bash", {"command": "cmd"})
 CHAIN = Alias("odd", "Odd", {"a": "b", "b": "c"})
@@ -97,3 +98,42 @@ def test_an_argument_that_the_agent_gives_by_the_hooks_own_name_keeps_it() -> No
         held.for_server(b'{"command":"ls","cmd":"rm"}')
     with pytest.raises(Unreadable, match="own name"):
         held.for_server(b'{"cmd":"rm"}')
+
+
+SPELLINGS = {
+    "Bash": (ToolSpelling("shell"), ToolSpelling("run_command", {"command": "script"})),
+    "Read": (ToolSpelling("read_file", {"file_path": "path"}),),
+}
+
+
+def test_an_alias_is_spelled_as_another_system_spells_it() -> None:
+    read = Alias("cat", "Read", {"file_path": "file"}, automatic=True)
+    bash = Alias("cat", "Bash", {"command": "cmd"}, alternatives=(read,), automatic=True)
+    found = spelled(bash, SPELLINGS)
+    assert found.names == ("shell", "run_command", "read_file")
+    assert [dict(found.named(name).arguments) for name in found.names] == [
+        {"command": "cmd"},
+        {"script": "cmd"},
+        {"path": "file"},
+    ]
+    assert found.named("run_command").for_hooks(b'{"cmd":"ls"}') == b'{"script":"ls"}'
+    assert found.named("run_command").for_server(b'{"script":"ls -l"}') == b'{"cmd":"ls -l"}'
+
+
+def test_an_argument_that_has_claudes_name_on_the_server_is_spelled_too() -> None:
+    found = spelled(Alias("cat", "Read", automatic=True), SPELLINGS)
+    assert found.for_hooks(b'{"file_path":"a","n":1}') == b'{"path":"a","n":1}'
+    same = spelled(Alias("cat", "Read", {"file_path": "path"}, automatic=True), SPELLINGS)
+    assert same.for_hooks(b'{"path":"a"}') == b'{"path":"a"}'
+
+
+def test_a_configured_name_stays_beside_the_spelled_ones() -> None:
+    assert spelled(Alias("run", "Bash"), SPELLINGS).names == ("shell", "run_command", "Bash")
+    assert spelled(Alias("run", "Odd", automatic=True), SPELLINGS).names == ("Odd",)
+
+
+def test_arguments_that_are_ambiguous_in_any_spelling_are_found() -> None:
+    bash = Alias("run", "Bash", {"command": "cmd"}, automatic=True)
+    bash.check(b'{"cmd":"ls","script":"rm"}')
+    with pytest.raises(Unreadable, match="'cmd' and 'script' are the same argument"):
+        replace(bash, spellings=(spelled(bash, SPELLINGS),)).check(b'{"cmd":"ls","script":"rm"}')

@@ -12,6 +12,7 @@ from hookproxy.wrapping.known_hook_files import find
 
 GROUP: Final = json.dumps({"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "true"}]}]}})
 CLAW: Final = json.dumps({"hooks": {"PreToolUse": ["true"]}})
+CASCADE: Final = json.dumps({"hooks": {"pre_mcp_tool_use": [{"command": "true"}]}})
 COPILOT: Final = json.dumps({"version": 1, "hooks": {"preToolUse": [{"type": "command", "bash": "true"}]}})
 
 
@@ -32,6 +33,7 @@ def test_the_hook_files_of_every_system_are_found_in_their_places(home: Path, pr
         ("claw@current", write(home / ".claw" / "settings.json", CLAW)),
         ("copilot@current", write(home / ".copilot" / "hooks" / "a.json", COPILOT)),
         ("lime", write(home / ".lime" / "settings.json", CLAW)),
+        ("cascade", write(home / ".codeium" / "windsurf" / "hooks.json", CASCADE)),
     ]
     of_project = [
         ("claude", write(project / ".claude" / "settings.json", GROUP)),
@@ -41,6 +43,7 @@ def test_the_hook_files_of_every_system_are_found_in_their_places(home: Path, pr
         ("copilot@current", write(project / ".github" / "hooks" / "a.json", COPILOT)),
         ("copilot@current", write(project / ".github" / "hooks" / "b.json", COPILOT)),
         ("lime", write(project / ".lime" / "settings.local.json", CLAW)),
+        ("cascade", write(project / ".windsurf" / "hooks.json", CASCADE)),
     ]
     found = find({}, str(home), str(project))
     assert [(file.dialect, file.path) for file in found] == own + of_project

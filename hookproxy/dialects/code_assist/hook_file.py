@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Final
 
@@ -16,9 +15,6 @@ NAME: Final = "code-assist"
 
 TIMEOUT: Final = 30.0
 """Seconds for an entry without a timeout: the document has no default, and this is the program's."""
-
-_PROBABLY_SECONDS: Final = 0.1
-"""A shorter timeout, in seconds, is too short to start a program: its author probably meant seconds."""
 
 _MAX_RETRIES: Final = 1
 """Enough for chance failures; a hook that always prints `retry` costs one more call."""
@@ -101,34 +97,16 @@ def _hook(file: HookFile, event: Event, entry: Table) -> HookSpec:
         label=name.strip() or labels.command_label(command),
         shell=command,
         cwd=file.project_dir,
-        timeout=_timeout(entry),
+        timeout=entry.milliseconds("timeout", TIMEOUT),
         traits=frozenset({entry.path}),  # each entry runs, as documented, even if another has the same command
         max_retries=retries if isinstance(retries, int) else _MAX_RETRIES,
     )
 
 
-def _timeout(entry: Table) -> float:
-    """The `timeout` in seconds; the file has milliseconds."""
-    value = entry.members.get("timeout", TIMEOUT * 1000)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise entry.error("timeout", "must be a number of milliseconds", 'write "timeout": 5000 for five seconds')
-    try:
-        seconds = value / 1000
-    except OverflowError:  # an integer that is too large for a float
-        seconds = math.inf
-    if not 0 < seconds < math.inf:
-        raise entry.error("timeout", "must be more than 0 milliseconds and finite", 'write "timeout": 5000')
-    return seconds
-
-
 def _notes(entry: Table, hook: HookSpec) -> list[str]:
     """Notes on a hook that runs, but not as its author may expect."""
     notes = [f"{key} is unknown and ignored{f': {hint}' if hint else ''}" for key, hint in _unknown_keys(entry).items()]
-    if hook.timeout < _PROBABLY_SECONDS:
-        ms = hook.timeout * 1000
-        notes.append(f"`timeout` is in milliseconds: {ms:g} ms end the hook at once; {ms:g} seconds are {ms * 1000:g}")
-    if hook.timeout > shared_hook_file.LONG_TIMEOUT:
-        notes.append(f"a timeout of {hook.timeout:g} seconds is longer than agents wait for a call")
+    notes += shared_hook_file.milliseconds_notes("timeout", hook.timeout)
     return notes
 
 

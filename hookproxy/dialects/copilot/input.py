@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Final
 
 import msgspec
@@ -83,7 +82,7 @@ def _snake_case(spec: HookSpec, context: EventContext) -> dict[str, object]:
     members: dict[str, object] = {
         "hook_event_name": spec.event_name,
         "session_id": shared_input.utf8(session.id),
-        "timestamp": _iso_8601(_milliseconds(context)),
+        "timestamp": shared_input.iso_8601(context.at),
         "cwd": shared_input.utf8(session.cwd),
     }
     call = {"tool_name": shared_input.utf8(context.tool_name), "tool_input": msgspec.Raw(context.arguments)}
@@ -137,8 +136,3 @@ def _failure(outcome: Outcome) -> str:
 
 def _milliseconds(context: EventContext) -> int:
     return round(context.at * 1000)
-
-
-def _iso_8601(milliseconds: int) -> str:
-    seconds, rest = divmod(milliseconds, 1000)
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{rest:03}Z"

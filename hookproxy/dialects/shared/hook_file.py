@@ -134,6 +134,15 @@ class Table(Struct, frozen=True):
             )
         return value
 
+    def milliseconds(self, key: str, default: float) -> float:
+        """A timeout that is written in milliseconds, in seconds like `default`. Raises ConfigError as `seconds`."""
+        value = self.members.get(key, default * 1000)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.error(key, "must be a number of milliseconds", f'write "{key}": 5000 for five seconds')
+        if not 0 < value <= sys.float_info.max:
+            raise self.error(key, "must be more than 0 milliseconds and finite", f'write "{key}": 5000')
+        return value / 1000
+
     def items(self, key: str) -> Table:
         """A list as a table, whose keys are the places of its items: `PreToolUse[0]`. Empty if the member is absent."""
         items = {f"{key}[{at}]": item for at, item in enumerate(self._list(key))}
@@ -348,6 +357,20 @@ def long_timeout_notes(seconds: float) -> list[str]:
     if seconds >= MILLISECONDS_THRESHOLD:
         milliseconds = f"if they are meant as milliseconds, write {seconds / 1000:g}"
         return [f"a timeout of {seconds:.15g} is read as seconds, as written: {milliseconds}"]
+    if seconds > LONG_TIMEOUT:
+        return [f"a timeout of {seconds:g} seconds is longer than agents wait for a call"]
+    return []
+
+
+_PROBABLY_SECONDS: Final = 0.1
+"""A shorter timeout, in seconds, is too short to start a program: its author probably meant seconds."""
+
+
+def milliseconds_notes(key: str, seconds: float) -> list[str]:
+    """A note on a timeout in milliseconds that was probably meant in seconds, or is longer than agents wait."""
+    if seconds < _PROBABLY_SECONDS:
+        ms = seconds * 1000
+        return [f"`{key}` is in milliseconds: {ms:g} ms end the hook at once; {ms:g} seconds are {ms * 1000:g}"]
     if seconds > LONG_TIMEOUT:
         return [f"a timeout of {seconds:g} seconds is longer than agents wait for a call"]
     return []

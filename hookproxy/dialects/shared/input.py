@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Mapping
 from typing import Final
 
@@ -27,6 +28,12 @@ def json_line(document: Mapping[str, object]) -> bytearray:
     _ENCODER.encode_into(document, written)  # not as bytes first: a result may be large, and is copied only once
     written += b"\n"
     return written
+
+
+def iso_8601(at: float) -> str:
+    """A time in seconds since 1970 as text in UTC, to the millisecond."""
+    seconds, rest = divmod(round(at * 1000), 1000)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{rest:03}Z"
 
 
 TOOL_INPUT: Final = "HOOK_TOOL_INPUT"

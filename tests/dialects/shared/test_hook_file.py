@@ -2,6 +2,7 @@
 
 import contextlib
 import datetime
+import json
 
 import pytest
 from hypothesis import given
@@ -18,6 +19,7 @@ from hookproxy.dialects.shared.hook_file import (
     read_timeout,
     resolve_program,
     suggestion,
+    without_comments,
 )
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Event
@@ -223,3 +225,30 @@ def test_a_key_that_is_not_an_event_gets_a_note_whatever_its_value(value: object
 
 def test_comments_are_no_events() -> None:
     assert read({"//": 1, "_x": [], "comment": "y", "$schema": "z", "description": "d"}) == HookList(())
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ('{"a": 1} // end', '{"a": 1}       '),
+        ('{"a": "//x", /* b */ "c": [1, 2,],}', '{"a": "//x",         "c": [1, 2 ] }'),
+        ('{"a": "\\"/*", "b": "*/"}', '{"a": "\\"/*", "b": "*/"}'),
+        ("{/* two\nlines */}", "{      \n        }"),
+        ('{"a": 1, // c\n}', '{"a": 1      \n}'),
+        ('{"open', '{"open'),
+        ("{/* open", "{/* open"),
+    ],
+)
+def test_comments_and_trailing_commas_become_blanks(text: str, plain: str) -> None:
+    assert without_comments(text) == plain
+
+
+def test_json_without_comments_is_never_changed() -> None:
+    text = json.dumps({"a": ["//", "/*", ",]", '"', "\\"], "b": "*/"}, indent=1)
+    assert without_comments(text) == text
+
+
+def test_comments_are_only_read_where_the_system_has_them() -> None:
+    with pytest.raises(ConfigError, match="not JSON"):
+        read_document("x.json", '{"a": 1} // c')
+    assert read_document("x.json", '{"a": 1} // c', comments=True).members == {"a": 1}

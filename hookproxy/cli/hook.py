@@ -1,0 +1,115 @@
+"""`hookproxy hook`: runs a hook of one system as the hook of another system's agent.
+
+The agent's document comes on standard input, and what the agent reads goes to standard output, standard error and the
+exit status. A document or a hook that cannot be read refuses the call: exit status 2, with the reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+
+from ..convert.run_hook import ForeignHook, recognise_agent, run_hook
+from ..dialects.agent_side import AgentSide, HookOutput, agent_side, names, refuse_by_status
+from ..dialects.registry import DIALECTS
+from ..model.errors import UserError
+from .common import new_parser, split_command
+from .hook_runtime import redirected_output, run
+
+USAGE = (
+    "hookproxy hook --as DIALECT [--for AGENT] [--event EVENT] [--matcher PATTERN] [--if RULE] [--timeout SECONDS] "
+    "-- COMMAND [ARG...]"
+)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of the command line before `--`."""
+    parser = new_parser(
+        "hook",
+        USAGE,
+        "Run COMMAND, a hook that was written for one system, as a hook of another system's agent: it gets the "
+        "document that it knows, and its answer is translated for the agent. One COMMAND is a command line for the "
+        "shell; several words are a program and its arguments.",
+    )
+    parser.add_argument(
+        "--as", dest="dialect", metavar="DIALECT", required=True, help="the system that the hook was written for"
+    )
+    parser.add_argument(
+        "--for",
+        dest="agent",
+        metavar="AGENT",
+        help="the system of the agent that runs this (default: recognised from the document)",
+    )
+    parser.add_argument(
+        "--event",
+        metavar="EVENT",
+        help="the event at which the hook is configured, as its system spells it",
+    )
+    parser.add_argument("--matcher", metavar="PATTERN", help="the hook's matcher, in its system's syntax")
+    parser.add_argument("--if", dest="only_if", metavar="RULE", help="the hook's `if`, a permission rule")
+    parser.add_argument("--timeout", metavar="SECONDS", type=_seconds, default=0.0, help="the hook's timeout")
+    return parser
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError("must be more than 0")
+    return seconds
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the hook. Returns the exit status that the agent reads."""
+    words, command = split_command(arguments)
+    options = build_parser().parse_args(words)
+    if not command:
+        raise UserError("there is no hook to run", f"usage: {USAGE}")
+    output = _guarded(options, command)
+    with open(1, "wb", closefd=False) as stdout:
+        stdout.write(output.stdout)
+    if output.stderr:
+        sys.stderr.write(output.stderr.rstrip("\n") + "\n")
+    return output.status
+
+
+def _guarded(options: argparse.Namespace, command: list[str]) -> HookOutput:
+    """What the agent reads. Whatever goes wrong here refuses the call: the agent would let it pass after a crash."""
+    refuse: Callable[[str], HookOutput] = refuse_by_status
+    try:
+        if options.dialect not in DIALECTS:
+            raise UserError(f"--as: there is no dialect {options.dialect!r}", f"expected one of {', '.join(DIALECTS)}")
+        side = _agent(options.agent) if options.agent else None
+        refuse = side.refuse if side else refuse
+        with open(0, "rb", closefd=False) as stdin:
+            document = stdin.read()
+        return _run(options, command, side or recognise_agent(document), document)
+    except UserError as error:
+        return refuse(str(error))
+    except Exception:  # not swallowed: the agent shows it as the reason
+        from traceback import format_exc
+
+        return refuse(f"error: a defect of hookproxy\n{format_exc()}")
+
+
+def _run(options: argparse.Namespace, command: list[str], side: AgentSide, document: bytes) -> HookOutput:
+    line = command[0] if len(command) == 1 else shlex.join(command)
+    hook = ForeignHook(
+        DIALECTS[options.dialect],
+        line,
+        options.event or "",
+        options.matcher or "",
+        options.only_if or "",
+        options.timeout,
+    )
+    with redirected_output():
+        return run(lambda: run_hook(hook, side, document, os.environ))
+
+
+def _agent(name: str) -> AgentSide:
+    found = agent_side(name)
+    if found is None:
+        raise UserError(f"--for: {name!r} is no agent that runs hooks", f"expected one of {', '.join(names())}")
+    return found

@@ -1,0 +1,132 @@
+"""From what a hook decided to an answer that its agent can express. Pure. Law 3: in doubt the call is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from ..dialects.agent_side import Answer, Can
+from ..jsonrpc import raw_json
+from ..model.decision import Comments, Decision, RefusalCause, Refuse
+from ..model.hooks import HookRun, Permission
+from ..model.settings import Settings
+from ..policy import decide
+from ..protocol import feedback
+
+
+def before_call(decision: Decision, runs: Sequence[HookRun]) -> Answer:
+    """The answer that follows from the decision about a call."""
+    texts, messages = "\n\n".join(decision.feedback), _messages(runs)
+    if isinstance(decision, Refuse):
+        plain = decision.cause is RefusalCause.DENIED and decision.reason
+        reason = decision.reason if plain else feedback.refusal_sentence(decision)
+        return Answer(Permission.DENY, reason, feedback=texts, message=messages, stop=decision.stop)
+    arguments = None if decision.arguments is None else one_line(decision.arguments)
+    permission, reason = (Permission.ALLOW, "") if decide.allows(runs) else (None, "")
+    if decision.approval_request is not None:
+        permission, reason = Permission.ASK, decision.approval_request.reason
+    return Answer(permission, reason, arguments, texts, message=messages)
+
+
+def after_call(comments: Comments, runs: Sequence[HookRun]) -> Answer:
+    """The answer that follows from what hooks said about a result."""
+    text, replacement = feedback.feedback_text(comments, ()), comments.replacement
+    stop, messages = any(one.verdict.stop for one in runs), _messages(runs)
+    if comments.withheld or comments.hidden_by:
+        text = feedback.withheld_sentence(comments.withheld, ()) if comments.withheld else ""
+        text = text or feedback.hidden_sentence(comments)
+        return Answer(Permission.DENY, text, replacement=raw_json.encode(text), message=messages, stop=stop)
+    replacement = None if replacement is None else one_line(replacement)
+    if comments.failed:
+        reason = "\n\n".join(one.verdict.reason for one in runs if one.verdict.reason) or text
+        text = "" if reason == text else text
+        return Answer(Permission.DENY, reason, feedback=text, replacement=replacement, message=messages, stop=stop)
+    return Answer(feedback=text, replacement=replacement, message=messages, stop=stop)
+
+
+def permission_request(runs: Sequence[HookRun]) -> Answer:
+    """The answer of hooks that may answer for the person."""
+    decision = decide.permission_decision(runs, Settings(), None, last_answer_counts=False)
+    messages = _messages(runs)
+    if isinstance(decision, Refuse):
+        return Answer(Permission.DENY, decision.reason, message=messages, stop=decision.stop)
+    arguments = decide.allowed_arguments(runs) if decision else None
+    permission = Permission.ALLOW if decision else None
+    return Answer(permission, arguments=None if arguments is None else one_line(arguments), message=messages)
+
+
+def other_event(runs: Sequence[HookRun]) -> Answer:
+    """The answer of hooks that decide nothing."""
+    texts = "\n\n".join(text for one in runs for text in one.verdict.feedback)
+    return Answer(feedback=texts, message=_messages(runs), stop=any(one.verdict.stop for one in runs))
+
+
+def one_line(raw: bytes) -> bytes:
+    """JSON of a hook on one line."""
+    return raw_json.one_line(raw.replace(b"\n", b" "))
+
+
+def within(answer: Answer, can: Can, agent: str) -> tuple[Answer, list[str]]:
+    """The answer that this agent can express, and sentences about what it could not.
+
+    A call that a hook wants rewritten or shown to a person is refused where the agent can do neither.
+    """
+    problems: list[str] = []
+    if answer.permission is Permission.ASK and Can.ASK not in can:
+        reason = f"{answer.reason}\n" if answer.reason else ""
+        problem = f"{agent} lets no hook have the person asked, so the call is refused"
+        answer = Answer(Permission.DENY, f"{reason}A person must approve this call, and {problem}.")
+        problems.append(problem)
+    if answer.arguments is not None and answer.permission is not Permission.DENY and Can.REWRITE not in can:
+        problem = f"{agent} lets no hook change the arguments of a call, so the call is refused"
+        answer = Answer(Permission.DENY, f"A hook wants other arguments for this call, and {problem}.")
+        problems.append(problem)
+    if answer.permission is Permission.ALLOW and Can.ALLOW not in can:
+        answer = replace(answer, permission=None)
+    if answer.feedback and Can.TELL_BEFORE not in can:
+        if answer.permission is Permission.DENY:
+            answer = replace(answer, reason="\n\n".join(filter(None, (answer.reason, answer.feedback))))
+        else:
+            problems.append(f"{agent} lets no hook tell the model something before a call: {answer.feedback}")
+        answer = replace(answer, feedback="")
+    return answer, problems
+
+
+def without_removals(answer: Answer, arguments: bytes, agent: str) -> Answer:
+    """The answer for an agent that merges arguments: a hook that removes one refuses the call."""
+    if answer.arguments is None or answer.permission is Permission.DENY:
+        return answer
+    removed = raw_json.fields(arguments).keys() - raw_json.fields(answer.arguments).keys()
+    if not removed:
+        return answer
+    reason = f"A hook wants the argument {min(removed)!r} removed, and {agent} lets no hook remove one."
+    return Answer(Permission.DENY, reason)
+
+
+def within_after(answer: Answer, can: Can, agent: str) -> tuple[Answer, list[str]]:
+    """As `within`, for a result."""
+    problems: list[str] = []
+    if answer.replacement is not None and Can.REPLACE not in can:
+        blocks = Can.BLOCK_AFTER in can
+        consequence = "the model is informed" if blocks else "the model reads the tool's own output"
+        problems.append(f"{agent} lets no hook replace the output of a tool: {consequence}")
+        answer = replace(answer, replacement=None)
+        if blocks and answer.permission is not Permission.DENY:
+            answer = replace(
+                answer, permission=Permission.DENY, reason="A hook wanted other output than the tool's own."
+            )
+    if answer.permission is Permission.DENY and Can.BLOCK_AFTER not in can:
+        texts = (answer.feedback, answer.reason)
+        answer = replace(answer, permission=None, reason="", feedback="\n\n".join(filter(None, texts)))
+    if answer.feedback and Can.TELL_AFTER not in can:
+        if Can.BLOCK_AFTER in can:
+            answer = replace(answer, permission=Permission.DENY, reason=answer.feedback, feedback="")
+        else:
+            problems.append(f"{agent} lets no hook tell the model something after a call: {answer.feedback}")
+            answer = replace(answer, feedback="")
+    return answer, problems
+
+
+def _messages(runs: Sequence[HookRun]) -> str:
+    return "\n".join(text for one in runs for text in one.verdict.messages)

@@ -1,0 +1,130 @@
+"""Writes the hooks of one system's file as a hook file of another: each entry runs `hookproxy hook`. Pure.
+
+Whatever the other system cannot say is in the notes (law 3).
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from ..dialects.agent_side import AgentSide, Can, Entry, agent_side, event_names, split_mcp_name
+from ..dialects.dialect import Dialect, Group
+from ..model.hooks import Event, HookSpec
+from ..policy import matchers
+
+_TOOL_EVENTS = (
+    Event.PRE_TOOL_USE,
+    Event.POST_TOOL_USE,
+    Event.POST_TOOL_USE_FAILURE,
+    Event.PERMISSION_REQUEST,
+)
+
+
+class Converted(Struct, frozen=True):
+    """The files that were written, and what they cannot say."""
+
+    files: Mapping[str, str]
+    """Their texts by their paths in the project."""
+    notes: tuple[str, ...]
+    hooks: int
+    """The number of hooks in them."""
+
+
+def convert(groups: Sequence[Group], target: AgentSide) -> Converted:
+    """The hooks of these groups as hooks of the target's agent."""
+    entries: list[Entry] = []
+    notes: list[str] = []
+    for group in groups:
+        for spec in group.hooks:
+            reason = _impossible(spec, target)
+            if reason:
+                notes.append(f"{spec.source} is left out: {reason}")
+                continue
+            names = event_names(target, spec.event)
+            entries += [_entry(spec, name, group.dialect, target) for name in names]
+            notes += [f"{spec.source}: {note}" for note in _losses(spec, group.dialect, target)]
+    return Converted(target.write_hook_file(entries) if entries else {}, tuple(dict.fromkeys(notes)), len(entries))
+
+
+def _impossible(spec: HookSpec, target: AgentSide) -> str:
+    """Why a hook cannot run in the target's agent; empty: it can."""
+    if spec.type not in ("command", "warm"):
+        return f"a hook of type {spec.type} has no command"
+    if not event_names(target, spec.event):
+        return f"{target.name} has no event for {spec.event}"
+    if agent_side(spec.dialect) is None:
+        return f"hooks of {spec.dialect} cannot run in other agents"
+    return ""
+
+
+def _losses(spec: HookSpec, source: Dialect, target: AgentSide) -> Iterator[str]:
+    """What of a hook the target's agent cannot do."""
+    if spec.background:
+        yield f"{target.name} waits for it, because it knows no background hooks as {source.name} does"
+    if spec.on_failure is not None or spec.withholds:
+        yield "on_failure is left out"
+    before = spec.event is Event.PRE_TOOL_USE
+    if before and Can.ASK not in target.can:
+        yield f"where it asks a person, the call is refused: {target.name} lets no hook ask"
+    if before and Can.REWRITE not in target.can:
+        yield f"where it rewrites arguments, the call is refused: {target.name} lets no hook rewrite them"
+    if spec.event in (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE):
+        if Can.REPLACE not in target.can:
+            yield f"it cannot replace the tool's output: {target.name} lets no hook do so"
+        if not target.can & (Can.TELL_AFTER | Can.BLOCK_AFTER):
+            yield f"its feedback does not reach the model: {target.name} has no place for it"
+
+
+def _entry(spec: HookSpec, event_name: str, source: Dialect, target: AgentSide) -> Entry:
+    return Entry(
+        event_name,
+        _command(spec, source, target),
+        names=_names(spec, target) if target.has_matchers and spec.event in _TOOL_EVENTS else (),
+        timeout=spec.timeout if spec.timeout != source.default_timeout else 0.0,
+        fails_closed=spec.fails_closed,
+    )
+
+
+def _command(spec: HookSpec, source: Dialect, target: AgentSide) -> str:
+    """The command line that runs the hook: `hookproxy hook --for TARGET --as SOURCE … -- COMMAND`."""
+    words = ["hookproxy", "hook", "--for", target.name, "--as", source.name]
+    first_name = next((name for name, event in source.events.items() if event is spec.event), "")
+    if spec.event_name not in ("", first_name) or target.also or len(set(target.events.values())) < len(target.events):
+        words += ["--event", spec.event_name or first_name]
+    if spec.matcher:
+        words += ["--matcher", spec.matcher]
+    if spec.only_if:
+        words += ["--if", spec.only_if]
+    if spec.timeout != source.default_timeout:
+        words += ["--timeout", f"{spec.timeout:g}"]
+    line = spec.shell or shlex.join(spec.argv)
+    return f"{shlex.join(words)} -- {shlex.quote(line)}"
+
+
+def _names(spec: HookSpec, target: AgentSide) -> tuple[str, ...]:
+    """The tools that a plain matcher lists, as the target spells them; none if one of them cannot be spelled.
+
+    The hook itself still tries its own matcher, so this only saves runs.
+    """
+    if spec.matcher in ("", "*"):
+        return ()
+    listed = matchers.plain_names(spec.matcher)
+    spelled = [_spelled(name, spec.dialect, target) for name in listed]
+    return tuple(dict.fromkeys(name for names in spelled for name in names)) if all(spelled) else ()
+
+
+def _spelled(name: str, source: str, target: AgentSide) -> tuple[str, ...]:
+    """The target's names for a tool that the source's matcher names; empty: it is not known."""
+    server_tool = split_mcp_name(name)
+    if server_tool is not None:
+        return (target.mcp_tool_name(*server_tool),)
+    side = agent_side(source)
+    of_source, of_target = side.tool_spellings() if side else {}, target.tool_spellings()
+    known = [one for one, spellings in of_source.items() if any(each.name == name for each in spellings)]
+    known = known if of_source else [name]
+    if not of_target:
+        return tuple(known)
+    return tuple(spelling.name for one in known for spelling in of_target.get(one, ()))

@@ -1,0 +1,135 @@
+"""Runs one hook of some system as the hook of another system's agent: `hookproxy hook`.
+
+The hook gets the document that it was written for, and its answer is translated back. Law 3: what cannot be read or
+translated refuses the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from time import time
+from typing import Final
+
+import anyio
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..dialects.agent_side import AgentSide, Answer, Entry, HookOutput, Members, agent_side, event_names, names
+from ..dialects.dialect import Dialect, Group, HookFile, HookList
+from ..dialects.shared.hook_file import merge
+from ..hooks.evaluate import Evaluation, Hooks
+from ..jsonrpc import nesting, normalize
+from ..model.errors import UserError
+from ..model.hooks import Event, EventContext, HookRun
+from ..model.settings import Settings, ToolNames
+from . import answer as answers
+
+_BEFORE: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
+_AFTER: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
+_SETTINGS: Final = Settings(auto_aliases=False)
+"""No configuration counts here: the agent has its own rules, and asks its person itself."""
+
+
+_NAME_AGENT: Final = "name the agent: hookproxy hook --for AGENT …"
+
+
+class ForeignHook(Struct, frozen=True):
+    """A hook of one system that an agent of another one runs."""
+
+    dialect: Dialect
+    """The system that the hook was written for."""
+    command: str
+    """A command line for the shell."""
+    event_name: str = ""
+    """The event at which it is configured, as its own system spells it; empty: the one that the agent reports."""
+    matcher: str = ""
+    only_if: str = ""
+    timeout: float = 0.0
+
+
+def recognise_agent(document: bytes) -> AgentSide:
+    """The agent's system, from the document that it gave. Raises UserError if that is not clear."""
+    try:
+        members = Members(document)
+    except ValueError as unreadable:
+        raise UserError(f"the document on standard input cannot be read: {unreadable}", _NAME_AGENT) from None
+    sides = [side for name in names() if (side := agent_side(name)) is not None]
+    fitting = [side for side in sides if side.recognises(members)]
+    if len(fitting) == 1:
+        return fitting[0]
+    which = " or ".join(side.name for side in fitting) or "no known agent"
+    raise UserError(f"the document on standard input is of {which}", _NAME_AGENT)
+
+
+async def run_hook(hook: ForeignHook, side: AgentSide, document: bytes, environ: Mapping[str, str]) -> HookOutput:
+    """What the agent reads for its document. Raises UserError for a document or a hook that cannot be read.
+
+    On cancel the hook is ended with its whole process group.
+    """
+    try:
+        event = side.read_document(document, environ)
+        normal = normalize.normalize(event.context.arguments)
+        if nesting.is_deeper(normal, _SETTINGS.max_depth):
+            raise ValueError("the arguments are nested deeper than many hooks can read")
+    except ValueError as unreadable:
+        raise UserError(f"the document on standard input cannot be read: {unreadable}", _hint(side)) from None
+    context = replace(event.context, arguments=normal, at=time())
+    hook_list = _read_hook(hook, context)
+    specs = tuple(spec for spec in hook_list.hooks if spec.event is context.event)
+    if not specs:
+        return HookOutput(stderr="\n".join(hook_list.notes))
+    tool_names = ToolNames.BARE if context.alias is not None else hook.dialect.tool_names
+    hooks = Hooks([Group(hook.dialect, "", specs, tool_names)], _SETTINGS, context.session.server, environ)
+    runs: list[HookRun] = []
+    async with hooks.runners, anyio.create_task_group() as tasks:
+        hooks.open(tasks, lambda _run: None, lambda: None)
+        answer = await _answer(hooks, context, runs)
+    answer, problems = _expressible(answer, side, event.context)
+    output = side.write_output(event, answer)
+    failures = [f"{one.spec.label}: {one.verdict.failure}" for one in runs if one.verdict.failure]
+    stderr = "\n".join((*filter(None, [output.stderr]), *hook_list.notes, *problems, *failures))
+    return replace(output, stderr=stderr)
+
+
+def _expressible(answer: Answer, side: AgentSide, context: EventContext) -> tuple[Answer, list[str]]:
+    """The answer that the agent can express, and sentences about what it cannot."""
+    if context.event in _AFTER:
+        return answers.within_after(answer, side.can, side.name)
+    if context.event not in _BEFORE:
+        return answer, []
+    answer, problems = answers.within(answer, side.can, side.name)
+    if side.merges:
+        answer = answers.without_removals(answer, context.arguments, side.name)
+    return answer, problems
+
+
+def _hint(side: AgentSide) -> str:
+    return f"it must be what {side.name} gives to a hook; for another agent, name it: --for AGENT"
+
+
+async def _answer(hooks: Hooks, context: EventContext, runs: list[HookRun]) -> Answer:
+    if context.event is Event.PRE_TOOL_USE:
+        evaluation: Evaluation = await hooks.run_pre_hooks(context, None, runs)
+        return answers.before_call(evaluation.decision, runs)
+    if context.event in _AFTER:
+        return answers.after_call(await hooks.run_post_hooks(context, runs), runs)
+    runs += await hooks.run_event_hooks(context)
+    return answers.permission_request(runs) if context.event is Event.PERMISSION_REQUEST else answers.other_event(runs)
+
+
+def _read_hook(hook: ForeignHook, context: EventContext) -> HookList:
+    """The hook as its own system reads it from a file; none if that system has no such event."""
+    side = agent_side(hook.dialect.name)
+    if side is None:
+        raise UserError(f"hooks of {hook.dialect.name} cannot run in other agents", f"--as one of {', '.join(names())}")
+    event = (hook.event_name,) if hook.event_name else event_names(side, context.event)
+    unknown_server = context.tool and context.alias is None and not context.session.server
+    in_doubt = unknown_server and "mcp" in hook.matcher.lower()  # it may name the server
+    matcher = "" if in_doubt else hook.matcher
+    entries = [Entry(name, hook.command, (), matcher, hook.only_if, hook.timeout) for name in event]
+    project = context.session.project_dir
+    files = side.write_hook_file(entries) if entries else {}
+    return merge(
+        hook.dialect.read_hook_file(HookFile(f"{project}/{path}", text, project, cwd=context.session.cwd))
+        for path, text in files.items()
+    )

@@ -1,0 +1,286 @@
+"""The agent's side of a hook system: the documents that its agent gives to hooks, and the output that it reads.
+
+`Dialect` describes hooks that hookproxy runs. `AgentSide` describes an agent that runs `hookproxy hook` as one of its
+own hooks, so that a hook of another system serves it. Law 3: what it cannot express is never taken for an approval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import Flag, auto
+from importlib import import_module
+from typing import Final
+
+from msgspec import Struct, field
+
+from ..jsonrpc import raw_json
+from ..model.aliases import Alias, ToolSpellings
+from ..model.hooks import Event, EventContext, Outcome, Permission, Session
+from .registry import DIALECTS
+
+
+class Can(Flag):
+    """What an agent lets its hooks do, beyond letting a call pass and refusing it."""
+
+    NOTHING = 0
+    ALLOW = auto()  # approve a call for which it would ask the person
+    ASK = auto()  # have the person asked
+    REWRITE = auto()  # change a call's arguments
+    TELL_BEFORE = auto()  # tell the model something before a call
+    TELL_AFTER = auto()  # tell the model something after a call
+    REPLACE = auto()  # change a tool's output
+    BLOCK_AFTER = auto()  # mark a result as unacceptable, with a reason for the model
+
+
+class Answer(Struct, frozen=True):
+    """What a hook decided about an event, for an agent."""
+
+    permission: Permission | None = None
+    """Before a call: its decision. After a call: DENY means that the result is unacceptable."""
+    reason: str = ""
+    arguments: bytes | None = None
+    """Before a call: all arguments, a JSON object on one line, under the agent's names."""
+    feedback: str = ""
+    """For the model."""
+    replacement: bytes | None = None
+    """After a call: JSON in place of the tool's output."""
+    message: str = ""
+    """For the person."""
+    stop: bool = False
+    """The agent must stop."""
+
+
+class HookOutput(Struct, frozen=True):
+    """What the agent reads from its hook."""
+
+    stdout: bytes = b""
+    stderr: str = ""
+    status: int = 0
+
+
+class AgentEvent(Struct, frozen=True):
+    """An event as an agent gave it to its hook."""
+
+    name: str
+    """As the agent spells it."""
+    context: EventContext
+    """For a tool of the agent's own that does what one of Claude Code's does, with the alias for it."""
+
+
+class Entry(Struct, frozen=True):
+    """One hook of a hook file that is written."""
+
+    event_name: str
+    command: str
+    """A command line for the shell."""
+    names: tuple[str, ...] = ()
+    """The tools for which it runs, as the system spells them; empty: all."""
+    matcher: str = ""
+    """Instead of `names`: a matcher in the system's own syntax."""
+    only_if: str = ""
+    timeout: float = 0.0
+    """Seconds; 0: the system's default."""
+    fails_closed: bool = False
+
+
+class Members:
+    """The members of a document, each with the type that is wanted. Wrong types count as absent."""
+
+    def __init__(self, raw: bytes) -> None:
+        """Raises Unreadable, DuplicateKeys."""
+        self._raw = {name: bytes(value) for name, value in raw_json.fields(raw).items()}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._raw
+
+    def raw(self, name: str, default: bytes = b"") -> bytes:
+        """A member's JSON text."""
+        return self._raw.get(name, default)
+
+    def text(self, *names: str) -> str:
+        """The first of these members that is a string; else an empty one."""
+        found = (raw_json.text(self._raw[name]) for name in names if name in self._raw)
+        return next((text for text in found if text), "")
+
+    def object(self, name: str) -> Members:
+        """A member that is an object; empty if it is not. Raises DuplicateKeys."""
+        raw = self._raw.get(name, b"")
+        return Members(raw if raw.startswith(b"{") else b"{}")
+
+    def required(self, *names: str) -> str:
+        """As `text`. Raises ValueError if there is none."""
+        found = self.text(*names)
+        if not found:
+            raise ValueError(f"the document has no {names[0]}")
+        return found
+
+
+def refuse_by_status(reason: str) -> HookOutput:
+    """The output that refuses a call, whatever it is about: exit status 2, with the reason on standard error."""
+    return HookOutput(stderr=reason, status=2)
+
+
+class AgentSide(Struct, frozen=True):
+    """How an agent gives events to its hooks, and what it reads from them."""
+
+    name: str
+    """The name of its dialect."""
+    file: str
+    """Where its hook file is in a project."""
+    can: Can
+    read_document: Callable[[bytes, Mapping[str, str]], AgentEvent]
+    """Raises ValueError for a document that it cannot read."""
+    write_output: Callable[[AgentEvent, Answer], HookOutput]
+    """`Answer` has nothing that is beyond `can`."""
+    write_hook_file: Callable[[Sequence[Entry]], Mapping[str, str]]
+    """The texts of the hook files, by their paths in the project."""
+    events: Mapping[str, Event]
+    """Its names of events. Several may stand for one: then a hook of that event is one for each."""
+    recognises: Callable[[Members], bool]
+    """A document that it gives has these members, and those of other agents have not."""
+    refuse: Callable[[str], HookOutput] = refuse_by_status
+    """The output that refuses a call whose document cannot be read."""
+    has_matchers: bool = True
+    """Its hook files can name the tools of a hook."""
+    also: Mapping[Event, str] = field(default_factory=dict)
+    """Events that have the name of another one, which `events` has: a document's other members tell which it is."""
+    merges: bool = False
+    """It changes only the arguments that a hook names, so that a hook cannot remove one."""
+    own_tools: ToolSpellings = field(default_factory=dict)
+    """Its own tools, where its dialect has no `tool_spellings`."""
+    own_mcp_names: Callable[[str, str], str] | None = None
+    """The names that it gives to tools of MCP servers, where its dialect has others."""
+
+    def tool_spellings(self) -> ToolSpellings:
+        """The agent's own tools that do what Claude Code's tools do."""
+        return DIALECTS[self.name].tool_spellings or self.own_tools
+
+    def mcp_tool_name(self, server: str, tool: str) -> str:
+        """The name that the agent gives to a server's tool."""
+        return (self.own_mcp_names or DIALECTS[self.name].mcp_tool_name)(server, tool)
+
+
+_MODULES: Final = {
+    "cascade": "cascade",
+    "claude": "claude",
+    "copilot": "copilot",
+    "gemini": "gemini",
+    "vscode": "vscode",
+}
+"""The folder of each dialect with an agent's side: its module `agent_side` has the constant AGENT_SIDE."""
+
+
+def event_names(side: AgentSide, event: Event) -> tuple[str, ...]:
+    """The agent's names of an event; none if it has no such event."""
+    names = tuple(name for name, each in side.events.items() if each is event)
+    return (*names, side.also[event]) if event in side.also else names
+
+
+def names() -> tuple[str, ...]:
+    """The dialects that have an agent's side."""
+    return tuple(sorted(_MODULES))
+
+
+def agent_side(name: str) -> AgentSide | None:
+    """The agent's side of a dialect; None: it has none."""
+    folder = _MODULES.get(name.partition("@")[0])  # an edition of a dialect is about the same agent
+    if folder is None:
+        return None
+    found = import_module(f".{folder}.agent_side", __package__).AGENT_SIDE
+    assert isinstance(found, AgentSide)
+    return found
+
+
+# --- reading documents ---
+
+
+def arguments_of(raw: bytes) -> bytes:
+    """A call's arguments: an object, or a string with an object as JSON. Raises ValueError."""
+    if raw.startswith(b'"'):
+        raw = (raw_json.text(raw) or "").encode()
+    raw = raw or b"{}"
+    raw_json.fields(raw)
+    return raw
+
+
+def call_context(
+    side: AgentSide, event: Event, session: Session, name: str, server_tool: tuple[str, str] | None, arguments: bytes
+) -> EventContext:
+    """The context of an event about a call of the tool that the agent calls `name`.
+
+    `server_tool` names the MCP server and its tool; None: it is a tool of the agent's own.
+    """
+    if server_tool is not None:
+        server, tool = server_tool
+        session = Session(session.id, server, session.cwd, session.project_dir)
+        return EventContext(event, session, tool=tool, arguments=arguments)
+    return EventContext(event, session, tool=name, arguments=arguments, alias=_own_alias(side, name))
+
+
+def _own_alias(side: AgentSide, name: str) -> Alias | None:
+    """The alias for a tool of the agent's own; None: it does what none of Claude Code's tools does."""
+    spellings = side.tool_spellings()
+    if not spellings:
+        return Alias(name, name)
+    aliases = [
+        Alias(name, known, {argument: own for argument, own in spelling.arguments.items() if argument != own})
+        for known, of_tool in spellings.items()
+        for spelling in of_tool
+        if spelling.name == name
+    ]
+    if not aliases:
+        return Alias(name, name)
+    first, *others = aliases
+    return Alias(name, first.name, first.arguments, alternatives=tuple(others))
+
+
+def text_outcome(text: str, *, failed: bool = False, duration_ms: int = 0) -> Outcome:
+    """The outcome of a call of which the agent gives only a text."""
+    content = raw_json.encode([{"type": "text", "text": text}])
+    return Outcome(content, has_result=True, error=text if failed else "", duration_ms=duration_ms)
+
+
+def result_outcome(raw: bytes, *, failed: bool = False, duration_ms: int = 0) -> Outcome:
+    """The outcome of a call whose result the agent gives as JSON: MCP's result, its blocks, a text, anything else."""
+    if raw.startswith(b"["):
+        return Outcome(raw, has_result=True, error="the tool failed" if failed else "", duration_ms=duration_ms)
+    if raw.startswith(b"{"):
+        members = Members(raw)
+        content = members.raw("content")
+        if content.startswith(b"["):
+            structured = members.raw("structuredContent")
+            whole = raw if structured else b""
+            error = "the tool failed" if failed else ""
+            return Outcome(
+                content, has_result=True, error=error, structured=structured, whole=whole, duration_ms=duration_ms
+            )
+    text = raw_json.text(raw)
+    return text_outcome(raw.decode(errors="replace") if text is None else text, failed=failed, duration_ms=duration_ms)
+
+
+def split_mcp_name(name: str) -> tuple[str, str] | None:
+    """Server and tool of a name as Claude Code composes it; None: it is no such name."""
+    if not name.startswith("mcp__"):
+        return None
+    server, separator, tool = name[5:].partition("__")
+    return (server, tool) if separator else None
+
+
+def milliseconds(raw: bytes) -> int:
+    """A duration in a document; 0 if it is none."""
+    return int(raw) if raw_json.is_integer(raw) and len(raw) < 16 else 0  # ms of a million years
+
+
+# --- writing output ---
+
+
+def json_output(value: Mapping[str, object]) -> HookOutput:
+    """The object as output with exit status 0; nothing at all for an empty one."""
+    return HookOutput(raw_json.encode(value) + b"\n" if value else b"")
+
+
+def regular_expression(names: Sequence[str]) -> str:
+    """A regular expression that matches exactly these names; empty: there are none."""
+    import re
+
+    return f"^(?:{'|'.join(map(re.escape, names))})$" if names else ""

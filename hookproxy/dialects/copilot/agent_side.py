@@ -1,0 +1,143 @@
+"""Copilot CLI as an agent that runs a hook of another system, in its format for event names in PascalCase."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from ...jsonrpc import raw_json
+from ...model.aliases import ToolSpelling
+from ...model.hooks import Event, EventContext, Permission, Session
+from ..agent_side import (
+    AgentEvent,
+    AgentSide,
+    Answer,
+    Can,
+    Entry,
+    HookOutput,
+    Members,
+    arguments_of,
+    call_context,
+    json_output,
+    text_outcome,
+)
+
+_FILE: Final = ".github/hooks/hookproxy.json"
+_PERMISSIONS: Final = {Permission.ALLOW: "allow", Permission.ASK: "ask", Permission.DENY: "deny"}
+
+
+def _read_document(raw: bytes, _environ: Mapping[str, str]) -> AgentEvent:
+    """The event in a document with members in snake_case. Raises ValueError."""
+    members = Members(raw)
+    name = members.required("hook_event_name")
+    event = AGENT_SIDE.events.get(name)
+    if event is None:
+        raise ValueError(f"{name} is an event that hookproxy does not convert")
+    cwd = members.text("cwd") or "/"
+    session = Session(members.text("session_id"), "", cwd, cwd)
+    if event in (Event.SESSION_START, Event.SESSION_END):
+        return AgentEvent(name, EventContext(event, session, trigger=members.text("source", "reason")))
+    tool_name = members.required("tool_name")
+    arguments = arguments_of(members.raw("tool_input"))
+    context = call_context(AGENT_SIDE, event, session, tool_name, _server_tool(tool_name), arguments)
+    if event is Event.POST_TOOL_USE:
+        text = members.object("tool_result").text("text_result_for_llm")
+        context = replace(context, outcome=text_outcome(text))
+    if event is Event.POST_TOOL_USE_FAILURE:
+        context = replace(context, outcome=text_outcome(members.text("error") or "the tool failed", failed=True))
+    return AgentEvent(name, context)
+
+
+def _server_tool(name: str) -> tuple[str, str] | None:
+    """Server and tool of `SERVER-TOOL`, as Copilot CLI composes the names of MCP tools; its own tools have no `-`."""
+    server, separator, tool = name.partition("-")
+    return (server, tool) if separator else None
+
+
+def _write_output(event: AgentEvent, answer: Answer) -> HookOutput:
+    kind = event.context.event
+    if kind is Event.PRE_TOOL_USE:
+        output = _before_call(answer)
+    elif kind is Event.PERMISSION_REQUEST:
+        output = _permission_request(answer)
+    else:
+        output = _after_call(answer)
+    return replace(json_output(output), stderr=answer.message)
+
+
+def _before_call(answer: Answer) -> dict[str, object]:
+    permission = Permission.ALLOW if answer.permission is None and answer.arguments else answer.permission
+    if permission is None:
+        return {}
+    output: dict[str, object] = {"permissionDecision": _PERMISSIONS[permission]}
+    if answer.reason or permission is Permission.DENY:
+        output["permissionDecisionReason"] = answer.reason or "denied by a hook"
+    if answer.arguments is not None and permission is not Permission.DENY:
+        output["modifiedArgs"] = msgspec.Raw(answer.arguments)
+    return output
+
+
+def _permission_request(answer: Answer) -> dict[str, object]:
+    if answer.permission not in (Permission.ALLOW, Permission.DENY):
+        return {}
+    return {"behavior": _PERMISSIONS[answer.permission], "message": answer.reason, "interrupt": answer.stop}
+
+
+def _after_call(answer: Answer) -> dict[str, object]:
+    output: dict[str, object] = {"additionalContext": answer.feedback} if answer.feedback else {}
+    if answer.replacement is not None:
+        text = raw_json.text(answer.replacement)
+        text = answer.replacement.decode() if text is None else text
+        output["modifiedResult"] = {"textResultForLlm": text, "resultType": "success"}
+    return output
+
+
+def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
+    events: dict[str, list[object]] = {}
+    for entry in entries:
+        hook: dict[str, object] = {"type": "command", "bash": entry.command}
+        matcher = entry.matcher or "|".join(entry.names)
+        if matcher:
+            hook["matcher"] = matcher  # anchored by Copilot CLI itself
+        if entry.timeout:
+            hook["timeoutSec"] = entry.timeout if entry.timeout % 1 else int(entry.timeout)
+        events.setdefault(entry.event_name, []).append(hook)
+    return {_FILE: json.dumps({"version": 1, "hooks": events}, indent=2, ensure_ascii=False) + "\n"}
+
+
+AGENT_SIDE: Final[AgentSide] = AgentSide(
+    name="copilot",
+    file=_FILE,
+    can=Can.ALLOW | Can.ASK | Can.REWRITE | Can.TELL_AFTER | Can.REPLACE,
+    read_document=_read_document,
+    write_output=_write_output,
+    write_hook_file=_write_hook_file,
+    events={
+        "PreToolUse": Event.PRE_TOOL_USE,
+        "PostToolUse": Event.POST_TOOL_USE,
+        "PostToolUseFailure": Event.POST_TOOL_USE_FAILURE,
+        "PermissionRequest": Event.PERMISSION_REQUEST,
+        "SessionStart": Event.SESSION_START,
+        "SessionEnd": Event.SESSION_END,
+    },
+    recognises=lambda members: (
+        "timestamp" in members
+        and "permission_mode" not in members
+        and "tool_use_id" not in members
+        and members.text("hook_event_name") in AGENT_SIDE.events
+    ),
+    own_mcp_names=lambda server, tool: f"{server}-{tool}",
+    own_tools={
+        "Bash": (ToolSpelling("bash"),),
+        "Read": (ToolSpelling("view", {"file_path": "path"}),),
+        "Write": (ToolSpelling("create", {"file_path": "path", "content": "file_text"}),),
+        "Edit": (ToolSpelling("edit", {"file_path": "path", "old_string": "old_str", "new_string": "new_str"}),),
+        "Grep": (ToolSpelling("grep"),),
+        "Glob": (ToolSpelling("glob"),),
+        "WebFetch": (ToolSpelling("web_fetch"),),
+    },
+)

@@ -1,0 +1,132 @@
+"""The agent's side of the systems with Claude Code's documents and output: Claude Code, Codex, Droid, Qwen Code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from ...model.hooks import Event, EventContext, Permission, Session
+from ..agent_side import (
+    AgentEvent,
+    AgentSide,
+    Answer,
+    Entry,
+    HookOutput,
+    Members,
+    arguments_of,
+    call_context,
+    json_output,
+    milliseconds,
+    result_outcome,
+    split_mcp_name,
+    text_outcome,
+)
+
+_PERMISSIONS = {Permission.ALLOW: "allow", Permission.ASK: "ask", Permission.DENY: "deny"}
+_CALL_EVENTS = (
+    Event.PRE_TOOL_USE,
+    Event.POST_TOOL_USE,
+    Event.POST_TOOL_USE_FAILURE,
+    Event.PERMISSION_REQUEST,
+)
+
+
+def read_document(side: AgentSide, project_variable: str, raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
+    """The event in a document with Claude Code's members. Raises ValueError."""
+    members = Members(raw)
+    name = members.required("hook_event_name")
+    event = side.events.get(name)
+    if event is None:
+        raise ValueError(f"{name} is an event that hookproxy does not convert")
+    cwd = members.text("cwd") or environ.get("PWD", "/")
+    session = Session(members.text("session_id"), "", cwd, environ.get(project_variable) or cwd)
+    if event not in _CALL_EVENTS:
+        trigger = members.text("source", "reason", "notification_type")
+        return AgentEvent(name, EventContext(event, session, trigger=trigger, message=members.text("message")))
+    tool_name = members.required("tool_name")
+    arguments = arguments_of(members.raw("tool_input"))
+    server_tool = split_mcp_name(tool_name)
+    server = members.object("mcp_server").text("name")
+    if server_tool is not None and server:
+        prefix = f"mcp__{server}__"
+        server_tool = (server, tool_name.removeprefix(prefix)) if tool_name.startswith(prefix) else server_tool
+    context = call_context(side, event, session, tool_name, server_tool, arguments)
+    duration = milliseconds(members.raw("duration_ms"))
+    if event is Event.POST_TOOL_USE:
+        context = replace(context, outcome=result_outcome(members.raw("tool_response"), duration_ms=duration))
+    if event is Event.POST_TOOL_USE_FAILURE:
+        outcome = text_outcome(members.text("error") or "the tool failed", failed=True, duration_ms=duration)
+        context = replace(context, outcome=outcome)
+    return AgentEvent(name, replace(context, tool_use_id=members.text("tool_use_id")))
+
+
+def write_output(
+    event: AgentEvent, answer: Answer, *, explicit_allow: bool = True, replacement: str = "updatedMCPToolOutput"
+) -> HookOutput:
+    """The JSON output for an answer.
+
+    `explicit_allow`: `permissionDecision: "allow"` may stand without `updatedInput`. `replacement` is the member that
+    replaces a tool's output; empty: there is none.
+    """
+    kind = event.context.event
+    output: dict[str, object] = {"systemMessage": answer.message} if answer.message else {}
+    specific: dict[str, object] = {}
+    if kind is Event.PRE_TOOL_USE:
+        specific = _before_call(answer, explicit_allow)
+    elif kind is Event.PERMISSION_REQUEST:
+        specific = _permission_request(answer)
+    elif answer.permission is Permission.DENY:
+        output |= {"decision": "block", "reason": answer.reason}
+    if answer.replacement is not None and replacement:
+        specific[replacement] = msgspec.Raw(answer.replacement)
+    if answer.feedback and kind is not Event.PERMISSION_REQUEST:
+        specific["additionalContext"] = answer.feedback
+    if answer.stop and (explicit_allow or kind is not Event.PRE_TOOL_USE):
+        output |= {"continue": False, "stopReason": answer.reason}
+    if specific:
+        output["hookSpecificOutput"] = {"hookEventName": event.name} | specific
+    return json_output(output)
+
+
+def _permission_request(answer: Answer) -> dict[str, object]:
+    if answer.permission is Permission.DENY:
+        return {"decision": {"behavior": "deny", "message": answer.reason}}
+    if answer.permission is not Permission.ALLOW:
+        return {}
+    changed = {} if answer.arguments is None else {"updatedInput": msgspec.Raw(answer.arguments)}
+    return {"decision": {"behavior": "allow"} | changed}
+
+
+def _before_call(answer: Answer, explicit_allow: bool) -> dict[str, object]:
+    specific: dict[str, object] = {}
+    permission = answer.permission
+    if answer.arguments is not None and permission is None:
+        permission = Permission.ALLOW
+    if permission is Permission.ALLOW and answer.arguments is None and not explicit_allow:
+        permission = None
+    if permission is not None:
+        specific["permissionDecision"] = _PERMISSIONS[permission]
+        if answer.reason or permission is Permission.DENY:
+            specific["permissionDecisionReason"] = answer.reason or "denied by a hook"
+    if answer.arguments is not None and permission is not Permission.DENY:
+        specific["updatedInput"] = msgspec.Raw(answer.arguments)
+    return specific
+
+
+def write_hook_file(path: str, entries: Sequence[Entry], *, bare: bool = False) -> Mapping[str, str]:
+    """A file with groups of hooks by event; `bare`: without the object `hooks` around them."""
+    events: dict[str, list[object]] = {}
+    for entry in entries:
+        hook: dict[str, object] = {"type": "command", "command": entry.command}
+        if entry.timeout:
+            hook["timeout"] = entry.timeout if entry.timeout % 1 else int(entry.timeout)
+        if entry.only_if:
+            hook["if"] = entry.only_if
+        if entry.fails_closed:
+            hook["onFailure"] = "block"
+        group: dict[str, object] = {"matcher": entry.matcher or "|".join(entry.names)}
+        events.setdefault(entry.event_name, []).append((group if group["matcher"] else {}) | {"hooks": [hook]})
+    return {path: json.dumps(events if bare else {"hooks": events}, indent=2, ensure_ascii=False) + "\n"}

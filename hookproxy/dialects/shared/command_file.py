@@ -1,0 +1,169 @@
+"""Reads hook files in which `hooks` names events, and each event lists commands, flat or in Claude Code's groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ...model.hooks import Event, HookSpec
+from ..dialect import HookFile, HookList
+from . import hook_file as shared_hook_file
+from . import labels
+from .hook_file import Table
+
+NO_TIMEOUT: Final = shared_hook_file.LONG_TIMEOUT
+"""Seconds, for systems and entries without a timeout. No agent waits longer for a call."""
+
+_TOOL_EVENTS: Final = (Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
+_GROUP_KEYS: Final = ("matcher", "hooks")
+
+
+class CommandFile(Struct, frozen=True):
+    """How the hook files of one system differ from those of others."""
+
+    dialect: str
+    events: Mapping[str, Event]
+    unavailable: Mapping[str, str]
+    timeout: float
+    """Seconds."""
+    keys: tuple[str, ...]
+    """The keys of an entry that have a meaning."""
+    compile_matcher: Callable[[str], Callable[[str], bool]]
+    """Raises re.error, ValueError, OverflowError for a matcher that cannot be used: its hooks are left out."""
+    grouped: bool = False
+    """Entries are in groups with a matcher, as in Claude Code's files."""
+    timeout_key: str = "timeout"
+    """Empty: entries have no timeout."""
+    milliseconds: bool = False
+    """The unit of `timeout_key`. Otherwise it is seconds."""
+    also_on_failure: tuple[str, ...] = ()
+    """Names of events after a call that occur after a failed call, too."""
+    trigger_matchers: tuple[Event, ...] = ()
+    """Events that have no tool and whose matchers are tried on their trigger."""
+    finish: Callable[[HookFile, Table, HookSpec], HookSpec] = lambda _file, _entry, hook: hook
+    """Sets what only this system has. Raises ConfigError for an entry that cannot run."""
+    no_command: Callable[[Table], str] = lambda _entry: ""
+    """Why an entry without `command` cannot run here; empty: it is not valid."""
+    event_hint: Callable[[str], str] = lambda _name: ""
+    """A hint for a key that is no event."""
+    sequential: bool = False
+    """If one group of an event has `sequential: true`, all hooks of the event run one after another."""
+
+
+def read_hook_file(format: CommandFile, file: HookFile) -> HookList:
+    """The hooks of a JSON file, which may have comments. Raises ConfigError."""
+    document = shared_hook_file.read_document(file.path, file.text, comments=True)
+    if "hooks" not in document.members:
+        return HookList((), remarks=(f"{file.path}: contains no hooks",))
+    return read_events(format, file, document.table("hooks"))
+
+
+def read_events(format: CommandFile, file: HookFile, table: Table) -> HookList:
+    """The hooks of a table with events. An entry that cannot run is left out with a note."""
+
+    def read_event(name: str) -> HookList:
+        def read_entries() -> HookList:
+            if not format.grouped:
+                return shared_hook_file.read_each(table, name, lambda entry: _hooks(format, file, name, entry, entry))
+            return shared_hook_file.read_each(table, name, lambda group: _group(format, file, name, group))
+
+        return shared_hook_file.or_left_out(table.where, table.place(name), read_entries)
+
+    found = shared_hook_file.read_events(table, format.events, format.unavailable, read_event, format.event_hint)
+    serial = {hook.event for hook in found.hooks if hook.sequential}
+    if not serial:
+        return found
+    return replace(found, hooks=tuple(replace(hook, sequential=hook.event in serial) for hook in found.hooks))
+
+
+def has_entries(members: Mapping[str, object], events: set[str], key: str) -> bool:
+    """Whether `hooks` has only these events, each a list of objects with this key, and at least one entry."""
+    table = members.get("hooks")
+    if not isinstance(table, dict) or not table.keys() <= events:
+        return False
+    lists = list(table.values())
+    return any(lists) and all(
+        isinstance(entries, list) and all(isinstance(entry, dict) and key in entry for entry in entries)
+        for entries in lists
+    )
+
+
+def _group(format: CommandFile, file: HookFile, name: str, group: Table) -> HookList:
+    group.require("hooks", 'write {"hooks": [{"type": "command", "command": "./guard.sh"}]}')
+    keys = (*_GROUP_KEYS, "sequential") if format.sequential else _GROUP_KEYS
+    notes = HookList((), tuple(_unknown_keys(group, keys)))
+    entries = shared_hook_file.read_each(group, "hooks", lambda entry: _hooks(format, file, name, group, entry))
+    return shared_hook_file.merge((notes, entries))
+
+
+def _hooks(format: CommandFile, file: HookFile, name: str, matched: Table, entry: Table) -> HookList:
+    """The hooks of one entry. `matched` is the object with its matcher: the entry or its group."""
+    handler = entry.text("type", "command")
+    if handler != "command":
+        raise entry.error("type", f"{handler!r} cannot run behind MCP", 'only "command" can')
+    source = f"{file.path}: {entry.path}"
+    if "command" not in entry.members and (reason := format.no_command(entry)):
+        return HookList((), (f"{source} does not run: {reason}",))
+    entry.require("command", 'write "command": "./guard.sh"')
+    command, notes = entry.text("command"), list[str]()
+    if not command.strip():
+        raise entry.error("command", "is empty", "write a command, or remove the entry")
+    event = format.events[name]
+    matches, pattern = _matcher(format, event, matched, notes)
+    timeout = _timeout(format, event, entry, notes)
+    hook = HookSpec(
+        dialect=format.dialect,
+        source=source,
+        event=event,
+        label=labels.command_label(command),
+        matcher=pattern,
+        matches=matches,
+        shell=command,
+        cwd=file.project_dir,
+        timeout=timeout,
+        event_name=name,
+        sequential=format.sequential and matched.flag("sequential"),
+    )
+    hook = format.finish(file, entry, hook)
+    hooks = [hook]
+    if name in format.also_on_failure:
+        hooks.append(replace(hook, event=Event.POST_TOOL_USE_FAILURE))
+    return HookList(tuple(hooks), (*(f"{source}: {note}" for note in notes), *_unknown_keys(entry, format.keys)))
+
+
+def _timeout(format: CommandFile, event: Event, entry: Table, notes: list[str]) -> float:
+    """The entry's timeout in seconds. One that its author may have meant otherwise adds to `notes`."""
+    key = format.timeout_key
+    written = bool(key) and key in entry.members
+    if written and format.milliseconds:
+        seconds = entry.milliseconds(key, format.timeout)
+        notes += shared_hook_file.milliseconds_notes(key, seconds)
+    elif written:
+        seconds = entry.seconds(key, format.timeout)
+        notes += shared_hook_file.long_timeout_notes(seconds)
+    else:
+        seconds = format.timeout
+    if event is not Event.SESSION_END:
+        return seconds
+    limit = shared_hook_file.SESSION_END_TIMEOUT_LIMIT if written else shared_hook_file.SESSION_END_TIMEOUT
+    return min(seconds, limit)
+
+
+def _matcher(format: CommandFile, event: Event, matched: Table, notes: list[str]) -> tuple[Callable[[str], bool], str]:
+    """The compiled matcher and its text. A matcher that has no meaning for the event adds to `notes`."""
+    pattern = matched.text("matcher")
+    if event in (*_TOOL_EVENTS, *format.trigger_matchers):
+        return shared_hook_file.compile_member(matched, "matcher", format.compile_matcher), pattern
+    if pattern not in ("", "*", ".*"):
+        notes.append(f"the matcher {pattern!r} is ignored: behind MCP, there is nothing that it could be tried on")
+    return (lambda _name: True), pattern
+
+
+def _unknown_keys(table: Table, known: tuple[str, ...]) -> list[str]:
+    return [
+        f"{table.where}: {table.place(key)} is unknown and ignored{f': {hint}' if hint else ''}"
+        for key, hint in table.unknown(known).items()
+    ]

@@ -1,0 +1,70 @@
+"""Reads the output of systems whose hooks decide by their exit status, and say why on standard error.
+
+It never raises: output that such a system does not read is no decision, and people are told so (law 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from msgspec import Struct
+
+from ...model.hooks import NO_VERDICT, Ended, Event, HookResult, HookSpec, Permission, Verdict
+from . import output as shared_output
+
+BLOCKS: Final = 2
+"""The exit status that denies, in all systems but one."""
+
+JSON_IGNORED: Final = f"printed a decision as JSON, which is not read: to deny, a hook exits with status {BLOCKS}"
+"""The message to people on a hook that was written for a system with JSON: here it would seem to work."""
+
+_DECISIONS: Final = ('"decision"', '"permissionDecision"', '"permission"', '"cancel"')
+"""The members with which hooks of other systems deny."""
+
+_BEFORE_CALL: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
+_AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
+
+
+class ExitStatusRules(Struct, frozen=True):
+    """What exit statuses and output mean to one system."""
+
+    denies: Callable[[int], bool] = lambda code: code == BLOCKS
+    """The exit statuses with which a hook before a call denies it."""
+    contexts: tuple[Event, ...] = ()
+    """The events on which the standard output of a hook that succeeds is for the model."""
+    comments: bool = False
+    """The model reads the standard error of a hook after a call that exits with status BLOCKS."""
+    shows: Callable[[HookSpec], bool] = lambda _spec: False
+    """Whether people see what a hook prints."""
+    read_json: Callable[[HookSpec, HookResult], Verdict | None] | None = None
+    """The verdict of what a hook prints if its exit status does not deny; None: its exit status counts. Never raises.
+    If the system reads no JSON, there is no such function."""
+
+
+def read_output(rules: ExitStatusRules, spec: HookSpec, result: HookResult) -> Verdict:
+    """The verdict of a hook run."""
+    if result.ended is not Ended.EXITED:
+        return Verdict(failure=shared_output.describe_end(spec, result))
+    if not (result.code or result.stdout or result.stderr):
+        return NO_VERDICT
+    stdout, stderr = shared_output.decode(result.stdout), shared_output.decode(result.stderr)
+    if spec.event in _BEFORE_CALL and rules.denies(result.code):
+        return Verdict(permission=Permission.DENY, reason=shared_output.truncate(stderr or stdout))
+    read = rules.read_json(spec, result) if rules.read_json else None
+    if read is not None:
+        return read
+    messages = shared_output.nonempty(stdout, stderr) if rules.shows(spec) else ()
+    if rules.read_json is None and _is_decision(stdout):
+        messages += (JSON_IGNORED,)
+    if result.code == BLOCKS and rules.comments and spec.event in _AFTER_CALL:
+        return Verdict(feedback=shared_output.nonempty(stderr), messages=messages)
+    if result.code:
+        explained = shared_output.explanation(stderr)
+        return Verdict(failure=f"exited with status {result.code}{explained}", messages=messages)
+    feedback = shared_output.nonempty(stdout) if spec.event in rules.contexts else ()
+    return Verdict(feedback=feedback, messages=messages)
+
+
+def _is_decision(stdout: str) -> bool:
+    return stdout.startswith("{") and any(word in stdout for word in _DECISIONS)

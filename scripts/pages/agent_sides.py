@@ -1,0 +1,26 @@
+"""The generated table of what agents let hooks do."""
+
+from __future__ import annotations
+
+from hookproxy.dialects.agent_side import Can, agent_side, names
+
+TEXTS = {
+    Can.ALLOW: "allow",
+    Can.ASK: "ask the person",
+    Can.REWRITE: "rewrite arguments",
+    Can.TELL_BEFORE: "tell the model before a call",
+    Can.TELL_AFTER: "tell the model after a call",
+    Can.REPLACE: "replace the output",
+    Can.BLOCK_AFTER: "reject a result",
+}
+
+
+def agent_sides() -> str:
+    """A row for each agent: its hook file, and what its hooks can do beyond refusing a call."""
+    rows = ["| `--to` | its hook file | its hooks refuse calls, and can |", "|---|---|---|"]
+    for name in names():
+        side = agent_side(name)
+        assert side is not None
+        can = ", ".join(text for one, text in TEXTS.items() if one in side.can) or "nothing else"
+        rows.append(f"| `{name}` | `{side.file}` | {can} |")
+    return "\n".join(rows)

@@ -1,0 +1,71 @@
+"""`hookproxy convert`: a hook file for another agent, on standard output or in its place."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hookproxy.cli.convert import main
+from hookproxy.model.errors import UserError
+
+HOOKS = {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "guard"}]}]}
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a hook file of Claude Code."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".claude/settings.json").write_text(json.dumps({"hooks": HOOKS}), "utf-8")
+    return tmp_path
+
+
+def test_the_file_is_printed_and_nothing_is_written(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([".claude/settings.json", "--to", "copilot"]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["version"] == 1
+    assert printed.err == ""
+    assert sorted(path.name for path in project.iterdir()) == [".claude"]
+
+
+def test_it_is_written_to_its_place_and_never_over_another_file(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([".claude/settings.json", "--to", "copilot", "--write"]) == 0
+    written = project / ".github/hooks/hookproxy.json"
+    assert capsys.readouterr().out == f"{written}\n"
+    assert "preToolUse" in written.read_text().replace("PreToolUse", "preToolUse")
+    with pytest.raises(UserError, match="exists already"):
+        main([".claude/settings.json", "--to", "copilot", "--write"])
+
+
+def test_what_the_other_system_cannot_say_is_printed_and_makes_the_status_one(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hooks = HOOKS | {"Elicitation": [{"hooks": [{"type": "command", "command": "true"}]}]}
+    (project / ".claude/settings.json").write_text(json.dumps({"hooks": hooks}), "utf-8")
+    assert main([".claude/settings.json", "--to", "copilot"]) == 1
+    assert "copilot has no event for Elicitation" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ([".claude/settings.json", "--to", "nobody"], "hookproxy cannot write hook files of 'nobody'"),
+        ([".claude/settings.json", "--to", "copilot", "--from", "nobody"], "there is no dialect 'nobody'"),
+        (["missing.json", "--to", "copilot"], "missing.json"),
+    ],
+)
+@pytest.mark.usefixtures("project")
+def test_a_wrong_word_is_an_error(words: list[str], why: str) -> None:
+    with pytest.raises(UserError) as caught:
+        main(words)
+    assert why in str(caught.value)
+
+
+def test_a_file_without_hooks_that_can_run_is_an_error(project: Path) -> None:
+    (project / ".claude/settings.json").write_text('{"hooks": {"Stop": []}}', "utf-8")
+    with pytest.raises(UserError, match="no hook of it can run in copilot"):
+        main([".claude/settings.json", "--to", "copilot"])

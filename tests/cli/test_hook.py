@@ -1,0 +1,62 @@
+"""`hookproxy hook`: whatever goes wrong refuses the call, because the agent would let it pass after a crash."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+DOCUMENT = {
+    "session_id": "s",
+    "cwd": "/",
+    "permission_mode": "default",
+    "hook_event_name": "PreToolUse",
+    "tool_name": "Bash",
+    "tool_input": {"command": "ls"},
+    "tool_use_id": "t",
+}
+
+
+def hook(document: bytes, *words: str) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "hookproxy", "hook", *words]
+    return subprocess.run(command, input=document, capture_output=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("document", "words", "why"),
+    [
+        (b"", ("--as", "claude", "--", "true"), "the document on standard input cannot be read"),
+        (b"{}", ("--as", "claude", "--", "true"), "the document on standard input is of no known agent"),
+        (b"{}", ("--for", "claude", "--as", "claude", "--", "true"), "the document has no hook_event_name"),
+        (b"{}", ("--as", "nobody", "--", "true"), "there is no dialect 'nobody'"),
+        (b"{}", ("--for", "nobody", "--as", "claude", "--", "true"), "'nobody' is no agent that runs hooks"),
+        (b"{}", ("--as", "claude"), "there is no hook to run"),
+        (b"{}", ("--", "true"), "the following arguments are required: --as"),
+        (b"{}", ("--as", "claude", "--timeout", "-1", "--", "true"), "must be more than 0"),
+    ],
+)
+def test_what_cannot_be_read_refuses_the_call(document: bytes, words: tuple[str, ...], why: str) -> None:
+    ended = hook(document, *words)
+    assert (ended.returncode, ended.stdout) == (2, b"")
+    assert why in ended.stderr.decode()
+
+
+def test_a_matcher_that_cannot_be_used_is_reported() -> None:
+    ended = hook(json.dumps(DOCUMENT).encode(), "--as", "claude", "--matcher", "(", "--", "exit 2")
+    assert (ended.returncode, ended.stdout) == (0, b"")
+    assert b"matcher" in ended.stderr
+
+
+def test_several_words_are_a_program_and_its_arguments() -> None:
+    ended = hook(
+        json.dumps(DOCUMENT).encode(), "--as", "claude", "--", "sh", "-c", 'echo "$0 said no" >&2; exit 2', "a b"
+    )
+    assert ended.returncode == 0
+    assert json.loads(ended.stdout)["hookSpecificOutput"]["permissionDecisionReason"] == "a b said no"
+
+
+def test_what_a_hook_prints_among_its_answer_never_reaches_the_agent_raw() -> None:
+    ended = hook(json.dumps(DOCUMENT).encode(), "--as", "claude", "--", "echo hello")
+    assert (ended.returncode, ended.stdout) == (0, b"")

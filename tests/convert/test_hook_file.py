@@ -1,0 +1,126 @@
+"""A hook file of one system as another's: every hook is in it, or in the notes."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from hookproxy.config.hook_files import parse_option, read_use
+from hookproxy.convert.hook_file import Converted, convert
+from hookproxy.dialects.agent_side import Can, Entry, agent_side, names
+from hookproxy.dialects.dialect import Group, HookFile
+from hookproxy.dialects.registry import DIALECTS
+from hookproxy.model.hooks import Event
+from hookproxy.trust.sources import FileContext
+
+
+def groups(folder: Path, settings: dict[str, object], dialect: str = "claude") -> list[Group]:
+    path = folder / "settings.json"
+    path.write_text(json.dumps(settings), "utf-8")
+    use = parse_option(f"{dialect}={path}", str(folder))
+    return [one.group for one in read_use(use, FileContext({}, str(folder)))]
+
+
+def claude(folder: Path, event: str = "PreToolUse", matcher: str = "", **entry: object) -> list[Group]:
+    hook = {"type": "command", "command": "./guard.sh --strict", **entry}
+    return groups(folder, {"hooks": {event: [{"matcher": matcher, "hooks": [hook]}]}})
+
+
+def converted(found: list[Group], target: str) -> Converted:
+    side = agent_side(target)
+    assert side is not None
+    return convert(found, side)
+
+
+def words(command: str) -> list[str]:
+    return shlex.split(command)
+
+
+def test_each_hook_stays_its_own_program(tmp_path: Path) -> None:
+    found = converted(claude(tmp_path, matcher="Bash|Edit", timeout=5), "copilot")
+    ((path, text),) = found.files.items()
+    assert path == ".github/hooks/hookproxy.json"
+    (entry,) = json.loads(text)["hooks"]["PreToolUse"]
+    assert (entry["matcher"], entry["timeoutSec"]) == ("bash|edit", 5)
+    assert words(entry["bash"]) == [
+        *("hookproxy", "hook", "--for", "copilot", "--as", "claude", "--matcher", "Bash|Edit", "--timeout", "5"),
+        *("--", "./guard.sh --strict"),
+    ]
+    assert found.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("matcher", "names"),
+    [
+        ("", None),
+        ("*", None),
+        ("Bash", "bash"),
+        ("mcp__files__read|Bash", "files-read|bash"),
+        ("Bash|Task", None),
+        ("mcp__.*", None),
+        ("Notebook.*", None),
+    ],
+)
+def test_the_agent_gets_a_matcher_only_if_each_name_can_be_spelled(
+    tmp_path: Path, matcher: str, names: str | None
+) -> None:
+    ((_, text),) = converted(claude(tmp_path, matcher=matcher), "copilot").files.items()
+    (entry,) = json.loads(text)["hooks"]["PreToolUse"]
+    assert entry.get("matcher") == names
+    assert ("--matcher" in words(entry["bash"])) is bool(matcher)
+
+
+def test_what_the_target_cannot_say_is_in_the_notes(tmp_path: Path) -> None:
+    found = converted(
+        groups(
+            tmp_path,
+            {
+                "hooks": {
+                    "Elicitation": [{"hooks": [{"type": "command", "command": "true"}]}],
+                    "PreToolUse": [
+                        {"hooks": [{"type": "http", "url": "https://example.com/"}]},
+                        {"hooks": [{"type": "command", "command": "true", "async": True}]},
+                    ],
+                }
+            },
+        ),
+        "copilot",
+    )
+    assert found.hooks == 1
+    left_out, http, waits = found.notes
+    assert "hooks.Elicitation[0].hooks[0] is left out: copilot has no event for Elicitation" in left_out
+    assert "is left out: a hook of type http has no command" in http
+    assert "copilot waits for it" in waits
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_written_file_is_read_again_as_it_was_meant(name: str, tmp_path: Path) -> None:
+    side = agent_side(name)
+    assert side is not None
+    for event_name, event in side.events.items():
+        command = "printf '%s' \"$X\" | cat"
+        files = side.write_hook_file([Entry(event_name, command, timeout=7.0)])
+        for path, text in files.items():
+            whole = tmp_path / path
+            whole.parent.mkdir(parents=True, exist_ok=True)
+            whole.write_text(text, "utf-8")
+            whole.chmod(0o755)
+            found = DIALECTS[name].read_hook_file(HookFile(str(whole), text, str(tmp_path)))
+            specs = [spec for spec in found.hooks if spec.event is event]
+            assert specs, (event_name, found)
+            assert found.notes == ()
+            if not DIALECTS[name].executables:
+                assert any(command in (spec.shell, *spec.argv) for spec in specs)
+
+
+@pytest.mark.parametrize("name", names())
+def test_an_agent_that_can_ask_can_also_be_written_for(name: str) -> None:
+    side = agent_side(name)
+    assert side is not None
+    assert side.name in DIALECTS
+    assert Event.PRE_TOOL_USE in side.events.values()
+    assert isinstance(side.can, Can)
+    assert side.file

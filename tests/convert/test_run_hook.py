@@ -1,0 +1,137 @@
+"""A hook of one system as a hook of another system's agent: the document that it knows, and its answer translated."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from hookproxy.convert.run_hook import ForeignHook, recognise_agent, run_hook
+from hookproxy.dialects.agent_side import HookOutput, agent_side
+from hookproxy.dialects.registry import DIALECTS
+from hookproxy.model.errors import UserError
+
+pytestmark = pytest.mark.anyio
+
+COPILOT = {
+    "hook_event_name": "PreToolUse",
+    "session_id": "s1",
+    "timestamp": "2026-01-01T00:00:00.000Z",
+    "cwd": "/",
+    "tool_name": "bash",
+    "tool_input": {"command": "rm -rf x"},
+}
+AFTER = COPILOT | {
+    "hook_event_name": "PostToolUse",
+    "tool_name": "files-read",
+    "tool_input": {"path": "a"},
+    "tool_result": {"result_type": "success", "text_result_for_llm": "hello"},
+}
+
+
+def prints(value: object, status: int = 0) -> str:
+    return f"printf %s {shlex.quote(json.dumps(value))}; exit {status}"
+
+
+async def output_of(command: str, document: object, agent: str = "copilot", **fields: str) -> HookOutput:
+    side = agent_side(agent)
+    assert side is not None
+    hook = replace(ForeignHook(DIALECTS["claude"], command), **fields)
+    raw = document if isinstance(document, bytes) else json.dumps(document).encode()
+    return await run_hook(hook, side, raw, {"PATH": "/usr/bin:/bin"})
+
+
+async def test_the_hook_gets_the_document_that_it_was_written_for(tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    await output_of(f"cat > {shlex.quote(str(seen))}", COPILOT)
+    document = json.loads(seen.read_text())
+    assert (document["hook_event_name"], document["tool_name"]) == ("PreToolUse", "Bash")
+    assert document["tool_input"] == {"command": "rm -rf x"}
+    assert (document["session_id"], document["cwd"]) == ("s1", "/")
+
+
+async def test_arguments_have_the_names_that_the_hook_knows_and_rewrites_go_back() -> None:
+    document = COPILOT | {"tool_name": "edit", "tool_input": {"path": "a", "old_str": "x", "new_str": "y"}}
+    rewritten = {"file_path": "b", "old_string": "x", "new_string": "y"}
+    specific = {"hookEventName": "PreToolUse", "permissionDecision": "allow", "updatedInput": rewritten}
+    output = await output_of(prints({"hookSpecificOutput": specific}), document)
+    assert json.loads(output.stdout) == {
+        "permissionDecision": "allow",
+        "modifiedArgs": {"path": "b", "old_str": "x", "new_str": "y"},
+    }
+
+
+async def test_a_denial_is_written_as_the_agent_reads_it() -> None:
+    output = await output_of("echo no rm >&2; exit 2", COPILOT)
+    assert (output.status, json.loads(output.stdout)) == (
+        0,
+        {"permissionDecision": "deny", "permissionDecisionReason": "no rm"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("matcher", "runs"),
+    [("", True), ("Bash", True), ("Edit|Bash", True), ("Edit", False), ("mcp__.*", False), ("bash", True)],
+)
+async def test_the_hooks_own_matcher_decides(matcher: str, runs: bool) -> None:
+    output = await output_of("exit 2", COPILOT, matcher=matcher)
+    assert bool(output.stdout) is runs
+
+
+async def test_the_hooks_own_condition_decides() -> None:
+    assert (await output_of("exit 2", COPILOT, only_if="Bash(rm:*)")).stdout
+    assert not (await output_of("exit 2", COPILOT, only_if="Bash(git:*)")).stdout
+
+
+async def test_tools_of_servers_have_the_composed_name(tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    await output_of(f"cat > {shlex.quote(str(seen))}", AFTER, matcher="mcp__files__.*")
+    document = json.loads(seen.read_text())
+    assert document["tool_name"] == "mcp__files__read"
+    assert document["tool_response"] == [{"type": "text", "text": "hello"}]
+
+
+async def test_feedback_and_replaced_output_reach_the_agent() -> None:
+    specific = {"hookEventName": "PostToolUse", "updatedMCPToolOutput": "***", "additionalContext": "look"}
+    output = await output_of(prints({"hookSpecificOutput": specific}), AFTER)
+    assert json.loads(output.stdout) == {
+        "modifiedResult": {"textResultForLlm": "***", "resultType": "success"},
+        "additionalContext": "look",
+    }
+
+
+async def test_a_hook_for_another_event_does_not_run() -> None:
+    assert await output_of("exit 2", COPILOT, event_name="PostToolUse") == HookOutput()
+
+
+async def test_a_failure_of_the_hook_is_reported_and_does_what_its_own_system_says() -> None:
+    output = await output_of("echo oops >&2; exit 1", COPILOT)
+    assert (output.stdout, output.status) == (b"", 0)
+    assert "exited with status 1: oops" in output.stderr
+
+
+@pytest.mark.parametrize("document", [b"", b"{", b"[]", b'{"hook_event_name":"PreToolUse"}', b'{"a":1,"a":2}'])
+async def test_a_document_that_cannot_be_read_is_an_error(document: bytes) -> None:
+    with pytest.raises(UserError, match="the document on standard input cannot be read"):
+        await output_of("true", document)
+
+
+async def test_arguments_that_blind_hooks_by_their_depth_are_refused() -> None:
+    with pytest.raises(UserError, match="nested deeper"):
+        await output_of("true", json.dumps(COPILOT).replace('"rm -rf x"', "[" * 100 + "]" * 100).encode())
+
+
+def test_agents_are_recognised_by_their_documents() -> None:
+    assert recognise_agent(json.dumps(COPILOT).encode()).name == "copilot"
+    claude = COPILOT | {"permission_mode": "default", "tool_use_id": "t"}
+    assert recognise_agent(json.dumps(claude).encode()).name == "claude"
+
+
+@pytest.mark.parametrize("document", [b"{}", b'{"hook_event_name":"PreToolUse"}'])
+def test_an_unknown_agent_is_an_error(document: bytes) -> None:
+    with pytest.raises(UserError) as caught:
+        recognise_agent(document)
+    assert caught.value.hint == "name the agent: hookproxy hook --for AGENT …"
