@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from rich.text import Text
 
-from ..config.load import Loaded, load
+from ..config.load import Loaded
 from ..model.errors import EXIT_FINDINGS, UserError
 from ..policy.presets import PRESETS, preset_for
 from ..wrapping import edit_plan, known_hook_files
@@ -29,7 +29,7 @@ from ..wrapping.find_servers import Entry, Kind
 from ..wrapping.known_agents import AGENTS_BY_NAME, ConfigFile
 from ..wrapping.known_hook_files import FoundHookFile
 from . import wrap
-from .common import add_hook_options, ask, has_terminal, new_parser, show, show_line, working_directory
+from .common import add_hook_options, ask, has_terminal, load_named, new_parser, show, show_line, working_directory
 from .init import CONFIG, STARTERS, user_config_folder, write_starter
 from .layout import alias_text, count, label, new_console, print_line, row
 
@@ -174,7 +174,7 @@ def _rows(rows: Sequence[tuple[str, str]]) -> None:
 def _guards(options: argparse.Namespace, asks: bool) -> Guards | None:
     """Show the hooks that are there, and ask which to use. None: none are, and the person wants none."""
     cwd, home = working_directory(), os.path.expanduser("~")
-    loaded = load(options.config, options.hooks, None, os.environ, cwd, options.project)
+    loaded = load_named(options, cwd)
     configured = {group.source for group in loaded.groups}
     found = [
         file for file in known_hook_files.find(os.environ, home, cwd) if not file.sources <= configured or file.error
@@ -293,7 +293,7 @@ def _plan(
         hooks = [*options.hooks, *found_hooks]
         if not guards.starter_folder:
             # raises if wrapped servers would not start
-            load(options.config, hooks, None, os.environ, cwd, options.project)
+            load_named(options, cwd, hooks)
         run_options = wrap.wrap_options(options, guards.loaded, cwd)
         run_options = replace(
             run_options, hooks=(*run_options.hooks, *found_hooks), fallback=guards.config_path or None

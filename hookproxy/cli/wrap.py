@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
-from ..config.load import Loaded, load
+from ..config.load import Loaded
 from ..dialects.registry import DIALECTS
 from ..dialects.shared.hook_file import suggestion
 from ..model.errors import EXIT_FINDINGS, UserError
@@ -32,7 +32,7 @@ from ..wrapping.known_agents import AGENTS, AGENTS_BY_NAME, ConfigFile
 from ..wrapping.version_control import is_shared
 from ..wrapping.wrap_entry import PROGRAM, RunOptions
 from . import findings
-from .common import add_hook_options, new_parser, show, visible, working_directory
+from .common import add_hook_options, load_named, new_parser, show, visible, working_directory
 
 if TYPE_CHECKING:
     import argparse
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
         return _list(options)
     cwd = working_directory()
     # raises if wrapped servers would not start
-    loaded = load(options.config, options.hooks, None, os.environ, cwd, options.project)
+    loaded = load_named(options, cwd)
     findings.stop_if_strict(loaded, False, os.environ)
     run_options = wrap_options(options, loaded, cwd)
     program = own_program()

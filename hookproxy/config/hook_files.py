@@ -102,8 +102,9 @@ def _read_found(file: FoundFile, named_by: str, use: Use, file_context: FileCont
 
 def _read_file(file: FoundFile, named_by: str, use: Use, file_context: FileContext) -> LoadedHookFile:
     path = file.path
-    text = "" if use.dialect and use.dialect.executables else file_context.text(path, use.place)
-    dialect = use.dialect or _recognise(path, text)
+    dialect = use.dialect or _dialect_of_program(path)
+    text = "" if dialect and dialect.executables else file_context.text(path, use.place)
+    dialect = dialect or _recognise(path, text)
     for option in use.options:
         if option not in dialect.options:
             raise ConfigError(
@@ -135,7 +136,9 @@ def _find_files(use: Use, file_context: FileContext) -> list[str]:
         found = sorted(name for name in os.listdir(path) if name.endswith(suffixes) and not name.startswith("."))
         if not found:
             raise ConfigError(
-                use.place, f"{path} contains no {' or '.join(suffixes)} file", "name a folder that contains hook files"
+                use.place,
+                f"{path} contains no {' or '.join(suffixes) or 'hook'} file",
+                "name a folder that contains hook files",
             )
         return [os.path.join(path, name) for name in found]
     if _GLOB_CHARACTERS.isdisjoint(use.file) or os.path.lexists(path):
@@ -147,6 +150,11 @@ def _find_files(use: Use, file_context: FileContext) -> list[str]:
     if not matches:
         raise ConfigError(use.place, f"no file matches {os.path.join(root, pattern)}", "name a hook file that exists")
     return [os.path.normpath(os.path.join(root, match)) for match in matches]
+
+
+def _dialect_of_program(path: str) -> Dialect | None:
+    """The dialect in whose folder for programs a file is; None: it is a file with text."""
+    return next((one for one in DIALECTS.values() if one.executables and _in_own_folder(path, one)), None)
 
 
 def _recognise(path: str, text: str) -> Dialect:

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..jsonrpc import nesting, normalize, raw_json
+from ..model import content_blocks
 from ..model.hooks import Outcome
 from . import elicitations, structured_content
 from .actions import ElicitationSeen
@@ -66,7 +67,7 @@ def _outcome_for_hooks(members: Members, other: bytes, max_depth: int) -> Outcom
     """Return what hooks get of a result; `other` is the result if it is not an object."""
     content, blocks = normalize.normalize_blocks(bytes(members["content"])) if "content" in members else (b"[]", ())
     if blocks is None and (max_depth or "structuredContent" in members):
-        blocks = structured_content.read_blocks(content)
+        blocks = content_blocks.read_blocks(content)
     outcome = _outcome(members, content, blocks, other)
     if max_depth:
         _check_depth_for_hooks(outcome, blocks, max_depth)
@@ -141,7 +142,7 @@ def _failure_text(outcome: Outcome) -> str:
     parts = [joined_text(outcome.content)]
     with contextlib.suppress(raw_json.Unreadable):
         for block in map(bytes, raw_json.items(outcome.content)):
-            members = structured_content.read_blocks(b"[%b]" % block)
+            members = content_blocks.read_blocks(b"[%b]" % block)
             if not structured_content.block_texts(members):
                 parts.append(block.decode(errors="replace"))
     structured = b"" if outcome.repeats_structured else outcome.structured

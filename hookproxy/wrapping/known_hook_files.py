@@ -27,6 +27,11 @@ _USER_PLACES: Final = (
     ("gemini", "", ".gemini", "settings.json"),
     ("lime", "", ".lime", "settings.json"),
     ("cascade", "", ".codeium/windsurf", "hooks.json"),
+    ("cline", "", "Documents/Cline", "Hooks"),
+    ("cline", "", ".cline", "hooks"),
+    ("kiro", "", ".kiro", "hooks/*.json"),
+    ("kiro", "", ".kiro", "agents/*.json"),
+    ("kiro", "", ".aws/amazonq", "cli-agents/*.json"),
 )
 """Dialect, the variable that moves the folder, the folder in the home folder (empty: none), and the files in it."""
 
@@ -40,6 +45,12 @@ _PROJECT_PLACES: Final = (
     ("gemini", ".gemini/settings.json"),
     ("lime", ".lime/settings.local.json"),
     ("cascade", ".windsurf/hooks.json"),
+    ("cline", ".clinerules/hooks"),
+    ("cline", ".cline/hooks"),
+    ("kiro", ".kiro/hooks/*.json"),
+    ("kiro", ".kiro/hooks/*.kiro.hook"),
+    ("kiro", ".kiro/agents/*.json"),
+    ("kiro", ".amazonq/cli-agents/*.json"),
 )
 """Dialect, and the files in the project's folder."""
 

@@ -66,7 +66,12 @@ def _page(name: str) -> str:
 
 
 def _properties(dialect: Dialect) -> Iterator[str]:
-    yield f"- Files end in {_list(dialect.suffixes)}" + (
+    kind = (
+        "Files are programs, named by their events"
+        if dialect.executables
+        else f"Files end in {_list(dialect.suffixes)}"
+    )
+    yield f"- {kind}" + (
         f"; in {_list(dialect.folders)}, they belong to the project in the folder above." if dialect.folders else "."
     )
     here = "in the folder in which hookproxy is started, unless `project` or `--project` names another"

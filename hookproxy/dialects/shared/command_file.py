@@ -5,19 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ...model.hooks import Event, HookSpec
 from ..dialect import HookFile, HookList
 from . import hook_file as shared_hook_file
 from . import labels
+from .handler_types import Handler
 from .hook_file import Table
 
 NO_TIMEOUT: Final = shared_hook_file.LONG_TIMEOUT
 """Seconds, for systems and entries without a timeout. No agent waits longer for a call."""
 
-_TOOL_EVENTS: Final = (Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
+_TOOL_EVENTS: Final = (
+    Event.PRE_TOOL_USE,
+    Event.POST_TOOL_USE,
+    Event.POST_TOOL_USE_FAILURE,
+    Event.PERMISSION_REQUEST,
+    Event.PERMISSION_DENIED,
+)
 _GROUP_KEYS: Final = ("matcher", "hooks")
 
 
@@ -43,8 +50,14 @@ class CommandFile(Struct, frozen=True):
     """Names of events after a call that occur after a failed call, too."""
     trigger_matchers: tuple[Event, ...] = ()
     """Events that have no tool and whose matchers are tried on their trigger."""
+    matcher_notes: Callable[[Event, str, Callable[[str], bool]], list[str]] = lambda _event, _pattern, _matches: []
+    """Sentences about a matcher that never matches, each without its place."""
+    other_handler: Callable[[Table], Handler | None] = lambda _entry: None
+    """How an entry runs that is no command; None: it is one. Raises ConfigError for a type that cannot run."""
     finish: Callable[[HookFile, Table, HookSpec], HookSpec] = lambda _file, _entry, hook: hook
     """Sets what only this system has. Raises ConfigError for an entry that cannot run."""
+    without_effect: Mapping[str, str] = field(default_factory=dict)
+    """Keys that have a meaning to the system only, each with a reason."""
     no_command: Callable[[Table], str] = lambda _entry: ""
     """Why an entry without `command` cannot run here; empty: it is not valid."""
     event_hint: Callable[[str], str] = lambda _name: ""
@@ -67,7 +80,9 @@ def read_events(format: CommandFile, file: HookFile, table: Table) -> HookList:
     def read_event(name: str) -> HookList:
         def read_entries() -> HookList:
             if not format.grouped:
-                return shared_hook_file.read_each(table, name, lambda entry: _hooks(format, file, name, entry, entry))
+                return shared_hook_file.read_each(
+                    table, name, lambda entry: read_entry(format, file, name, entry, entry)
+                )
             return shared_hook_file.read_each(table, name, lambda group: _group(format, file, name, group))
 
         return shared_hook_file.or_left_out(table.where, table.place(name), read_entries)
@@ -77,6 +92,59 @@ def read_events(format: CommandFile, file: HookFile, table: Table) -> HookList:
     if not serial:
         return found
     return replace(found, hooks=tuple(replace(hook, sequential=hook.event in serial) for hook in found.hooks))
+
+
+def read_entry(format: CommandFile, file: HookFile, name: str, matched: Table, entry: Table) -> HookList:
+    """The hooks of one entry of an event. `matched` is the object with its matcher: the entry or its group.
+
+    Raises ConfigError for an entry that cannot run.
+    """
+    source = f"{file.path}: {entry.path}"
+    handler = format.other_handler(entry)
+    if handler is None and "command" not in entry.members and (reason := format.no_command(entry)):
+        return HookList((), (f"{source} does not run: {reason}",))
+    handler, notes = handler or _command(entry), list[str]()
+    notes += handler.http_target.notes
+    event = format.events[name]
+    matches, pattern = _matcher(format, event, matched, notes)
+    timeout = _timeout(format, event, entry, notes)
+    hook = HookSpec(
+        dialect=format.dialect,
+        source=source,
+        event=event,
+        label=handler.label,
+        matcher=pattern,
+        matches=matches,
+        shell=handler.shell,
+        cwd=file.project_dir,
+        timeout=timeout,
+        type=handler.type,
+        url=handler.http_target.url,
+        headers=handler.http_target.headers,
+        allowed_env_vars=handler.http_target.allowed_env_vars,
+        server=handler.server,
+        tool=handler.tool,
+        input=handler.input,
+        event_name=name,
+        sequential=format.sequential and matched.flag("sequential"),
+    )
+    hook = format.finish(file, entry, hook)
+    notes += [f"{key} is ignored: {why}" for key, why in format.without_effect.items() if entry.members.get(key)]
+    hooks = [hook]
+    if name in format.also_on_failure:
+        hooks.append(replace(hook, event=Event.POST_TOOL_USE_FAILURE))
+    return HookList(tuple(hooks), (*(f"{source}: {note}" for note in notes), *_unknown_keys(entry, format.keys)))
+
+
+def _command(entry: Table) -> Handler:
+    handler = entry.text("type", "command")
+    if handler != "command":
+        raise entry.error("type", f"{handler!r} cannot run behind MCP", 'only "command" can')
+    entry.require("command", 'write "command": "./guard.sh"')
+    command = entry.text("command")
+    if not command.strip():
+        raise entry.error("command", "is empty", "write a command, or remove the entry")
+    return Handler("command", labels.command_label(command), shell=command)
 
 
 def has_entries(members: Mapping[str, object], events: set[str], key: str) -> bool:
@@ -95,43 +163,8 @@ def _group(format: CommandFile, file: HookFile, name: str, group: Table) -> Hook
     group.require("hooks", 'write {"hooks": [{"type": "command", "command": "./guard.sh"}]}')
     keys = (*_GROUP_KEYS, "sequential") if format.sequential else _GROUP_KEYS
     notes = HookList((), tuple(_unknown_keys(group, keys)))
-    entries = shared_hook_file.read_each(group, "hooks", lambda entry: _hooks(format, file, name, group, entry))
+    entries = shared_hook_file.read_each(group, "hooks", lambda entry: read_entry(format, file, name, group, entry))
     return shared_hook_file.merge((notes, entries))
-
-
-def _hooks(format: CommandFile, file: HookFile, name: str, matched: Table, entry: Table) -> HookList:
-    """The hooks of one entry. `matched` is the object with its matcher: the entry or its group."""
-    handler = entry.text("type", "command")
-    if handler != "command":
-        raise entry.error("type", f"{handler!r} cannot run behind MCP", 'only "command" can')
-    source = f"{file.path}: {entry.path}"
-    if "command" not in entry.members and (reason := format.no_command(entry)):
-        return HookList((), (f"{source} does not run: {reason}",))
-    entry.require("command", 'write "command": "./guard.sh"')
-    command, notes = entry.text("command"), list[str]()
-    if not command.strip():
-        raise entry.error("command", "is empty", "write a command, or remove the entry")
-    event = format.events[name]
-    matches, pattern = _matcher(format, event, matched, notes)
-    timeout = _timeout(format, event, entry, notes)
-    hook = HookSpec(
-        dialect=format.dialect,
-        source=source,
-        event=event,
-        label=labels.command_label(command),
-        matcher=pattern,
-        matches=matches,
-        shell=command,
-        cwd=file.project_dir,
-        timeout=timeout,
-        event_name=name,
-        sequential=format.sequential and matched.flag("sequential"),
-    )
-    hook = format.finish(file, entry, hook)
-    hooks = [hook]
-    if name in format.also_on_failure:
-        hooks.append(replace(hook, event=Event.POST_TOOL_USE_FAILURE))
-    return HookList(tuple(hooks), (*(f"{source}: {note}" for note in notes), *_unknown_keys(entry, format.keys)))
 
 
 def _timeout(format: CommandFile, event: Event, entry: Table, notes: list[str]) -> float:
@@ -156,7 +189,9 @@ def _matcher(format: CommandFile, event: Event, matched: Table, notes: list[str]
     """The compiled matcher and its text. A matcher that has no meaning for the event adds to `notes`."""
     pattern = matched.text("matcher")
     if event in (*_TOOL_EVENTS, *format.trigger_matchers):
-        return shared_hook_file.compile_member(matched, "matcher", format.compile_matcher), pattern
+        matches = shared_hook_file.compile_member(matched, "matcher", format.compile_matcher)
+        notes += [f"the matcher {pattern!r} {why}" for why in format.matcher_notes(event, pattern, matches)]
+        return matches, pattern
     if pattern not in ("", "*", ".*"):
         notes.append(f"the matcher {pattern!r} is ignored: behind MCP, there is nothing that it could be tried on")
     return (lambda _name: True), pattern
