@@ -1,4 +1,4 @@
-"""Each agent's documents and output, with a hook of Claude Code in it: denied, rewritten, asked, commented, replaced."""
+"""Each agent's documents and output, with a hook of Claude Code that denies, rewrites, asks, comments or replaces."""
 
 from __future__ import annotations
 
@@ -153,20 +153,20 @@ AFTER: Final[dict[str, dict[str, Any]]] = {
 }
 """What each agent gives after the tool `read` of the server `files` has answered `hello`."""
 
+_ENVELOPE: Final = {
+    "hookSpecificOutput": {
+        "hookEventName": "PreToolUse",
+        "permissionDecision": "deny",
+        "permissionDecisionReason": "no rm",
+    }
+}
 DENIED: Final[dict[str, Any]] = {
-    "claude": {
-        "hookSpecificOutput": {
-            "hookEventName": "PreToolUse",
-            "permissionDecision": "deny",
-            "permissionDecisionReason": "no rm",
-        }
-    },
+    **dict.fromkeys(("claude", "codex", "droid", "qwen", "vscode"), _ENVELOPE),
     "copilot": {"permissionDecision": "deny", "permissionDecisionReason": "no rm"},
     "cursor": {"permission": "deny", "user_message": "no rm", "agent_message": "no rm"},
     "gemini": {"decision": "deny", "reason": "no rm"},
     "cline": {"cancel": True, "errorMessage": "no rm"},
 }
-DENIED |= dict.fromkeys(("codex", "droid", "qwen", "vscode"), DENIED["claude"])
 BY_STATUS: Final = ("cascade", "kiro")
 
 
@@ -265,14 +265,15 @@ async def test_output_that_is_replaced_never_stays_silently(agent: str) -> None:
         assert f"{agent} lets no hook replace the output of a tool" in output.stderr
 
 
+KEYS: Final = st.sampled_from(sorted({*BEFORE["cline"], *AFTER["gemini"], *AFTER["cascade"], *BEFORE["cursor"]}))
+
+
 @pytest.mark.parametrize("agent", names())
 @given(
     raw=st.binary()
     | st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-        lambda inner: (
-            st.lists(inner) | st.dictionaries(st.sampled_from(sorted({*BEFORE["cline"], *AFTER["gemini"]})), inner)
-        ),
+        lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner),
         max_leaves=8,
     ).map(lambda value: json.dumps(value).encode())
 )
