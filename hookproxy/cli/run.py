@@ -296,7 +296,7 @@ def build_parser() -> "argparse.ArgumentParser":
         metavar="'NAME: VALUE'",
         action="append",
         default=[],
-        help="a header of each request; ${NAME} in its value is replaced by the environment variable, and %{NAME} as well",
+        help="a header of each request; ${NAME} and %%{NAME} stand for environment variables",
     )
     remote.add_argument("--ca", metavar="FILE", help="trust the certificates in FILE instead of the system's")
     remote.add_argument("--cert", metavar="FILE", help="the certificate with which the server recognises this client")
