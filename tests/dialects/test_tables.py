@@ -15,7 +15,7 @@ from tests.dialects.calls import inputs, read, text_outcome
 from tests.dialects.tables import result, table
 from tests.dialects.tables import verdict as expected_verdict
 
-TABLES: Final = {name: table(name) for name in ("cascade",)}
+TABLES: Final = {name: table(name) for name in ("cascade", "codex", "droid", "kimi", "qwen")}
 OUTPUT: Final = [(name, row) for name, rows in TABLES.items() for row in rows["output"]]
 INPUT: Final = [(name, row) for name, rows in TABLES.items() for row in rows["input"]]
 
