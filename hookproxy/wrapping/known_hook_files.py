@@ -23,8 +23,14 @@ _CLAUDE_SETTINGS: Final = ("settings.json", "settings.local.json")
 _USER_PLACES: Final = (
     ("claude", "CLAUDE_CONFIG_DIR", "", "settings.json"),
     ("claw@current", "CLAW_CONFIG_HOME", ".claw", "settings.json"),
+    ("codex", "CODEX_HOME", ".codex", "hooks.json"),
+    ("codex", "CODEX_HOME", ".codex", "config.toml"),
     ("copilot@current", "COPILOT_HOME", ".copilot", "hooks/*.json"),
+    ("droid", "", ".factory", "hooks.json"),
+    ("droid", "", ".factory", "settings.json"),
+    ("kimi", "", ".kimi-code", "config.toml"),
     ("lime", "", ".lime", "settings.json"),
+    ("qwen", "", ".qwen", "settings.json"),
     ("cascade", "", ".codeium/windsurf", "hooks.json"),
 )
 """Dialect, the variable that moves the folder, the folder in the home folder (empty: none), and the files in it."""
@@ -35,8 +41,14 @@ _PROJECT_PLACES: Final = (
     ("claw@current", ".claw.json"),
     ("claw@current", ".claw/settings.json"),
     ("claw@current", ".claw/settings.local.json"),
+    ("codex", ".codex/hooks.json"),
+    ("codex", ".codex/config.toml"),
     ("copilot@current", ".github/hooks/*.json"),
+    ("droid", ".factory/hooks.json"),
+    ("droid", ".factory/settings.json"),
+    ("droid", ".factory/settings.local.json"),
     ("lime", ".lime/settings.local.json"),
+    ("qwen", ".qwen/settings.json"),
     ("cascade", ".windsurf/hooks.json"),
 )
 """Dialect, and the files in the project's folder."""
