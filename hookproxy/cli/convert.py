@@ -57,7 +57,7 @@ def main(arguments: Sequence[str]) -> int:
     converted = convert([one.group for one in loaded], target)
     notes = [*(note for one in loaded for note in (*one.notes, *one.remarks)), *converted.notes]
     for note in notes:
-        sys.stderr.write(printable(f"{note}\n"))
+        sys.stderr.write(f"{printable(note)}\n")
     if not converted.hooks:
         raise UserError(f"{options.file}: no hook of it can run in {target.name}", "see the notes above")
     if options.write:

@@ -102,8 +102,9 @@ def _read_found(file: FoundFile, named_by: str, use: Use, file_context: FileCont
 
 def _read_file(file: FoundFile, named_by: str, use: Use, file_context: FileContext) -> LoadedHookFile:
     path = file.path
-    text = "" if use.dialect and use.dialect.executables else file_context.text(path, use.place)
-    dialect = use.dialect or _recognise(path, text)
+    dialect = use.dialect or _dialect_of_program(path)
+    text = "" if dialect and dialect.executables else file_context.text(path, use.place)
+    dialect = dialect or _recognise(path, text)
     for option in use.options:
         if option not in dialect.options:
             raise ConfigError(
@@ -135,7 +136,9 @@ def _find_files(use: Use, file_context: FileContext) -> list[str]:
         found = sorted(name for name in os.listdir(path) if name.endswith(suffixes) and not name.startswith("."))
         if not found:
             raise ConfigError(
-                use.place, f"{path} contains no {' or '.join(suffixes)} file", "name a folder that contains hook files"
+                use.place,
+                f"{path} contains no {' or '.join(suffixes) or 'hook'} file",
+                "name a folder that contains hook files",
             )
         return [os.path.join(path, name) for name in found]
     if _GLOB_CHARACTERS.isdisjoint(use.file) or os.path.lexists(path):
@@ -149,6 +152,11 @@ def _find_files(use: Use, file_context: FileContext) -> list[str]:
     return [os.path.normpath(os.path.join(root, match)) for match in matches]
 
 
+def _dialect_of_program(path: str) -> Dialect | None:
+    """The dialect in whose folder for programs a file is; None: it is a file with text."""
+    return next((one for one in DIALECTS.values() if one.executables and _in_own_folder(path, one)), None)
+
+
 def _recognise(path: str, text: str) -> Dialect:
     """The one dialect whose format the file has. Raises ConfigError if there is none, or more than one.
 
@@ -159,7 +167,7 @@ def _recognise(path: str, text: str) -> Dialect:
     fitting = [
         dialect
         for dialect in DIALECTS.values()
-        if (dialect in at_home or not dialect.shape_of) and dialect.recognises(members)
+        if (dialect in at_home or not dialect.shape_of) and _fits(dialect, members, dialect in at_home)
     ]
     fitting_here = [dialect for dialect in fitting if dialect in at_home]
     if fitting and at_home and not fitting_here:
@@ -176,6 +184,12 @@ def _recognise(path: str, text: str) -> Dialect:
         raise ConfigError(path, "cannot tell which system this hook file is for", hint)
     names = " or ".join(dialect.name for dialect in fitting)
     raise ConfigError(path, f"could be a hook file of {names}: it fits each of these formats", hint)
+
+
+def _fits(dialect: Dialect, members: Mapping[str, object], at_home: bool) -> bool:
+    """Whether a file with these members has the dialect's shape."""
+    recognises = dialect.recognises_at_home if at_home and dialect.recognises_at_home else dialect.recognises
+    return recognises(members)
 
 
 def _in_own_folder(path: str, dialect: Dialect) -> bool:

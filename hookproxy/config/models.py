@@ -72,8 +72,8 @@ class Use(Table, frozen=True):
     tool_args: Literal["string", "object"] | None = None
     """copilot: whether toolArgs is sent as a JSON "string" (the default) or as an "object"."""
     warm: bool | None = None
-    """true starts the next process of each command before it is needed, like `warm` in `[[hooks.EVENT]]`. Not for lime
-    and claw: their environment variables depend on the call.
+    """true starts the next process of each command before it is needed, like `warm` in `[[hooks.EVENT]]`. Not for
+    dialects whose environment variables depend on the call, such as lime and claw.
     """
     warm_max_age: float | None = None
     """Like `warm_max_age` in `[[hooks.EVENT]]`, for the hooks of this file."""

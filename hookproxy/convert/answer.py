@@ -84,6 +84,12 @@ def within(answer: Answer, can: Can, agent: str) -> tuple[Answer, list[str]]:
         problems.append(problem)
     if answer.permission is Permission.ALLOW and Can.ALLOW not in can:
         answer = replace(answer, permission=None)
+    if answer.feedback and Can.TELL_BEFORE not in can:
+        if answer.permission is Permission.DENY:
+            answer = replace(answer, reason="\n\n".join(filter(None, (answer.reason, answer.feedback))))
+        else:
+            problems.append(f"{agent} lets no hook tell the model something before a call: {answer.feedback}")
+        answer = replace(answer, feedback="")
     return answer, problems
 
 

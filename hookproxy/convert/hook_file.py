@@ -92,7 +92,7 @@ def _command(spec: HookSpec, source: Dialect, target: AgentSide) -> str:
     """The command line that runs the hook: `hookproxy hook --for TARGET --as SOURCE … -- COMMAND`."""
     words = ["hookproxy", "hook", "--for", target.name, "--as", source.name]
     first_name = next((name for name, event in source.events.items() if event is spec.event), "")
-    if spec.event_name not in ("", first_name) or len(set(target.events.values())) < len(target.events):
+    if spec.event_name not in ("", first_name) or target.also or len(set(target.events.values())) < len(target.events):
         words += ["--event", spec.event_name or first_name]
     if spec.matcher:
         words += ["--matcher", spec.matcher]

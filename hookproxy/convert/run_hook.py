@@ -14,8 +14,9 @@ import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..dialects.agent_side import AgentSide, Answer, Entry, HookOutput, Members, agent_side, names
+from ..dialects.agent_side import AgentSide, Answer, Entry, HookOutput, Members, agent_side, event_names, names
 from ..dialects.dialect import Dialect, Group, HookFile, HookList
+from ..dialects.shared.hook_file import merge
 from ..hooks.evaluate import Evaluation, Hooks
 from ..jsonrpc import nesting, normalize
 from ..model.errors import UserError
@@ -23,6 +24,7 @@ from ..model.hooks import Event, EventContext, HookRun
 from ..model.settings import Settings, ToolNames
 from . import answer as answers
 
+_BEFORE: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
 _AFTER: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 _SETTINGS: Final = Settings(auto_aliases=False)
 """No configuration counts here: the agent has its own rules, and asks its person itself."""
@@ -93,6 +95,8 @@ def _expressible(answer: Answer, side: AgentSide, context: EventContext) -> tupl
     """The answer that the agent can express, and sentences about what it cannot."""
     if context.event in _AFTER:
         return answers.within_after(answer, side.can, side.name)
+    if context.event not in _BEFORE:
+        return answer, []
     answer, problems = answers.within(answer, side.can, side.name)
     if side.merges:
         answer = answers.without_removals(answer, context.arguments, side.name)
@@ -115,20 +119,17 @@ async def _answer(hooks: Hooks, context: EventContext, runs: list[HookRun]) -> A
 
 def _read_hook(hook: ForeignHook, context: EventContext) -> HookList:
     """The hook as its own system reads it from a file; none if that system has no such event."""
-    event_name = hook.event_name or _event_name(hook.dialect, context.event)
-    if hook.dialect.events.get(event_name) is not context.event:
-        return HookList(())
     side = agent_side(hook.dialect.name)
     if side is None:
         raise UserError(f"hooks of {hook.dialect.name} cannot run in other agents", f"--as one of {', '.join(names())}")
+    event = (hook.event_name,) if hook.event_name else event_names(side, context.event)
     unknown_server = context.tool and context.alias is None and not context.session.server
-    in_doubt = unknown_server and "mcp" in hook.matcher  # it may name the server
+    in_doubt = unknown_server and "mcp" in hook.matcher.lower()  # it may name the server
     matcher = "" if in_doubt else hook.matcher
-    entry = Entry(event_name, hook.command, matcher=matcher, only_if=hook.only_if, timeout=hook.timeout)
-    ((path, text),) = side.write_hook_file([entry]).items()
+    entries = [Entry(name, hook.command, (), matcher, hook.only_if, hook.timeout) for name in event]
     project = context.session.project_dir
-    return hook.dialect.read_hook_file(HookFile(f"{project}/{path}", text, project, cwd=context.session.cwd))
-
-
-def _event_name(dialect: Dialect, event: Event) -> str:
-    return next((name for name, each in dialect.events.items() if each is event), "")
+    files = side.write_hook_file(entries) if entries else {}
+    return merge(
+        hook.dialect.read_hook_file(HookFile(f"{project}/{path}", text, project, cwd=context.session.cwd))
+        for path, text in files.items()
+    )

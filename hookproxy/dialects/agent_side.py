@@ -142,6 +142,8 @@ class AgentSide(Struct, frozen=True):
     """The output that refuses a call whose document cannot be read."""
     has_matchers: bool = True
     """Its hook files can name the tools of a hook."""
+    also: Mapping[Event, str] = field(default_factory=dict)
+    """Events that have the name of another one, which `events` has: a document's other members tell which it is."""
     merges: bool = False
     """It changes only the arguments that a hook names, so that a hook cannot remove one."""
     own_tools: ToolSpellings = field(default_factory=dict)
@@ -159,15 +161,24 @@ class AgentSide(Struct, frozen=True):
 
 
 _MODULES: Final = {
+    "cascade": "cascade",
     "claude": "claude",
+    "cline": "cline",
+    "codex": "codex",
     "copilot": "copilot",
+    "droid": "droid",
+    "gemini": "gemini",
+    "kiro": "kiro",
+    "qwen": "qwen",
+    "vscode": "vscode",
 }
 """The folder of each dialect with an agent's side: its module `agent_side` has the constant AGENT_SIDE."""
 
 
 def event_names(side: AgentSide, event: Event) -> tuple[str, ...]:
     """The agent's names of an event; none if it has no such event."""
-    return tuple(name for name, each in side.events.items() if each is event)
+    names = tuple(name for name, each in side.events.items() if each is event)
+    return (*names, side.also[event]) if event in side.also else names
 
 
 def names() -> tuple[str, ...]:

@@ -150,6 +150,8 @@ class Dialect(Struct, frozen=True):
     """The name that the system gives to a server's tool, from the names of both."""
     tool_spellings: ToolSpellings = field(default_factory=dict)
     """How the system spells the tools of its own that do what Claude Code's tools do."""
+    sees_familiar_names: bool = False
+    """Its hooks have no matchers and compare names themselves: they see a familiar name rather than the server's."""
     real_arguments: Callable[[HookSpec, EventContext, bytes], bytes] = lambda _spec, _context, arguments: arguments
     """A hook's `Verdict.arguments` under the names of the context, if `write_input` gives arguments another form.
     Raises ValueError if they cannot be brought back into it."""
@@ -158,6 +160,8 @@ class Dialect(Struct, frozen=True):
     recognises: Callable[[Mapping[str, object]], bool] = lambda _members: False
     """Whether a parsed hook file with these members has this dialect's shape. If several dialects recognise a file,
     the person must name one. Never raises."""
+    recognises_at_home: Callable[[Mapping[str, object]], bool] | None = None
+    """The same for a file in `folders`, where a shape that other systems share is enough; None: `recognises`."""
     shape_of: str = ""
     """The dialect whose files have the same shape: then only files in `folders` are recognised as this one's."""
     options: tuple[str, ...] = ()

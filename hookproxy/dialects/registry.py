@@ -13,6 +13,7 @@ _CONSTANTS: Final = {
     "claude": "claude.CLAUDE",
     "claw": "claw.CLAW",
     "claw@current": "claw.CLAW_CURRENT",
+    "cline": "cline.CLINE",
     "code-assist": "code_assist.CODE_ASSIST",
     "codex": "codex.CODEX",
     "copilot": "copilot.COPILOT",
@@ -20,9 +21,12 @@ _CONSTANTS: Final = {
     "docker-agent": "docker_agent.DOCKER_AGENT",
     "docker-agent@current": "docker_agent.DOCKER_AGENT_CURRENT",
     "droid": "droid.DROID",
+    "gemini": "gemini.GEMINI",
     "kimi": "kimi.KIMI",
+    "kiro": "kiro.KIRO",
     "lime": "lime.LIME",
     "qwen": "qwen.QWEN",
+    "vscode": "vscode.VSCODE",
 }
 
 

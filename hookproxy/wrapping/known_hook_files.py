@@ -29,9 +29,15 @@ _USER_PLACES: Final = (
     ("droid", "", ".factory", "hooks.json"),
     ("droid", "", ".factory", "settings.json"),
     ("kimi", "", ".kimi-code", "config.toml"),
+    ("gemini", "", ".gemini", "settings.json"),
     ("lime", "", ".lime", "settings.json"),
     ("qwen", "", ".qwen", "settings.json"),
     ("cascade", "", ".codeium/windsurf", "hooks.json"),
+    ("cline", "", "Documents/Cline", "Hooks"),
+    ("cline", "", ".cline", "hooks"),
+    ("kiro", "", ".kiro", "hooks/*.json"),
+    ("kiro", "", ".kiro", "agents/*.json"),
+    ("kiro", "", ".aws/amazonq", "cli-agents/*.json"),
 )
 """Dialect, the variable that moves the folder, the folder in the home folder (empty: none), and the files in it."""
 
@@ -47,9 +53,16 @@ _PROJECT_PLACES: Final = (
     ("droid", ".factory/hooks.json"),
     ("droid", ".factory/settings.json"),
     ("droid", ".factory/settings.local.json"),
+    ("gemini", ".gemini/settings.json"),
     ("lime", ".lime/settings.local.json"),
     ("qwen", ".qwen/settings.json"),
     ("cascade", ".windsurf/hooks.json"),
+    ("cline", ".clinerules/hooks"),
+    ("cline", ".cline/hooks"),
+    ("kiro", ".kiro/hooks/*.json"),
+    ("kiro", ".kiro/hooks/*.kiro.hook"),
+    ("kiro", ".kiro/agents/*.json"),
+    ("kiro", ".amazonq/cli-agents/*.json"),
 )
 """Dialect, and the files in the project's folder."""
 

@@ -28,6 +28,7 @@ ORDERS = {
     Order.TOGETHER: "All hooks that match run at once. If several rewrite, the last one in the file wins.",
     Order.SERIAL: "Hooks that match run one after another, in the order of the file.",
     Order.UNTIL_DENIED: "Hooks that match run one after another, in the order of the file, until one denies.",
+    Order.UNTIL_STOPPED: "Hooks that match run one after another, in the order of the file, until one stops the agent.",
     Order.PIPELINE: "Hooks that match run one after another, and each one gets the arguments as rewritten so far.",
 }
 FAILURE = "What happens after a failure: [when a hook fails](../concepts.md#when-a-hook-fails)."
@@ -65,7 +66,12 @@ def _page(name: str) -> str:
 
 
 def _properties(dialect: Dialect) -> Iterator[str]:
-    yield f"- Files end in {_list(dialect.suffixes)}" + (
+    kind = (
+        "Files are programs, named by their events"
+        if dialect.executables
+        else f"Files end in {_list(dialect.suffixes)}"
+    )
+    yield f"- {kind}" + (
         f"; in {_list(dialect.folders)}, they belong to the project in the folder above." if dialect.folders else "."
     )
     here = "in the folder in which hookproxy is started, unless `project` or `--project` names another"

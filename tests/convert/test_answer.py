@@ -77,6 +77,15 @@ def test_feedback_that_has_no_place_becomes_a_reason_or_is_reported() -> None:
     assert problems == ["cascade lets no hook tell the model something after a call: look"]
 
 
+def test_feedback_before_a_call_is_reported_or_becomes_part_of_the_reason() -> None:
+    found, problems = answers.within(Answer(feedback="look"), Can.NOTHING, "gemini")
+    assert (found, problems) == (Answer(), ["gemini lets no hook tell the model something before a call: look"])
+    assert answers.within(Answer(Permission.DENY, "no", feedback="look"), Can.NOTHING, "gemini") == (
+        Answer(Permission.DENY, "no\n\nlook"),
+        [],
+    )
+
+
 CANS = st.lists(st.sampled_from(list(Can)), unique=True).map(lambda some: reduce(or_, some, Can.NOTHING))
 ANSWERS = st.builds(
     Answer,

@@ -37,6 +37,14 @@ def read(dialect: str, content: object, path: str = "") -> HookList:
     return DIALECTS[dialect].read_hook_file(HookFile(path, text, "/repo", cwd="/repo"))
 
 
+def program(path: Path, text: str = "#!/bin/sh\n", mode: int = 0o700) -> HookList:
+    """The hooks of a file that is itself the program, in Cline's way."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(mode)
+    return DIALECTS["cline"].read_hook_file(HookFile(str(path), "", "/repo", cwd="/repo"))
+
+
 def recognised(path: Path, content: object) -> str:
     """The name of the dialect that a file without a named dialect is read as. Raises ConfigError."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -11,11 +12,13 @@ from hypothesis import strategies as st
 
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission
-from tests.dialects.calls import inputs, read, text_outcome
+from tests.dialects.calls import inputs, program, read, text_outcome
 from tests.dialects.tables import result, table
 from tests.dialects.tables import verdict as expected_verdict
 
-TABLES: Final = {name: table(name) for name in ("cascade", "codex", "droid", "kimi", "qwen")}
+TABLES: Final = {
+    name: table(name) for name in ("cascade", "cline", "codex", "droid", "gemini", "kimi", "kiro", "qwen", "vscode")
+}
 OUTPUT: Final = [(name, row) for name, rows in TABLES.items() for row in rows["output"]]
 INPUT: Final = [(name, row) for name, rows in TABLES.items() for row in rows["input"]]
 
@@ -43,11 +46,12 @@ def test_output_gives_the_verdict_of_the_table(name: str, row: dict[str, Any]) -
 
 
 @pytest.mark.parametrize(("name", "row"), INPUT, ids=row_id)
-def test_a_hook_gets_the_input_of_the_table(name: str, row: dict[str, Any]) -> None:
+def test_a_hook_gets_the_input_of_the_table(name: str, row: dict[str, Any], tmp_path: Path) -> None:
     event = Event(row["event"])
     outcome = text_outcome(row["result"], failed=event is Event.POST_TOOL_USE_FAILURE) if "result" in row else None
     arguments = json.loads(row.get("arguments", "{}"))
-    found = inputs(read(name, row["file"]), row.get("tool", ""), arguments, event, outcome, row.get("trigger", ""))
+    hooks = program(tmp_path / row["file"]) if DIALECTS[name].executables else read(name, row["file"])
+    found = inputs(hooks, row.get("tool", ""), arguments, event, outcome, row.get("trigger", ""))
     assert [one.document for one in found] == [json.loads(text) for text in row["documents"]]
     assert all(dict(one.env) == row.get("env", {}) for one in found)
 
@@ -98,7 +102,7 @@ def test_any_output_gives_a_verdict(
         if verdict.failure:
             assert verdict.permission is not Permission.ALLOW
         if ended is not Ended.EXITED:
-            assert verdict.failure
+            assert verdict.failure or verdict.permission is Permission.DENY or verdict.stop
         if verdict.arguments is not None:
             assert isinstance(json.loads(verdict.arguments), dict)
             assert event is Event.PRE_TOOL_USE

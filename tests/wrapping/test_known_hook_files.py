@@ -15,6 +15,7 @@ CLAW: Final = json.dumps({"hooks": {"PreToolUse": ["true"]}})
 CASCADE: Final = json.dumps({"hooks": {"pre_mcp_tool_use": [{"command": "true"}]}})
 KIMI: Final = "[[hooks]]\nevent = 'PreToolUse'\ncommand = 'true'\n"
 TOML: Final = "[[hooks.PreToolUse]]\n[[hooks.PreToolUse.hooks]]\ntype = 'command'\ncommand = 'true'\n"
+KIRO: Final = json.dumps({"hooks": {"preToolUse": [{"command": "true"}]}})
 COPILOT: Final = json.dumps({"version": 1, "hooks": {"preToolUse": [{"type": "command", "bash": "true"}]}})
 
 
@@ -41,6 +42,11 @@ def test_the_hook_files_of_every_system_are_found_in_their_places(home: Path, pr
         ("lime", write(home / ".lime" / "settings.json", CLAW)),
         ("qwen", write(home / ".qwen" / "settings.json", GROUP)),
         ("cascade", write(home / ".codeium" / "windsurf" / "hooks.json", CASCADE)),
+        ("cline", str(Path(write(home / "Documents" / "Cline" / "Hooks" / "TaskStart", "")).parent)),
+        ("cline", str(Path(write(home / ".cline" / "hooks" / "TaskStart.sh", "")).parent)),
+        ("kiro", write(home / ".kiro" / "hooks" / "a.json", KIRO)),
+        ("kiro", write(home / ".kiro" / "agents" / "a.json", KIRO)),
+        ("kiro", write(home / ".aws" / "amazonq" / "cli-agents" / "a.json", KIRO)),
     ]
     of_project = [
         ("claude", write(project / ".claude" / "settings.json", GROUP)),
@@ -56,6 +62,12 @@ def test_the_hook_files_of_every_system_are_found_in_their_places(home: Path, pr
         ("lime", write(project / ".lime" / "settings.local.json", CLAW)),
         ("qwen", write(project / ".qwen" / "settings.json", GROUP)),
         ("cascade", write(project / ".windsurf" / "hooks.json", CASCADE)),
+        ("cline", str(Path(write(project / ".clinerules" / "hooks" / "TaskStart", "")).parent)),
+        ("cline", str(Path(write(project / ".cline" / "hooks" / "TaskStart", "")).parent)),
+        ("kiro", write(project / ".kiro" / "hooks" / "a.json", KIRO)),
+        ("kiro", write(project / ".kiro" / "hooks" / "a.kiro.hook", KIRO)),
+        ("kiro", write(project / ".kiro" / "agents" / "a.json", KIRO)),
+        ("kiro", write(project / ".amazonq" / "cli-agents" / "a.json", KIRO)),
     ]
     found = find({}, str(home), str(project))
     assert [(file.dialect, file.path) for file in found] == own + of_project

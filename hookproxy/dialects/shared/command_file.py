@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ...model.hooks import Event, HookSpec
@@ -55,16 +55,18 @@ class CommandFile(Struct, frozen=True):
     """Events that have no tool and whose matchers are tried on their trigger."""
     matcher_notes: Callable[[Event, str, Callable[[str], bool]], list[str]] = lambda _event, _pattern, _matches: []
     """Sentences about a matcher that never matches, each without its place."""
-    sequential: bool = False
-    """A group may say that hooks run one after another, each on the arguments that the one before has left."""
     other_handler: Callable[[Table], Handler | None] = lambda _entry: None
     """How an entry runs that is no command; None: it is one. Raises ConfigError for a type that cannot run."""
     finish: Callable[[HookFile, Table, HookSpec], HookSpec] = lambda _file, _entry, hook: hook
     """Sets what only this system has. Raises ConfigError for an entry that cannot run."""
+    without_effect: Mapping[str, str] = field(default_factory=dict)
+    """Keys that have a meaning to the system only, each with a reason."""
     no_command: Callable[[Table], str] = lambda _entry: ""
     """Why an entry without `command` cannot run here; empty: it is not valid."""
     event_hint: Callable[[str], str] = lambda _name: ""
     """A hint for a key that is no event."""
+    sequential: bool = False
+    """If one group of an event has `sequential: true`, all hooks of the event run one after another."""
 
 
 def read_hook_file(format: CommandFile, file: HookFile) -> HookList:
@@ -88,31 +90,18 @@ def read_events(format: CommandFile, file: HookFile, table: Table) -> HookList:
 
         return shared_hook_file.or_left_out(table.where, table.place(name), read_entries)
 
-    return shared_hook_file.read_events(table, format.events, format.unavailable, read_event, format.event_hint)
-
-
-def has_entries(members: Mapping[str, object], events: set[str], key: str) -> bool:
-    """Whether `hooks` has only these events, each a list of objects with this key, and at least one entry."""
-    table = members.get("hooks")
-    if not isinstance(table, dict) or not table.keys() <= events:
-        return False
-    lists = list(table.values())
-    return any(lists) and all(
-        isinstance(entries, list) and all(isinstance(entry, dict) and key in entry for entry in entries)
-        for entries in lists
-    )
-
-
-def _group(format: CommandFile, file: HookFile, name: str, group: Table) -> HookList:
-    group.require("hooks", 'write {"hooks": [{"type": "command", "command": "./guard.sh"}]}')
-    keys = (*_GROUP_KEYS, "sequential") if format.sequential else _GROUP_KEYS
-    notes = HookList((), tuple(_unknown_keys(group, keys)))
-    entries = shared_hook_file.read_each(group, "hooks", lambda entry: read_entry(format, file, name, group, entry))
-    return shared_hook_file.merge((notes, entries))
+    found = shared_hook_file.read_events(table, format.events, format.unavailable, read_event, format.event_hint)
+    serial = {hook.event for hook in found.hooks if hook.sequential}
+    if not serial:
+        return found
+    return replace(found, hooks=tuple(replace(hook, sequential=hook.event in serial) for hook in found.hooks))
 
 
 def read_entry(format: CommandFile, file: HookFile, name: str, matched: Table, entry: Table) -> HookList:
-    """The hooks of one entry. `matched` is the object with its matcher: the entry or its group. Raises ConfigError."""
+    """The hooks of one entry of an event. `matched` is the object with its matcher: the entry or its group.
+
+    Raises ConfigError for an entry that cannot run.
+    """
     source = f"{file.path}: {entry.path}"
     handler = format.other_handler(entry)
     if handler is None and "command" not in entry.members and (reason := format.no_command(entry)):
@@ -143,6 +132,7 @@ def read_entry(format: CommandFile, file: HookFile, name: str, matched: Table, e
         sequential=format.sequential and matched.flag("sequential"),
     )
     hook = format.finish(file, entry, hook)
+    notes += [f"{key} is ignored: {why}" for key, why in format.without_effect.items() if entry.members.get(key)]
     hooks = [hook]
     if name in format.also_on_failure:
         hooks.append(replace(hook, event=Event.POST_TOOL_USE_FAILURE))
@@ -158,6 +148,26 @@ def _command(entry: Table) -> Handler:
     if not command.strip():
         raise entry.error("command", "is empty", "write a command, or remove the entry")
     return Handler("command", labels.command_label(command), shell=command)
+
+
+def has_entries(members: Mapping[str, object], events: set[str], key: str) -> bool:
+    """Whether `hooks` has only these events, each a list of objects with this key, and at least one entry."""
+    table = members.get("hooks")
+    if not isinstance(table, dict) or not table.keys() <= events:
+        return False
+    lists = list(table.values())
+    return any(lists) and all(
+        isinstance(entries, list) and all(isinstance(entry, dict) and key in entry for entry in entries)
+        for entries in lists
+    )
+
+
+def _group(format: CommandFile, file: HookFile, name: str, group: Table) -> HookList:
+    group.require("hooks", 'write {"hooks": [{"type": "command", "command": "./guard.sh"}]}')
+    keys = (*_GROUP_KEYS, "sequential") if format.sequential else _GROUP_KEYS
+    notes = HookList((), tuple(_unknown_keys(group, keys)))
+    entries = shared_hook_file.read_each(group, "hooks", lambda entry: read_entry(format, file, name, group, entry))
+    return shared_hook_file.merge((notes, entries))
 
 
 def _timeout(format: CommandFile, event: Event, entry: Table, notes: list[str]) -> float:

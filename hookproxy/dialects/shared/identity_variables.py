@@ -56,12 +56,13 @@ IDENTITY_VARIABLES: Final[dict[str, tuple[str, ...]]] = {
         "GEMINI_SESSION_ID",
         "CLAUDE_PROJECT_DIR",
     ),
+    "kiro": ("USER_PROMPT",),
     "lime": ("HOOK_EVENT", "HOOK_TOOL_INPUT", "HOOK_TOOL_IS_ERROR", "HOOK_TOOL_NAME", "HOOK_TOOL_OUTPUT"),
     "qwen": ("QWEN_PROJECT_DIR", "CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR"),
 }
 """By dialect, for the dialects that have any."""
 
-_OTHER_SYSTEMS: Final = ("CLINE_TOOL_NAME", "GEMINI_CLI", "GROK_SESSION_ID", "USER_PROMPT")
+_OTHER_SYSTEMS: Final = ("CLINE_TOOL_NAME", "GEMINI_CLI", "GROK_SESSION_ID")
 """Identity variables that no dialect here sets. Keys and settings are never among them."""
 
 _OF_ONE_EVENT: Final = (

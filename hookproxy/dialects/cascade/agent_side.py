@@ -1,0 +1,97 @@
+"""Windsurf's Cascade as an agent that runs a hook of another system: a hook may refuse, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from ...jsonrpc import raw_json
+from ...model.aliases import Alias
+from ...model.hooks import Event, EventContext, Permission, Session
+from ..agent_side import (
+    AgentEvent,
+    AgentSide,
+    Answer,
+    Can,
+    Entry,
+    HookOutput,
+    Members,
+    arguments_of,
+    result_outcome,
+    text_outcome,
+)
+
+_FILE: Final = ".windsurf/hooks.json"
+_OWN_TOOLS: Final = {
+    "run_command": ("Bash", {"command": "command_line"}),
+    "read_code": ("Read", {}),
+    "write_code": ("Edit", {}),
+}
+"""The tool behind `pre_X` and `post_X`: Claude Code's name, and Cascade's names of its arguments."""
+
+
+def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
+    """The event in a document of Cascade. Raises ValueError."""
+    members = Members(raw)
+    name = members.required("agent_action_name")
+    event = AGENT_SIDE.events.get(name)
+    if event is None:
+        raise ValueError(f"{name} is an event that hookproxy does not convert")
+    cwd = environ.get("ROOT_WORKSPACE_PATH") or environ.get("PWD", "/")
+    info = members.object("tool_info")
+    session = Session(members.text("trajectory_id"), info.text("mcp_server_name"), cwd, cwd)
+    own = _OWN_TOOLS.get(name.partition("_")[2])
+    if own is not None:
+        known, renamed = own
+        tool = name.partition("_")[2]
+        alias = Alias(tool, known, renamed)
+        context = EventContext(event, session, tool=tool, arguments=_own_arguments(info), alias=alias)
+        return AgentEvent(name, replace(context, outcome=text_outcome("") if event is Event.POST_TOOL_USE else None))
+    arguments = arguments_of(info.raw("mcp_tool_arguments"))
+    context = EventContext(event, session, tool=info.required("mcp_tool_name"), arguments=arguments)
+    if event is Event.POST_TOOL_USE:
+        context = replace(context, outcome=result_outcome(info.raw("mcp_result", b'""')))
+    return AgentEvent(name, context)
+
+
+def _own_arguments(info: Members) -> bytes:
+    """The members about a command or a file. Of several edits of a file, all texts count as one."""
+    texts = {key: info.text(key) for key in ("command_line", "cwd", "file_path") if key in info}
+    edits = [Members(bytes(one)) for one in raw_json.items(info.raw("edits", b"[]"))]
+    for key in ("old_string", "new_string"):
+        if edits:
+            texts[key] = "\n".join(one.text(key) for one in edits)
+    return raw_json.encode(texts)
+
+
+def _write_output(event: AgentEvent, answer: Answer) -> HookOutput:
+    if event.context.event is Event.PRE_TOOL_USE and answer.permission is Permission.DENY:
+        return HookOutput(stderr=answer.reason or "denied by a hook", status=2)
+    return HookOutput(stderr=answer.message)
+
+
+def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
+    events: dict[str, list[object]] = {}
+    for entry in entries:
+        events.setdefault(entry.event_name, []).append({"command": entry.command, "show_output": True})
+    return {_FILE: json.dumps({"hooks": events}, indent=2, ensure_ascii=False) + "\n"}
+
+
+AGENT_SIDE: Final[AgentSide] = AgentSide(
+    name="cascade",
+    file=_FILE,
+    can=Can.NOTHING,
+    read_document=_read_document,
+    write_output=_write_output,
+    write_hook_file=_write_hook_file,
+    events={
+        f"{when}_{what}": event
+        for when, event in (("pre", Event.PRE_TOOL_USE), ("post", Event.POST_TOOL_USE))
+        for what in ("mcp_tool_use", *_OWN_TOOLS)
+    },
+    recognises=lambda members: "agent_action_name" in members,
+    has_matchers=False,
+)

@@ -1,0 +1,33 @@
+"""Cline's hooks: a folder of programs that are named by their events, for its VS Code extension and its CLI alike."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...model.hooks import Order
+from ...model.settings import ToolNames
+from ..dialect import Dialect
+from . import hook_file, input, output, tools
+
+CLINE: Final = Dialect(
+    name=hook_file.NAME,
+    described_by="the sources of cline/cline, its .clinerules/hooks/README.md and its SDK's hooks, as of August 2026",
+    events=hook_file.EVENTS,
+    unavailable=hook_file.UNAVAILABLE_EVENTS,
+    output_fields=output.FIELDS,
+    order=Order.SERIAL,
+    default_timeout=hook_file.TIMEOUT,
+    tool_names=ToolNames.MCP,
+    read_hook_file=hook_file.read_hook_file,
+    write_input=input.write_input,
+    read_output=output.read_output,
+    mcp_tool_name=tools.mcp_tool_name,
+    tool_spellings=tools.TOOL_SPELLINGS,
+    real_arguments=input.real_arguments,
+    folders=hook_file.FOLDERS,
+    read_folder=hook_file.read_folder,
+    suffixes=(),
+    executables=True,
+    agents=("Cline", "@cline/core"),
+    constant_environment=True,
+)

@@ -1,0 +1,127 @@
+"""Finds Cline's hooks: each file of a folder whose name is that of an event is a program."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from msgspec.structs import replace
+
+from ...model.errors import ConfigError
+from ...model.hooks import Event, HookSpec
+from ..dialect import Files, FolderContent, FoundFile, HookFile, HookList
+from ..shared import hook_file as shared_hook_file
+from ..shared import labels
+from .tools import OWN_TOOLS
+
+NAME: Final = "cline"
+
+TIMEOUT: Final = 120.0
+"""Seconds: the CLI's. The extension has 30; a hook that times out lets the call go on."""
+
+FOLDERS: Final = (".clinerules/hooks", ".cline/hooks", "Documents/Cline/Hooks")
+
+EVENTS: Final = {
+    "PreToolUse": Event.PRE_TOOL_USE,
+    "PostToolUse": Event.POST_TOOL_USE,
+    "TaskStart": Event.SESSION_START,
+    "TaskCancel": Event.STOP,
+    "TaskComplete": Event.SESSION_END,
+    "SessionShutdown": Event.SESSION_END,
+}
+_INSIDE_AGENT: Final = "it happens inside the agent, and an MCP server does not see it"
+UNAVAILABLE_EVENTS: Final = {
+    "UserPromptSubmit": "prompts never pass through MCP",
+    "TaskResume": "an MCP server does not see which task the agent resumes",
+    "TaskError": _INSIDE_AGENT,
+    "PreCompact": _INSIDE_AGENT,
+    "Notification": "Cline's sources describe no document for it",
+}
+"""Cline's other events, each with the reason why it cannot occur behind MCP."""
+
+_SUFFIXES: Final = ("", ".sh", ".bash", ".zsh", ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".py", ".ps1")
+_INTERPRETERS: Final = {
+    **dict.fromkeys((".js", ".mjs", ".cjs"), ("node",)),
+    **dict.fromkeys((".ts", ".mts", ".cts"), ("bun", "run")),
+    ".py": ("python3",),
+}
+"""What runs a file without a shebang, by the suffix of its name; bash runs all others."""
+
+_POWERSHELL: Final = ".ps1"
+_FIRST_LINE: Final = 256
+"""Bytes: more than any system reads of a shebang."""
+_BY_NAME: Final = {name.lower(): name for name in (*EVENTS, *UNAVAILABLE_EVENTS)}
+
+
+def read_folder(path: str, _files: Files) -> FolderContent | None:
+    """The hooks of a folder, sorted by name; None if none of its files has the name of an event."""
+    names = sorted(name for name in os.listdir(path) if _event_of(name))
+    files = [name for name in names if not _is_twin(name, names)]
+    return FolderContent(tuple(FoundFile(os.path.join(path, name)) for name in files)) if files else None
+
+
+def read_hook_file(file: HookFile) -> HookList:
+    """The hooks of one program. Raises ConfigError if it cannot be one.
+
+    One before or after a call runs once for the tool by Cline's name of it and, if the tool does what one of Cline's
+    own does, once more for that name: there are no matchers, and the program decides by the name that it reads.
+    """
+    name = os.path.basename(file.path)
+    event_name = _event_of(name)
+    if not event_name:
+        names = ", ".join(EVENTS)
+        hint = shared_hook_file.suggestion(os.path.splitext(name)[0], _BY_NAME.values()) or f"the events are {names}"
+        raise ConfigError(file.path, "a hook of Cline is a program that is named by its event", hint)
+    if event_name in UNAVAILABLE_EVENTS:
+        reason = UNAVAILABLE_EVENTS[event_name]
+        return HookList((), remarks=(f"{file.path} cannot fire behind MCP: {reason}",))
+    if name.endswith(_POWERSHELL):
+        return HookList((), (f"{file.path} does not run: it is for PowerShell, which is not supported",))
+    event = EVENTS[event_name]
+    hook = HookSpec(
+        dialect=NAME,
+        source=file.path,
+        event=event,
+        label=labels.argv_label([file.path]),
+        argv=_argv(file.path),
+        cwd=file.project_dir,
+        timeout=shared_hook_file.SESSION_END_TIMEOUT if event is Event.SESSION_END else TIMEOUT,
+        event_name=event_name,
+    )
+    if event not in (Event.PRE_TOOL_USE, Event.POST_TOOL_USE):
+        return HookList((hook,))
+    by_own_name = replace(hook, matches=lambda tool: tool not in OWN_TOOLS)
+    familiar = replace(hook, matches=lambda tool: tool in OWN_TOOLS, traits=frozenset(("familiar",)))
+    hooks = (by_own_name, familiar)
+    if event is Event.PRE_TOOL_USE:
+        return HookList(hooks)
+    return HookList((*hooks, *(replace(one, event=Event.POST_TOOL_USE_FAILURE) for one in hooks)))
+
+
+def _event_of(name: str) -> str:
+    """The event of a file with this name; empty: it has none. Upper and lower case are the same."""
+    stem, suffix = os.path.splitext(name)
+    return _BY_NAME.get(stem.lower(), "") if suffix in _SUFFIXES else ""
+
+
+def _is_twin(name: str, names: list[str]) -> bool:
+    """Whether this is the PowerShell version of another hook of the folder, for Windows."""
+    return name.endswith(_POWERSHELL) and any(
+        other != name and not other.endswith(_POWERSHELL) and _event_of(other) == _event_of(name) for other in names
+    )
+
+
+def _argv(path: str) -> tuple[str, ...]:
+    """The program, or what runs it: its shebang, else what the suffix stands for. Raises ConfigError."""
+    try:
+        with open(path, "rb") as file:
+            line = file.readline(_FIRST_LINE)
+    except OSError as error:
+        raise ConfigError(path, f"cannot be read: {error.strerror}", "check its name and its permissions") from None
+    executable = os.access(path, os.X_OK)
+    if line.startswith(b"#!"):
+        interpreter = tuple(line[2:].decode(errors="replace").split())
+        return (path,) if executable or not interpreter else (*interpreter, path)
+    if executable and b"\0" in line:  # a compiled program
+        return (path,)
+    return (*_INTERPRETERS.get(os.path.splitext(path)[1], ("bash",)), path)

@@ -1,0 +1,34 @@
+"""Gemini CLI: the hooks of its settings files and of its extensions."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...model.hooks import Order
+from ...model.settings import ToolNames
+from ..dialect import Dialect
+from ..shared.identity_variables import IDENTITY_VARIABLES
+from . import hook_file, input, output
+
+GEMINI: Final = Dialect(
+    name=hook_file.NAME,
+    described_by="Gemini CLI's source and hooks reference, github.com/google-gemini/gemini-cli, as of August 2026",
+    events=hook_file.EVENTS,
+    unavailable=hook_file.UNAVAILABLE_EVENTS,
+    output_fields=output.FIELDS,
+    order=Order.TOGETHER,
+    default_timeout=hook_file.TIMEOUT,
+    tool_names=ToolNames.MCP,
+    read_hook_file=hook_file.read_hook_file,
+    write_input=input.write_input,
+    read_output=output.read_output,
+    mcp_tool_name=hook_file.mcp_tool_name,
+    tool_spellings=hook_file.TOOL_SPELLINGS,
+    recognises=hook_file.recognises,
+    recognises_at_home=hook_file.has_its_events,
+    folders=(".gemini",),
+    notifications={"permission_prompt": "ToolPermission"},
+    agents=("gemini-cli-mcp-client",),
+    constant_environment=True,
+    variables=IDENTITY_VARIABLES["gemini"],
+)

@@ -1,0 +1,120 @@
+"""Gemini CLI as an agent that runs a hook of another system."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from ...jsonrpc import raw_json
+from ...model.hooks import Event, EventContext, Outcome, Permission, Session
+from ..agent_side import (
+    AgentEvent,
+    AgentSide,
+    Answer,
+    Can,
+    Entry,
+    HookOutput,
+    Members,
+    arguments_of,
+    call_context,
+    json_output,
+    regular_expression,
+    text_outcome,
+)
+
+_FILE: Final = ".gemini/settings.json"
+
+
+def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
+    """The event in a document of Gemini CLI. Raises ValueError."""
+    members = Members(raw)
+    name = members.required("hook_event_name")
+    event = AGENT_SIDE.events.get(name)
+    if event is None:
+        raise ValueError(f"{name} is an event that hookproxy does not convert")
+    cwd = members.text("cwd") or "/"
+    session = Session(members.text("session_id"), "", cwd, environ.get("GEMINI_PROJECT_DIR") or cwd)
+    if event not in (Event.PRE_TOOL_USE, Event.POST_TOOL_USE):
+        trigger = members.text("source", "reason", "notification_type")
+        return AgentEvent(name, EventContext(event, session, trigger=trigger, message=members.text("message")))
+    tool_name = members.required("tool_name")
+    server = members.object("mcp_context")
+    server_tool = (server.text("server_name"), server.text("tool_name")) if "tool_name" in server else None
+    arguments = arguments_of(members.raw("tool_input"))
+    context = call_context(AGENT_SIDE, event, session, tool_name, server_tool, arguments)
+    if event is Event.POST_TOOL_USE:
+        outcome = _outcome(members.object("tool_response"))
+        event = Event.POST_TOOL_USE_FAILURE if outcome.error else event
+        context = replace(context, event=event, outcome=outcome)
+    return AgentEvent(name, context)
+
+
+def _outcome(response: Members) -> Outcome:
+    """The text that the model gets; a failure if the response has an error."""
+    error = response.object("error").text("message")
+    content = response.raw("llmContent")
+    text = raw_json.text(content)
+    if text is None:
+        parts = raw_json.items(content) if content.startswith(b"[") else [msgspec.Raw(content or b'""')]
+        texts = [_part(bytes(part)) for part in parts]
+        text = "\n".join(texts)
+    return text_outcome(text or error, failed=bool(error))
+
+
+def _part(raw: bytes) -> str:
+    text = Members(raw).text("text") if raw.startswith(b"{") else raw_json.text(raw)
+    return text or raw.decode(errors="replace")
+
+
+def _write_output(event: AgentEvent, answer: Answer) -> HookOutput:
+    output: dict[str, object] = {"systemMessage": answer.message} if answer.message else {}
+    if answer.stop:
+        output |= {"continue": False, "stopReason": answer.reason}
+    if answer.permission is Permission.DENY:
+        output |= {"decision": "deny", "reason": answer.reason or "denied by a hook"}
+    elif answer.permission is Permission.ASK:
+        output |= {"decision": "ask", "reason": answer.reason}
+    elif answer.permission is Permission.ALLOW:
+        output["decision"] = "allow"
+    specific: dict[str, object] = {}
+    if answer.arguments is not None and answer.permission is not Permission.DENY:
+        specific["tool_input"] = msgspec.Raw(answer.arguments)
+    if answer.feedback:
+        specific["additionalContext"] = answer.feedback
+    if specific:
+        output["hookSpecificOutput"] = {"hookEventName": event.name} | specific
+    return json_output(output)
+
+
+def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
+    events: dict[str, list[object]] = {}
+    for entry in entries:
+        hook: dict[str, object] = {"type": "command", "command": entry.command}
+        if entry.timeout:
+            hook["timeout"] = round(entry.timeout * 1000)
+        matcher = entry.matcher or regular_expression(entry.names)
+        events.setdefault(entry.event_name, []).append(({"matcher": matcher} if matcher else {}) | {"hooks": [hook]})
+    return {_FILE: json.dumps({"hooks": events}, indent=2, ensure_ascii=False) + "\n"}
+
+
+AGENT_SIDE: Final[AgentSide] = AgentSide(
+    name="gemini",
+    file=_FILE,
+    can=Can.ALLOW | Can.ASK | Can.REWRITE | Can.TELL_AFTER | Can.BLOCK_AFTER,
+    read_document=_read_document,
+    write_output=_write_output,
+    write_hook_file=_write_hook_file,
+    events={
+        "BeforeTool": Event.PRE_TOOL_USE,
+        "AfterTool": Event.POST_TOOL_USE,
+        "SessionStart": Event.SESSION_START,
+        "SessionEnd": Event.SESSION_END,
+        "Notification": Event.NOTIFICATION,
+    },
+    also={Event.POST_TOOL_USE_FAILURE: "AfterTool"},
+    recognises=lambda members: members.text("hook_event_name") in ("BeforeTool", "AfterTool"),
+)

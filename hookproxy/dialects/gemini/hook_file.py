@@ -1,0 +1,140 @@
+"""Reads Gemini CLI's settings files, and the hooks.json of its extensions, into hook specs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from ...model.aliases import ToolSpelling, ToolSpellings
+from ...model.hooks import Event, HookSpec
+from ...policy import matchers
+from ..dialect import HookFile, HookList
+from ..shared import command_file
+from ..shared import hook_file as shared_hook_file
+from ..shared.command_file import CommandFile
+from ..shared.hook_file import Table
+
+NAME: Final = "gemini"
+
+TIMEOUT: Final = 60.0
+"""Seconds: `DEFAULT_HOOK_TIMEOUT` is 60000 ms."""
+
+EVENTS: Final = {
+    "BeforeTool": Event.PRE_TOOL_USE,
+    "AfterTool": Event.POST_TOOL_USE,
+    "SessionStart": Event.SESSION_START,
+    "SessionEnd": Event.SESSION_END,
+    "Notification": Event.NOTIFICATION,
+}
+"""AfterTool also occurs after a result with isError. Of a call without a result, Gemini CLI has no event."""
+
+_NO_TURNS: Final = "an MCP server does not see the agent's turns"
+_NO_MODEL: Final = "requests to the model never pass through MCP"
+UNAVAILABLE_EVENTS: Final = {
+    "BeforeAgent": _NO_TURNS,
+    "AfterAgent": _NO_TURNS,
+    "BeforeModel": _NO_MODEL,
+    "AfterModel": _NO_MODEL,
+    "BeforeToolSelection": _NO_MODEL,
+    "PreCompress": "the agent compresses its conversation itself, and an MCP server does not see it",
+}
+
+TOOL_SPELLINGS: Final[ToolSpellings] = {
+    "Bash": (ToolSpelling("run_shell_command"),),
+    "Read": (ToolSpelling("read_file"),),
+    "Write": (ToolSpelling("write_file"),),
+    "Edit": (ToolSpelling("replace"),),
+    "MultiEdit": (ToolSpelling("replace"),),
+    "LS": (ToolSpelling("list_directory", {"path": "dir_path"}),),
+    "Glob": (ToolSpelling("glob", {"path": "dir_path"}),),
+    "Grep": (ToolSpelling("grep_search", {"path": "dir_path"}), ToolSpelling("search_file_content")),
+    "WebFetch": (ToolSpelling("web_fetch"),),
+    "WebSearch": (ToolSpelling("google_web_search"),),
+}
+"""Gemini CLI's own tools (packages/core/src/tools). The text search was `search_file_content` before it was renamed."""
+
+_LONGEST_NAME: Final = 63
+_KEPT: Final = 30  # characters of each end of a longer name
+_NOT_IN_A_NAME: Final = re.compile(r"[^a-zA-Z0-9_\-.:]")
+
+
+def mcp_tool_name(server: str, tool: str) -> str:
+    """`mcp_SERVER_TOOL`, as `generateValidName` makes it: at most 63 characters, without the middle of a longer one."""
+    name = _NOT_IN_A_NAME.sub("_", f"mcp_{server}_{tool}")
+    return name if len(name) <= _LONGEST_NAME else f"{name[:_KEPT]}...{name[-_KEPT:]}"
+
+
+def read_hook_file(file: HookFile) -> HookList:
+    """The hooks of a settings file. Raises ConfigError."""
+    settings = shared_hook_file.read_document(file.path, file.text, comments=True)
+    config = settings.table("hooksConfig")
+    if config.members.get("enabled") is False:
+        return HookList((), remarks=(f"{file.path}: hooksConfig.enabled is false, so none of its hooks run",))
+    if "hooks" not in settings.members:
+        return HookList((), remarks=(f"{file.path}: contains no hooks",))
+    found = command_file.read_events(_FORMAT, file, settings.table("hooks"))
+    disabled = frozenset(config.texts("disabled") or ())
+    running = tuple(hook for hook in found.hooks if disabled.isdisjoint((hook.label, hook.argv[-1])))
+    off = sorted({hook.label for hook in found.hooks if hook not in running})
+    remarks = tuple(f"{file.path}: hooksConfig.disabled names {label}, so it does not run" for label in off)
+    return HookList(running, found.notes, (*found.remarks, *remarks))
+
+
+def recognises(members: Mapping[str, object]) -> bool:
+    """Whether there are matcher groups under Gemini CLI's event names, one of which nobody else has."""
+    events = members.get("hooks")
+    own = {"BeforeTool", "AfterTool", *UNAVAILABLE_EVENTS}
+    return has_its_events(members) and isinstance(events, dict) and not events.keys().isdisjoint(own)
+
+
+def has_its_events(members: Mapping[str, object]) -> bool:
+    """Whether there are only events of Gemini CLI, all of which other systems may have, too."""
+    events = members.get("hooks")
+    return (
+        isinstance(events, dict)
+        and "version" not in members
+        and events.keys() <= EVENTS.keys() | UNAVAILABLE_EVENTS.keys()
+    )
+
+
+def compile_matcher(pattern: str) -> Callable[[str], bool]:
+    """The trimmed matcher: all, an unanchored regular expression, or a name if it is no regular expression."""
+    pattern = pattern.strip()
+    if pattern in ("", "*"):
+        return lambda _name: True
+    try:
+        return matchers.javascript_regex(pattern)
+    except re.error as problem:
+        if not matchers.is_no_expression(problem):
+            raise
+        return lambda name: name == pattern
+
+
+def _finish(_file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
+    """The hook with its name, its shell and its variables."""
+    variables = entry.table("env")
+    return replace(
+        hook,
+        label=entry.text("name") or hook.label,
+        shell="",
+        argv=("bash", "-c", hook.shell),
+        env=tuple((name, variables.text(name)) for name in variables.members),
+    )
+
+
+_FORMAT: Final = CommandFile(
+    dialect=NAME,
+    events=EVENTS,
+    unavailable=UNAVAILABLE_EVENTS,
+    timeout=TIMEOUT,
+    keys=("type", "command", "name", "description", "timeout", "env"),
+    compile_matcher=compile_matcher,
+    grouped=True,
+    milliseconds=True,
+    also_on_failure=("AfterTool",),
+    finish=_finish,
+    sequential=True,
+)

@@ -1,0 +1,223 @@
+"""Reads Kiro's agent files, its hook files of version 1, and the `.kiro.hook` files of IDE 0.x into hook specs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from ...model.hooks import Event, HookSpec
+from ..dialect import Files, FolderContent, FoundFile, HookFile, HookList
+from ..shared import command_file
+from ..shared import hook_file as shared_hook_file
+from ..shared.command_file import CommandFile
+from ..shared.hook_file import Table
+from .matchers import agent_matcher, any_of, regex_matcher
+
+NAME: Final = "kiro"
+
+FOLDERS: Final = (".kiro/hooks", ".kiro/agents", ".amazonq/cli-agents", ".aws/amazonq/cli-agents")
+SUFFIXES: Final = (".json", ".kiro.hook")
+
+TIMEOUT: Final = 60.0
+"""Seconds, for hooks of version 1 and of IDE 0.x."""
+_AGENT_TIMEOUT: Final = 30.0
+"""Seconds. "Default timeout is 30 seconds (30,000ms)"."""
+
+VERSION_1: Final = "version 1"
+IDE_0: Final = "IDE 0.x"
+"""The traits of hooks of these forms; those of agent files have none."""
+
+_PROMPTS_UNSEEN: Final = "prompts never pass through MCP"
+_TURNS_UNSEEN: Final = "an MCP server does not see the agent's turns"
+_FILES_UNSEEN: Final = "the agent watches files, not the server"
+_SPECS_UNSEEN: Final = "an MCP server does not see the tasks of specs"
+_MANUAL: Final = "a person starts it in Kiro"
+
+_AGENT_EVENTS: Final = {
+    "preToolUse": Event.PRE_TOOL_USE,
+    "postToolUse": Event.POST_TOOL_USE,
+    "agentSpawn": Event.SESSION_START,
+}
+_AGENT_UNAVAILABLE: Final = {"userPromptSubmit": _PROMPTS_UNSEEN, "stop": _TURNS_UNSEEN}
+_VERSION_1_EVENTS: Final = {
+    "PreToolUse": Event.PRE_TOOL_USE,
+    "PostToolUse": Event.POST_TOOL_USE,
+    "SessionStart": Event.SESSION_START,
+    "AgentSpawn": Event.SESSION_START,
+    "SessionEnd": Event.SESSION_END,
+}
+_VERSION_1_UNAVAILABLE: Final = {
+    "UserPromptSubmit": _PROMPTS_UNSEEN,
+    "Stop": _TURNS_UNSEEN,
+    "PreTaskExec": _SPECS_UNSEEN,
+    "PostTaskExec": _SPECS_UNSEEN,
+    "PostFileCreate": _FILES_UNSEEN,
+    "PostFileSave": _FILES_UNSEEN,
+    "PostFileDelete": _FILES_UNSEEN,
+    "Manual": _MANUAL,
+}
+_IDE_0_UNAVAILABLE: Final = {
+    "promptSubmit": _PROMPTS_UNSEEN,
+    "agentStop": _TURNS_UNSEEN,
+    "fileCreated": _FILES_UNSEEN,
+    "fileEdited": _FILES_UNSEEN,
+    "fileDeleted": _FILES_UNSEEN,
+    "preTaskExecution": _SPECS_UNSEEN,
+    "postTaskExecution": _SPECS_UNSEEN,
+    "userTriggered": _MANUAL,
+}
+EVENTS: Final[Mapping[str, Event]] = {**_AGENT_EVENTS, **_VERSION_1_EVENTS}
+UNAVAILABLE_EVENTS: Final = {**_AGENT_UNAVAILABLE, **_VERSION_1_UNAVAILABLE, **_IDE_0_UNAVAILABLE}
+"""The other triggers of all forms, each with the reason why it cannot occur behind MCP."""
+
+_HOOK_KEYS: Final = ("name", "trigger", "matcher", "action", "timeout", "enabled", "confirm")
+
+
+def read_hook_file(file: HookFile) -> HookList:
+    """The hooks of a file of any form. Raises ConfigError."""
+    document = shared_hook_file.read_document(file.path, file.text, comments=True)
+    if isinstance(document.members.get("when"), dict):
+        return shared_hook_file.or_left_out(file.path, "the hook", lambda: _ide_0(file, document))
+    if isinstance(document.members.get("hooks"), list):
+        document.choice("version", ("v1",), "v1")
+        return shared_hook_file.read_each(document, "hooks", lambda entry: _version_1(file, entry))
+    if "hooks" not in document.members:
+        return HookList((), remarks=(f"{file.path}: contains no hooks",))
+    return command_file.read_events(_AGENT_FILE, file, document.table("hooks"))
+
+
+def read_folder(path: str, _files: Files) -> FolderContent | None:
+    """The hook files of one of Kiro's folders, with those of IDE 0.x; None for other and empty folders."""
+    if not path.endswith(tuple(f"/{folder}" for folder in FOLDERS)):
+        return None
+    names = sorted(name for name in os.listdir(path) if name.endswith(SUFFIXES) and not name.startswith("."))
+    return FolderContent(tuple(FoundFile(os.path.join(path, name)) for name in names)) if names else None
+
+
+def recognises(members: Mapping[str, object]) -> bool:
+    """Whether the file has one of the three forms; an agent file need not have hooks."""
+    hooks = members.get("hooks")
+    if isinstance(hooks, list):
+        return members.get("version") == "v1"
+    if "hooks" not in members:
+        is_agent = "name" in members and not {"tools", "prompt", "allowedTools"}.isdisjoint(members)
+        return is_agent or (isinstance(members.get("when"), dict) and isinstance(members.get("then"), dict))
+    events = {*_AGENT_EVENTS, *_AGENT_UNAVAILABLE}
+    return "version" not in members and command_file.has_entries(members, events, "command")
+
+
+def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
+    """The hook of an agent file with its shell."""
+    if entry.flag("only_when_turn_complete"):
+        hint = "remove only_when_turn_complete, and it runs after each call"
+        raise entry.error("", f"waits for the end of the agent's turn: {_TURNS_UNSEEN}", hint)
+    return replace(hook, shell="", argv=("bash", "-c", hook.shell))
+
+
+_AGENT_FILE: Final = CommandFile(
+    dialect=NAME,
+    events=_AGENT_EVENTS,
+    unavailable=_AGENT_UNAVAILABLE,
+    timeout=_AGENT_TIMEOUT,
+    timeout_key="timeout_ms",
+    milliseconds=True,
+    keys=("matcher", "command", "timeout_ms", "max_output_size", "cache_ttl_seconds", "only_when_turn_complete"),
+    compile_matcher=agent_matcher,
+    also_on_failure=("postToolUse",),
+    finish=_finish,
+    without_effect={
+        "cache_ttl_seconds": "the hook runs for each call, because an earlier verdict is about another call",
+    },
+)
+
+
+def _version_1(file: HookFile, entry: Table) -> HookList:
+    """The hooks of one entry of version 1."""
+    source = f"{file.path}: {entry.path}"
+    entry.require("trigger", 'write "trigger": "PreToolUse"')
+    trigger = entry.text("trigger")
+    if "enabled" in entry.members and not entry.flag("enabled"):
+        return HookList((), remarks=(f"{source} is not enabled",))
+    if trigger in _VERSION_1_UNAVAILABLE:
+        return HookList((), remarks=(f"{source} cannot fire behind MCP: {_VERSION_1_UNAVAILABLE[trigger]}",))
+    if trigger not in _VERSION_1_EVENTS:
+        entry.choice("trigger", (*_VERSION_1_EVENTS, *_VERSION_1_UNAVAILABLE), "")
+    notes = [
+        f"{entry.where}: {entry.place(key)} is unknown and ignored{f': {hint}' if hint else ''}"
+        for key, hint in entry.unknown(_HOOK_KEYS).items()
+    ]
+    if entry.flag("confirm"):
+        notes.append(f"{source}: confirm is ignored: the hook runs without a question to a person")
+    flat = _flat(entry, entry.table("action"), "command", entry.text("matcher"))
+    found = command_file.read_entry(_VERSION_1_FILE, file, trigger, flat, flat)
+    return HookList(found.hooks, (*notes, *found.notes))
+
+
+def _ide_0(file: HookFile, document: Table) -> HookList:
+    """The hooks of a `.kiro.hook` file."""
+    if "enabled" in document.members and not document.flag("enabled"):
+        return HookList((), remarks=(f"{file.path}: is not enabled",))
+    when, then = document.table("when"), document.table("then")
+    trigger = when.text("type")
+    if trigger in _IDE_0_UNAVAILABLE:
+        return HookList((), remarks=(f"{file.path} cannot fire behind MCP: {_IDE_0_UNAVAILABLE[trigger]}",))
+    if trigger not in _IDE_0_EVENTS:
+        when.choice("type", (*_IDE_0_EVENTS, *_IDE_0_UNAVAILABLE), "")
+    tools = when.texts("toolTypes") or ()
+    members = {**then.members, "name": document.members.get("name", "")}
+    flat = _flat(Table(document.where, then.path, members), then, "runCommand", "")
+    found = command_file.read_entry(_IDE_0_FILE, file, trigger, flat, flat)
+    matches = shared_hook_file.compile_member(
+        Table(when.where, when.path, {"toolTypes": ", ".join(tools)}), "toolTypes", lambda _text: any_of(tools)
+    )
+    hooks = tuple(replace(hook, matches=matches, matcher=", ".join(tools)) for hook in found.hooks)
+    return HookList(hooks, found.notes)
+
+
+def _flat(entry: Table, action: Table, command: str, matcher: str) -> Table:
+    """An entry with its action, which must be a `command`, as a flat entry. Raises ConfigError for other actions."""
+    if (kind := action.text("type", command)) != command:
+        raise action.error("type", f"{kind!r} cannot run behind MCP", f'only "{command}" can')
+    action.require("command", 'write "command": "./guard.sh"')
+    timeout = entry.members.get("timeout", TIMEOUT)
+    members = {
+        "command": action.text("command"),
+        "matcher": matcher,
+        "timeout": command_file.NO_TIMEOUT if timeout == 0 and timeout is not False else timeout,  # "0 = none"
+        "label": entry.text("name"),
+    }
+    return Table(entry.where, entry.path, members)
+
+
+def _finish_named(trait: str, hook: HookSpec, entry: Table) -> HookSpec:
+    """A hook of the two other forms, which have names, and run one after another."""
+    label = entry.text("label").strip() or hook.label
+    return replace(
+        hook, shell="", argv=("bash", "-c", hook.shell), label=label, traits=frozenset((trait,)), sequential=True
+    )
+
+
+_VERSION_1_FILE: Final = CommandFile(
+    dialect=NAME,
+    events=_VERSION_1_EVENTS,
+    unavailable=_VERSION_1_UNAVAILABLE,
+    timeout=TIMEOUT,
+    keys=("command", "matcher", "timeout", "label"),
+    compile_matcher=regex_matcher,
+    also_on_failure=("PostToolUse",),
+    finish=lambda _file, entry, hook: _finish_named(VERSION_1, hook, entry),
+)
+_IDE_0_EVENTS: Final = {name: _AGENT_EVENTS[name] for name in ("preToolUse", "postToolUse")}
+_IDE_0_FILE: Final = CommandFile(
+    dialect=NAME,
+    events=_IDE_0_EVENTS,
+    unavailable=_IDE_0_UNAVAILABLE,
+    timeout=TIMEOUT,
+    keys=("command", "matcher", "timeout", "label"),
+    compile_matcher=regex_matcher,
+    also_on_failure=("postToolUse",),
+    finish=lambda _file, entry, hook: _finish_named(IDE_0, hook, entry),
+)

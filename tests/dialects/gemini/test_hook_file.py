@@ -1,0 +1,146 @@
+"""Gemini CLI's settings files: the shapes of published ones, recognition, matchers, and what is reported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from hookproxy.dialects.gemini.hook_file import compile_matcher, mcp_tool_name
+from hookproxy.model.errors import ConfigError
+from hookproxy.model.hooks import Event
+from tests.dialects.calls import inputs, read, recognised
+
+COMMAND: Final = {"type": "command", "command": "guard"}
+PUBLISHED: Final[dict[str, tuple[Any, int]]] = {
+    # the shapes of the example extension, of the page on writing hooks, and of a repository's settings
+    "extension": ({"hooks": {"SessionStart": [{"hooks": [{**COMMAND, "name": "hello"}]}]}}, 1),
+    "secrets": (
+        {
+            "hooks": {
+                "BeforeTool": [
+                    {
+                        "matcher": "write_file|replace",
+                        "hooks": [{**COMMAND, "name": "scan", "description": "no secrets", "timeout": 5000}],
+                    }
+                ]
+            }
+        },
+        1,
+    ),
+    "planning": (
+        {
+            "hooks": {
+                "SessionStart": [{"hooks": [{**COMMAND, "timeout": 10000}]}],
+                "BeforeTool": [{"matcher": "write_file|replace|run_shell_command", "hooks": [COMMAND]}],
+                "AfterTool": [{"matcher": "write_file", "hooks": [COMMAND]}],
+                "BeforeModel": [{"hooks": [COMMAND]}],
+            },
+            "mcpServers": {},
+        },
+        4,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_the_shapes_of_published_files_load_whole(name: str, tmp_path: Path) -> None:
+    content, hooks = PUBLISHED[name]
+    found = read("gemini", content)
+    assert len(found.hooks) == hooks
+    assert found.notes == ()
+    assert recognised(tmp_path / ".gemini/settings.json", content) == "gemini"
+
+
+def one(**entry: object) -> dict[str, Any]:
+    return {"hooks": {"BeforeTool": [{"hooks": [{**COMMAND, **entry}]}]}}
+
+
+def test_timeouts_are_in_milliseconds() -> None:
+    assert [hook.timeout for hook in read("gemini", one(timeout=2500)).hooks] == [2.5]
+    assert [hook.timeout for hook in read("gemini", one()).hooks] == [60.0]
+    (note,) = read("gemini", one(timeout=30)).notes
+    assert "`timeout` is in milliseconds" in note
+
+
+def test_a_hook_has_its_name_its_shell_and_its_variables() -> None:
+    (hook,) = read("gemini", one(name="scan", env={"MODE": "x"})).hooks
+    assert (hook.label, hook.argv, hook.env) == ("scan", ("bash", "-c", "guard"), (("MODE", "x"),))
+
+
+def test_comments_in_a_settings_file_are_read_over() -> None:
+    text = '{\n// hooks\n"hooks": {"BeforeTool": [{"hooks": [{"type": "command", "command": "guard"}],}]}}'
+    assert len(read("gemini", text).hooks) == 1
+
+
+def test_one_sequential_group_makes_all_hooks_of_its_event_sequential() -> None:
+    groups = [{"hooks": [COMMAND]}, {"sequential": True, "hooks": [COMMAND]}]
+    found = read("gemini", {"hooks": {"BeforeTool": groups, "SessionStart": [{"hooks": [COMMAND]}]}})
+    assert [(hook.event, hook.sequential) for hook in found.hooks] == [
+        (Event.PRE_TOOL_USE, True),
+        (Event.PRE_TOOL_USE, True),
+        (Event.SESSION_START, False),
+    ]
+    assert found.notes == ()
+
+
+def test_what_is_switched_off_does_not_run_and_is_reported() -> None:
+    found = read("gemini", one(name="scan") | {"hooksConfig": {"disabled": ["scan"]}})
+    assert (found.hooks, found.remarks) == (
+        (),
+        ("/repo/hooks.json: hooksConfig.disabled names scan, so it does not run",),
+    )
+    assert read("gemini", one() | {"hooksConfig": {"disabled": ["guard"]}}).hooks == ()
+    assert read("gemini", one() | {"hooksConfig": {"enabled": False}}).hooks == ()
+
+
+def test_an_unknown_event_is_reported_and_the_others_run() -> None:
+    found = read("gemini", one() | {"hooks": {**one()["hooks"], "PreToolUse": []}})
+    assert len(found.hooks) == 1
+    (note,) = found.notes
+    assert "PreToolUse is not an event" in note
+
+
+@pytest.mark.parametrize(
+    ("matcher", "name", "matches"),
+    [
+        ("", "x", True),
+        (" * ", "x", True),
+        ("read", "mcp_files_read", True),
+        ("^read", "mcp_files_read", False),
+        ("Read", "mcp_files_read", False),
+        ("mcp_files_.*", "mcp_files_read", True),
+        ("[", "[", True),
+        ("[", "x", False),
+    ],
+)
+def test_a_matcher_is_an_unanchored_expression_or_else_a_name(matcher: str, name: str, matches: bool) -> None:
+    assert compile_matcher(matcher)(name) is matches
+
+
+def test_names_of_servers_tools_are_composed_and_cut_as_gemini_cli_does() -> None:
+    assert mcp_tool_name("my files", "read/it") == "mcp_my_files_read_it"
+    long = mcp_tool_name("server", "t" * 70)
+    assert (len(long), long[:30], long[30:33]) == (63, "mcp_server_" + "t" * 19, "...")
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "seen", "given"),
+    [
+        ("run_command", {"command": "ls"}, "run_shell_command", {"command": "ls"}),
+        ("read_text_file", {"path": "a"}, "read_file", {"file_path": "a"}),
+        ("write_file", {"path": "a", "content": "b"}, "write_file", {"file_path": "a", "content": "b"}),
+    ],
+)
+def test_hooks_for_the_agents_own_tools_run_for_tools_that_do_the_same(
+    tool: str, arguments: dict[str, str], seen: str, given: dict[str, str]
+) -> None:
+    matched = {"matcher": f"^{seen}$", "hooks": [COMMAND]}
+    (found,) = inputs(read("gemini", {"hooks": {"BeforeTool": [matched]}}), tool, arguments)
+    assert (found.tool_name, found.document["tool_input"]) == (seen, given)
+
+
+def test_a_file_of_gemini_in_another_systems_folder_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="has the format of gemini, but is in a folder of claude"):
+        recognised(tmp_path / ".claude/settings.json", one())
