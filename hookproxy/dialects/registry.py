@@ -9,6 +9,7 @@ from typing import Final
 from .dialect import Dialect
 
 _CONSTANTS: Final = {
+    "augment": "augment.AUGMENT",
     "cascade": "cascade.CASCADE",
     "claude": "claude.CLAUDE",
     "claw": "claw.CLAW",
@@ -17,9 +18,12 @@ _CONSTANTS: Final = {
     "code-assist": "code_assist.CODE_ASSIST",
     "copilot": "copilot.COPILOT",
     "copilot@current": "copilot.COPILOT_CURRENT",
+    "crush": "crush.CRUSH",
     "docker-agent": "docker_agent.DOCKER_AGENT",
     "docker-agent@current": "docker_agent.DOCKER_AGENT_CURRENT",
     "gemini": "gemini.GEMINI",
+    "goose": "goose.GOOSE",
+    "iflow": "iflow.IFLOW",
     "kiro": "kiro.KIRO",
     "lime": "lime.LIME",
 }
