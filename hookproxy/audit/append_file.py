@@ -1,7 +1,7 @@
 """A file to which several processes append lines: lines stay whole, none is lost, and a hash chain may link them.
 
 A line is one write. If a writer was killed in the middle of a line, the next writer ends that line first, and its own
-line has the hash of the torn one. If files are chained, shared or rotated, writers take a lock beside the file; they do
+line has the hash of the torn one. If files are chained, shared or rotated, writers lock a file next to it; they do
 not wait long for it.
 """
 
@@ -189,7 +189,7 @@ class AppendFile:
         return with_mac(head, line[1:], tail.count + 1, self._key) if self._key else head + line[1:]
 
     def _write_checkpoint(self) -> None:
-        """Replace the checkpoint beside the file, which says how many lines there are. Raises OSError."""
+        """Replace the checkpoint, a file that says how many lines there are. Raises OSError."""
         path, new = f"{self._path}{CHECKPOINT}", f"{self._path}{CHECKPOINT}.{os.getpid()}"
         checkpoint = checkpoint_of(self._tail, self._key)
         mode = _SHARED_MODE if self._options.shared else _PRIVATE_MODE

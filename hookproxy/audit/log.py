@@ -37,7 +37,7 @@ _TEXT_LIMIT: Final = 64 * 1024  # bytes of a hook's input or output, or of a res
 _RUN_DIGITS: Final = 6  # hexadecimal digits of the ids of a run's calls: two of a hundred runs have the same in 1/3000
 _MOST_DEFERRED: Final = 64  # records that wait for an idle moment: writing them takes 2 ms
 DEFERRED_SECONDS: Final = 0.02
-"""After which a record is written that need not be written at once: by then the call has been forwarded."""
+"""A record that need not be written at once is written after this time: by then the call has been forwarded."""
 _AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 _NOT_REDACTED: Final = frozenset(
     {
@@ -128,7 +128,7 @@ class Audit:
         self._full_before = not settings.audit_digest
         self._full_after = settings.audit_results is Results.FULL
         self.schedule: Callable[[], None] | None = None
-        """Calls `flush` soon. Then records of the file that nobody asked for are not written at once."""
+        """Calls `flush` soon. If it is set, records of the default file are not written at once."""
         self._may_defer = settings.audit_default and not settings.audit_required
         self._deferred: list[Record] = []
         self._waiting: list[bytes] = []
@@ -214,7 +214,7 @@ class Audit:
         return self.failure()
 
     def _keep(self, members: dict[str, object], documents: Iterable[bytes | bytearray] = ()) -> None:
-        """Keep the line until it is written; one too many is lost, and counted."""
+        """Keep the line until it is written. If too many wait, it is lost, and counted."""
         line = self._line(members, documents)
         if self._size + len(line) > _WAITING_LIMIT and self._waiting:
             self._lost += 1

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ..hooks.coverage import FAMILIAR_NAMES
 from ..hooks.select import TOOL_EVENTS
 from ..model.hooks import Ended, Event, HookResult
 from ..model.settings import OnFailure, Settings, ToolNames
 from ..policy import matchers
+from ..policy.familiar_names import FAMILIAR_NAMES
 from .report import ConfiguredHook, FailureEffect, Finding
 
 LONG_TIMEOUT: Final = 1000.0

@@ -5,9 +5,11 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
+    from argparse import ArgumentParser, Namespace
     from collections.abc import Sequence
     from typing import NoReturn
+
+    from ..config.load import Loaded
 
 
 def show(text: str) -> None:
@@ -115,6 +117,17 @@ def add_hook_options(parser: "ArgumentParser") -> None:
         metavar="DIR",
         help="the folder in which the hooks of these files run (default: the project that a file belongs to)",
     )
+
+
+def load_named(options: "Namespace", cwd: str, hooks: "Sequence[str] | None" = None) -> "Loaded":
+    """The configuration that the options of `add_hook_options` name; with `hooks`, these files instead of `--hooks`.
+
+    Raises ConfigError.
+    """
+    from ..config.load import load
+
+    files = options.hooks if hooks is None else hooks
+    return load(options.config, files, None, os.environ, cwd, options.project)
 
 
 def add_strict_option(parser: "ArgumentParser") -> None:

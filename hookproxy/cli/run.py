@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..config.load import Loaded
+    from ..model.hooks import Tool
+    from ..session.proxy import OnToolsListed, Proxy
 else:
     import _signal as signal  # as `process` has it
 
@@ -197,7 +199,7 @@ async def _serve(
         audit = VerboseAudit(loaded.settings, report)
     proxy = Proxy(agent_channel, server_channel, hooks, loaded.settings, session, audit, report)
     if hooks.groups or hooks.has_rules:
-        proxy.on_tools_listed = _coverage_reporter(loaded, name, command, report)
+        proxy.on_tools_listed = _coverage_reporter(proxy, loaded, name, command, report)
     elif not loaded.settings.audit_all_calls:  # recording every call is a purpose of its own
         report(f"{_cut(name)}: no hook and no permission rule is configured, so no call is guarded")
     return await Lifecycle(proxy, server).run()
@@ -209,18 +211,18 @@ def _cut(name: str) -> str:
 
 
 def _coverage_reporter(
-    loaded: "Loaded", name: str, command: "Sequence[str]", report: "Callable[[str], None]"
-) -> "Callable[[bytes, str], None]":
+    proxy: "Proxy", loaded: "Loaded", name: str, command: "Sequence[str]", report: "Callable[[str], None]"
+) -> "OnToolsListed":
     """A function that gets each tools/list response, and reports how many tools hooks see."""
-    note_list: Callable[[bytes, str], None] | None = None
+    note_list: OnToolsListed | None = None
 
-    def note(line: bytes, server_info: str) -> None:
+    def note(line: bytes, tools: "Sequence[Tool]", server_info: str) -> None:
         nonlocal note_list
         if note_list is None:
             from ..session.tool_coverage import ToolCoverage  # not before the first list: it would delay the start
 
-            note_list = ToolCoverage(loaded, name, command, report, _cut(name)).note
-        note_list(line, server_info)
+            note_list = ToolCoverage(loaded, name, command, report, proxy.spawn, _cut(name)).note
+        note_list(line, tools, server_info)
 
     return note
 

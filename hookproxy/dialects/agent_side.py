@@ -163,8 +163,14 @@ class AgentSide(Struct, frozen=True):
 _MODULES: Final = {
     "cascade": "cascade",
     "claude": "claude",
+    "cline": "cline",
+    "codex": "codex",
     "copilot": "copilot",
+    "droid": "droid",
     "gemini": "gemini",
+    "kiro": "kiro",
+    "qwen": "qwen",
+    "vscode": "vscode",
 }
 """The folder of each dialect with an agent's side: its module `agent_side` has the constant AGENT_SIDE."""
 

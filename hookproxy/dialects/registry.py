@@ -16,16 +16,21 @@ _CONSTANTS: Final = {
     "claw@current": "claw.CLAW_CURRENT",
     "cline": "cline.CLINE",
     "code-assist": "code_assist.CODE_ASSIST",
+    "codex": "codex.CODEX",
     "copilot": "copilot.COPILOT",
     "copilot@current": "copilot.COPILOT_CURRENT",
     "crush": "crush.CRUSH",
     "docker-agent": "docker_agent.DOCKER_AGENT",
     "docker-agent@current": "docker_agent.DOCKER_AGENT_CURRENT",
+    "droid": "droid.DROID",
     "gemini": "gemini.GEMINI",
     "goose": "goose.GOOSE",
     "iflow": "iflow.IFLOW",
+    "kimi": "kimi.KIMI",
     "kiro": "kiro.KIRO",
     "lime": "lime.LIME",
+    "qwen": "qwen.QWEN",
+    "vscode": "vscode.VSCODE",
 }
 
 

@@ -11,6 +11,7 @@ from ..model.decision import ApprovalRequest, Decision, Proceed, RefusalCause, R
 from ..model.hooks import EventContext, Permission, Verdict
 from ..model.settings import Settings
 from ..policy import matchers
+from .familiar_tools import FamiliarTools
 from .select import HookGroups
 
 if TYPE_CHECKING:
@@ -19,6 +20,25 @@ if TYPE_CHECKING:
     from ..policy.similar_calls import SimilarCalls
 
 _MAX_RULES: Final = 1024  # permission rules that hooks may add to a session: the table must stay bounded
+
+
+def layers(whole: HookGroups, settings: Settings, server: str, familiar: FamiliarTools) -> tuple[Permissions, ...]:
+    """The layers that evaluate a call one after another; the managed one comes last, on the final arguments.
+
+    `whole` has all groups of the run, for the server of this name.
+    """
+    if settings.managed is None and not any(group.managed for group in whole.groups):
+        return (Permissions(whole, settings),)
+    managed_settings = settings.managed or Settings()
+
+    def groups_of(layer: Settings, managed: bool) -> HookGroups:
+        own = [group for group in whole.groups if group.managed is managed]
+        return HookGroups(own, server, layer.aliases, familiar if layer.auto_aliases else None)
+
+    return (
+        Permissions(groups_of(settings, managed=False), settings),
+        Permissions(groups_of(managed_settings, managed=True), managed_settings, managed=True),
+    )
 
 
 class Permissions:

@@ -263,7 +263,8 @@ class HookExecutor:
                 arguments = group.dialect.real_arguments(hook.spec, context, verdict.arguments)
             except ValueError as different:
                 failure = f"rewrote the arguments so that they cannot be sent: {different}"
-                return replace(verdict, arguments=None, failure=failure)
+                # the hook is valid for its system: the call that it did not want must not run
+                return replace(verdict, arguments=None, failure=failure, fails_closed=True)
             verdict = replace(verdict, arguments=arguments) if arguments is not verdict.arguments else verdict
             verdict = await _checked_arguments(verdict, context, call_context, listed)
         if verdict.replacement is not None and context.alias is not None:

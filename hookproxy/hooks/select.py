@@ -196,13 +196,13 @@ class HookGroups:
         )
 
     def _may_run_on_every_call(self, tool: str) -> bool:
-        selected = (self.select(Event.PERMISSION_REQUEST, tool, alias) for alias in self._possible_aliases(tool))
+        selected = (self.select(Event.PERMISSION_REQUEST, tool, alias) for alias in self.possible_aliases(tool))
         return any(one.spec.every_call for found in selected for each in found for one in each.hooks)
 
     def _may_select(self, event: Event, tool: str) -> bool:
         """True if some hook may match a call of this tool under one of the names that the tool may get."""
         return self.has_hooks_for(event) and any(
-            self.select(event, tool, alias) for alias in self._possible_aliases(tool)
+            self.select(event, tool, alias) for alias in self.possible_aliases(tool)
         )
 
     def has_post_hooks_for(self, tool: str) -> bool:
@@ -236,7 +236,7 @@ class HookGroups:
 
     def possible_names(self, tool: str) -> tuple[str, ...]:
         """All names that a call of this tool may have: its own names, and those of its aliases."""
-        aliases = [alias for alias in self._possible_aliases(tool) if alias is not None]
+        aliases = [alias for alias in self.possible_aliases(tool) if alias is not None]
         aliases += [spelled(alias, spellings) for alias in aliases for spellings in self._spellings]
         own = [group.dialect.mcp_tool_name(self._server, tool) for group in self._groups]
         names = (*self.own_names(tool), *own, *(name for alias in aliases for name in alias.names))
@@ -263,7 +263,7 @@ class HookGroups:
         found.check(arguments)
         return found
 
-    def _possible_aliases(self, tool: str) -> tuple[Alias | None, ...]:
+    def possible_aliases(self, tool: str) -> tuple[Alias | None, ...]:
         """The aliases that a call of this tool may have; None stands for no alias."""
         if tool in self._aliases:
             return (self._aliases[tool],)
@@ -324,7 +324,7 @@ class HookGroups:
             seen_alias = alias and _as_spelled(alias, spellings)
             hooks: list[MatchedHook] = []
             for spec in (spec for spec in group.hooks if spec.event is event):
-                matched = _match(spec, names, seen_alias)
+                matched = _match(spec, names, seen_alias, group.dialect.sees_familiar_names)
                 if matched is None:  # most hooks: to compare them would cost more than to match them
                     continue
                 # a hook that sees another name of the tool may decide otherwise
@@ -359,11 +359,13 @@ def _is_named(agent: str, name: str) -> bool:
     return agent == name or agent.startswith(f"{name} ")
 
 
-def _match(spec: HookSpec, names: tuple[str, ...], alias: Alias | None) -> MatchedHook | None:
+def _match(
+    spec: HookSpec, names: tuple[str, ...], alias: Alias | None, sees_familiar_names: bool
+) -> MatchedHook | None:
     """The hook with the name that it sees, if its matcher matches one of the tool's own names or the alias.
 
     A configured alias is what every hook of the tool sees. An automatic one only adds a name: a hook that matches by
-    the server's own name sees that name.
+    the server's own name sees that name, except in systems whose hooks cannot say which name they are for.
     """
     by_own_name = any(map(spec.matches, names))
     if alias is None:
@@ -371,7 +373,7 @@ def _match(spec: HookSpec, names: tuple[str, ...], alias: Alias | None) -> Match
     by_alias = next(filter(spec.matches, alias.names), "")
     if not (by_own_name or by_alias):
         return None
-    if alias.automatic and by_own_name:
+    if alias.automatic and by_own_name and not (sees_familiar_names and by_alias):
         return MatchedHook(spec, names[0])
     return MatchedHook(spec, by_alias or alias.name or names[0], sees_alias=True)
 

@@ -148,7 +148,7 @@ def without_tools(line: bytes, hidden: Callable[[str], bool]) -> bytes:
 def _listed(tools: bytes) -> Iterator[tuple[raw_json.Span, str | None]]:
     """Yield the span and the name of each tool in a list; the name is None if it cannot be read. Raises Unreadable."""
     at = 0
-    for item in map(bytes, raw_json.items(tools)):
+    for item in raw_json.all_items(tools):
         start = tools.index(item, at)
         at = start + len(item)
         yield (start, at), raw_json.text(response_edits.member_or_empty(item, "name"))

@@ -14,6 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 from ..jsonrpc import normalize, raw_json
+from ..model import content_blocks
 from ..model.hooks import Tool
 from ..model.settings import Delivery
 from . import structured_content
@@ -135,7 +136,7 @@ def with_replacement(line: bytes, replacement: bytes, delivery: Delivery, tool: 
         new.setdefault("isError", old["isError"])
     failed = new.get("isError") == b"true"
     if "structuredContent" not in new and expected and delivery is not Delivery.STRIP_OUTPUT_SCHEMA and not failed:
-        text = "\n".join(structured_content.block_texts(structured_content.read_blocks(new.get("content", b"[]"))))
+        text = "\n".join(structured_content.block_texts(content_blocks.read_blocks(new.get("content", b"[]"))))
         structured = structured_content.for_replacement(text, old, tool.output_schema if tool else b"")
         if structured is None:
             new["isError"], note = b"true", DeliveryNote.REPLACEMENT_IS_ERROR
@@ -237,7 +238,7 @@ def _structured_edits(
         return [], [], None
     start, end = spans["structuredContent"]
     structured = result[start:end]
-    texts = structured_content.block_texts(structured_content.read_blocks(result[slice(*spans["content"])]))
+    texts = structured_content.block_texts(content_blocks.read_blocks(result[slice(*spans["content"])]))
     failed = "isError" in spans and result[slice(*spans["isError"])] == b"true"
     if failed or delivery is Delivery.STRIP_OUTPUT_SCHEMA:
         repeated = structured_content.is_repeated(texts, structured)

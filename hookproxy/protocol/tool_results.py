@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..jsonrpc import nesting, normalize, raw_json
+from ..model import content_blocks
 from ..model.hooks import Outcome
 from . import elicitations, structured_content
 from .actions import ElicitationSeen
@@ -58,7 +59,7 @@ def read(call: Call, max_depth: int = 0) -> ParsedResponse:
         return ParsedResponse(False, needs_input=needs_input, questions=tuple(elicitations.in_result(members)))
     failed = "isError" in members and bytes(members["isError"]) == b"true"
     content = normalize.normalize_output(bytes(members["content"])) if "content" in members else b"[]"
-    blocks = structured_content.read_blocks(content) if max_depth or "structuredContent" in members else None
+    blocks = content_blocks.read_blocks(content) if max_depth or "structuredContent" in members else None
     outcome = _outcome(members, content, structured_content.block_texts(blocks), bytes(call.response.other))
     if max_depth:
         _check_depth_for_hooks(outcome, blocks, max_depth)
@@ -123,7 +124,7 @@ def _failure_text(outcome: Outcome) -> str:
     parts = [joined_text(outcome.content)]
     with contextlib.suppress(raw_json.Unreadable):
         for block in map(bytes, raw_json.items(outcome.content)):
-            members = structured_content.read_blocks(b"[%b]" % block)
+            members = content_blocks.read_blocks(b"[%b]" % block)
             if not structured_content.block_texts(members):
                 parts.append(block.decode(errors="replace"))
     structured = b"" if outcome.repeats_structured else outcome.structured

@@ -33,7 +33,7 @@ async def handle_response(context: CallContext, line: bytes, decision: Proceed, 
     """
     call, services, record = context.call, context.services, context.record
     try:
-        has_hooks = services.hooks.groups.has_post_hooks_for(call.tool)
+        has_hooks = services.hooks.has_post_hooks_for(call.tool)
         parsed = tool_results.read(call, services.settings.max_depth if has_hooks else 0)
     except ValueError as problem:
         services.report(f"the response to a call of {call.tool} is withheld: {problem}")

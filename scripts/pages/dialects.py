@@ -28,6 +28,7 @@ ORDERS = {
     Order.TOGETHER: "All hooks that match run at once. If several rewrite, the last one in the file wins.",
     Order.SERIAL: "Hooks that match run one after another, in the order of the file.",
     Order.UNTIL_DENIED: "Hooks that match run one after another, in the order of the file, until one denies.",
+    Order.UNTIL_STOPPED: "Hooks that match run one after another, in the order of the file, until one stops the agent.",
     Order.PIPELINE: "Hooks that match run one after another, and each one gets the arguments as rewritten so far.",
 }
 FAILURE = "What happens after a failure: [when a hook fails](../concepts.md#when-a-hook-fails)."

@@ -126,8 +126,20 @@ async def test_arguments_that_blind_hooks_by_their_depth_are_refused() -> None:
 
 def test_agents_are_recognised_by_their_documents() -> None:
     assert recognise_agent(json.dumps(COPILOT).encode()).name == "copilot"
-    claude = COPILOT | {"permission_mode": "default", "tool_use_id": "t"}
-    assert recognise_agent(json.dumps(claude).encode()).name == "claude"
+    without_time = {name: value for name, value in COPILOT.items() if name != "timestamp"}
+    of = {
+        "claude": without_time | {"permission_mode": "default", "tool_use_id": "t"},
+        "codex": without_time | {"permission_mode": "default", "turn_id": "t1"},
+        "droid": without_time | {"permission_mode": "auto-low"},
+        "qwen": COPILOT | {"permission_mode": "yolo"},
+        "vscode": COPILOT | {"tool_use_id": "t"},
+        "gemini": COPILOT | {"hook_event_name": "BeforeTool"},
+        "cascade": {"agent_action_name": "pre_run_command"},
+        "cline": {"hookName": "PreToolUse"},
+        "kiro": {"hook_event_name": "preToolUse", "tool_name": "@files/read"},
+    }
+    for name, document in of.items():
+        assert recognise_agent(json.dumps(document).encode()).name == name
 
 
 @pytest.mark.parametrize("document", [b"{}", b'{"hook_event_name":"PreToolUse"}'])

@@ -36,5 +36,7 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
             Event.NOTIFICATION,
         )
     },
-    recognises=lambda members: members.text("permission_mode") in _MODES and "turn_id" not in members,
+    recognises=lambda members: (
+        members.text("permission_mode") in _MODES and "turn_id" not in members and "timestamp" not in members
+    ),
 )

@@ -5,104 +5,16 @@ It never raises: invalid output is a failure that names what is wrong, and never
 
 from __future__ import annotations
 
-import re
 from math import inf
 from typing import Final, Literal
 
 import msgspec
 from msgspec.structs import replace
 
-from ...model.hooks import NO_VERDICT, Ended, Event, HookResult, HookSpec, Permission, Verdict
-from ...policy import matchers
+from ...model.hooks import NO_VERDICT, Ended, Event, HookResult, HookSpec, Verdict
 from ..dialect import Effect
+from ..shared import claude_envelope as envelope
 from ..shared import output as shared_output
-
-_NO_JSON: Final = msgspec.Raw(b"")
-_MAX_RULES: Final = 1000  # each is compiled: a hook that prints very many rules must not delay all calls
-_AGENT_CHANGES: Final = ("setMode", "addDirectories", "removeDirectories")
-"""The permission changes that only concern the agent."""
-
-
-class _Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A permission rule in two parts."""
-
-    toolName: str
-    ruleContent: str = ""
-
-    @property
-    def text(self) -> str:
-        """The rule as in settings files: `Tool` or `Tool(content)`."""
-        return f"{self.toolName}({self.ruleContent})" if self.ruleContent else self.toolName
-
-
-class _PermissionChange(msgspec.Struct, frozen=True):
-    """An entry of `updatedPermissions`."""
-
-    type: str
-    behavior: str = ""
-    rules: tuple[_Rule, ...] = ()
-
-
-class RequestDecision(msgspec.Struct, frozen=True, kw_only=True):
-    """The `decision` of a PermissionRequest hook."""
-
-    behavior: Literal["allow", "deny"]
-    updatedInput: msgspec.Raw = _NO_JSON
-    updatedPermissions: tuple[_PermissionChange, ...] = ()
-    message: str = ""
-    interrupt: bool = False
-
-
-def request_verdict(decision: RequestDecision) -> Verdict:
-    """The verdict of a decision. A decision that cannot be followed completely is a failure, and allows nothing."""
-    if decision.behavior == "deny":
-        return Verdict(
-            permission=Permission.DENY, reason=shared_output.truncate(decision.message), stop=decision.interrupt
-        )
-    rules, failure, messages = _permission_rules(decision.updatedPermissions)
-    failure = failure or _rules_error(rules)
-    arguments = shared_output.one_line(decision.updatedInput)
-    if arguments[:1] not in (b"", b"{"):  # running the call unchanged would not be what the hook allowed
-        failure = "gave an updatedInput that is not an object"
-    return Verdict(
-        permission=Permission.ALLOW,
-        arguments=arguments if arguments and not failure else None,
-        allows=() if failure else rules,
-        messages=messages,
-        failure=failure,
-    )
-
-
-def _permission_rules(changes: tuple[_PermissionChange, ...]) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
-    """The rules that allow calls from now on, what is wrong with a change, and messages on changes without effect.
-
-    Wherever Claude Code would save a change, here it is valid for the session. No change that restricts is ignored.
-    """
-    rules: list[str] = []
-    messages: list[str] = []
-    for change in changes:
-        if change.type in _AGENT_CHANGES:
-            messages.append(f"gave an updatedPermissions entry that has no effect behind MCP: {change.type}")
-        elif (change.type, change.behavior) == ("addRules", "allow"):
-            rules += [rule.text for rule in change.rules]
-        else:
-            quoted = shared_output.truncate(f"{change.type} {change.behavior}".strip(), shared_output.MAX_EXPLANATION)
-            return (), f"gave an updatedPermissions entry that is not supported: {quoted}", tuple(messages)
-    return tuple(rules), "", tuple(messages)
-
-
-def _rules_error(rules: tuple[str, ...]) -> str:
-    """What is wrong with the rules. Empty if nothing is."""
-    if len(rules) > _MAX_RULES:
-        return f"gave {len(rules)} permission rules, more than {_MAX_RULES}"
-    for rule in rules:
-        try:
-            matchers.allow_rule(rule)
-        except (re.error, ValueError, OverflowError, RecursionError):
-            quoted = shared_output.truncate(repr(rule), shared_output.MAX_EXPLANATION)
-            return f"gave an invalid permission rule: {quoted}"
-    return ""
-
 
 BLOCKS: Final = 2
 """The exit code that blocks, whatever is printed."""
@@ -112,45 +24,22 @@ _ELICITATION_EVENTS: Final = (Event.ELICITATION, Event.ELICITATION_RESULT)
 _BLOCKABLE: Final = (Event.PRE_TOOL_USE, *_AFTER_CALL, *_ELICITATION_EVENTS)
 """The events at which exit code 2 blocks. At other events it is a failure."""
 
-_PERMISSIONS: Final = {
-    "allow": Permission.ALLOW,
-    "approve": Permission.ALLOW,
-    "ask": Permission.ASK,
-    "defer": Permission.ASK,  # a person decides when the session is resumed: impossible behind MCP
-    "deny": Permission.DENY,
-    "block": Permission.DENY,
-}
 
-
-class _Specific(msgspec.Struct, frozen=True, kw_only=True):
-    """`hookSpecificOutput`. Types are strict. Unknown members are ignored."""
+class _Specific(envelope.Specific, frozen=True, kw_only=True):
+    """`hookSpecificOutput`: the event's name may not be absent."""
 
     hookEventName: str
     permissionDecision: Literal["allow", "deny", "ask", "defer"] | msgspec.UnsetType = msgspec.UNSET
-    permissionDecisionReason: str = ""
-    updatedInput: msgspec.Raw = _NO_JSON
-    additionalContext: str = ""
-    updatedToolOutput: msgspec.Raw = _NO_JSON
-    updatedMCPToolOutput: msgspec.Raw = _NO_JSON
-    decision: RequestDecision | msgspec.UnsetType = msgspec.UNSET
-    action: Literal["accept", "decline", "cancel"] | msgspec.UnsetType = msgspec.UNSET
-    content: msgspec.Raw = _NO_JSON
 
 
 _NO_SPECIFIC: Final = _Specific(hookEventName="")
 """For output without `hookSpecificOutput`. Only there may the event's name be absent."""
 
 
-class _JsonOutput(msgspec.Struct, frozen=True, kw_only=True):
+class _JsonOutput(envelope.Output, frozen=True, kw_only=True):
     """The JSON that a hook prints."""
 
-    continues: bool = msgspec.field(default=True, name="continue")
-    stopReason: str = ""
-    suppressOutput: bool = False  # accepted, without effect, as documented
-    systemMessage: str = ""
-    terminalSequence: str = ""  # for the agent's terminal, which an MCP server cannot write to
     decision: Literal["approve", "block"] | msgspec.UnsetType = msgspec.UNSET
-    reason: str = ""
     hookSpecificOutput: _Specific = _NO_SPECIFIC
 
 
@@ -251,15 +140,15 @@ def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
         return _without_json(spec.event, result.code, stdout, stderr, error)
     output = output or _JsonOutput()
     if spec.event is Event.PRE_TOOL_USE:
-        verdict = _on_call(output, stderr if blocks else "", blocks)
+        verdict = envelope.on_call(output, stderr if blocks else "", blocks)
     elif spec.event in _AFTER_CALL:
-        verdict = _on_result(spec.event, output, stderr if blocks else "")
+        verdict = envelope.on_result(spec.event, output, stderr if blocks else "")
     elif spec.event is Event.PERMISSION_REQUEST:
-        verdict = _on_request(output)
+        verdict = envelope.on_request(output)
     elif spec.event in _ELICITATION_EVENTS:
         verdict = _on_elicitation(output, stderr if blocks else "", blocks)
     else:
-        verdict = _on_session(spec.event, output, stderr if result.code == BLOCKS else "")
+        verdict = envelope.on_session(spec.event, output, stderr if result.code == BLOCKS else "")
     return replace(
         verdict,
         messages=shared_output.nonempty(*verdict.messages, output.systemMessage, error),
@@ -306,68 +195,6 @@ def _without_json(event: Event, code: int, stdout: str, stderr: str, error: str)
     return Verdict()
 
 
-def _on_call(output: _JsonOutput, stderr: str, blocks: bool) -> Verdict:
-    specific = output.hookSpecificOutput
-    decisions = [
-        (_PERMISSIONS[word], reason)
-        for word, reason in (
-            (specific.permissionDecision, specific.permissionDecisionReason or output.reason),
-            (output.decision, output.reason),  # deprecated, but still supported
-        )
-        if word is not msgspec.UNSET
-    ]
-    permission, reason = max(decisions, key=lambda decision: decision[0], default=(None, ""))
-    if blocks or not output.continues:
-        stop_reason = "" if output.continues else output.stopReason
-        denial_reason = reason if permission is Permission.DENY else ""
-        permission, reason = Permission.DENY, stop_reason or denial_reason or stderr
-    if permission is Permission.DENY:
-        reason = reason or output.systemMessage  # the model must learn why, and there is no other text
-    arguments = shared_output.one_line(specific.updatedInput)
-    if permission is Permission.DENY or specific.permissionDecision == "defer":
-        arguments = b""
-    is_object = arguments[:1] in (b"", b"{")
-    return Verdict(
-        permission=permission,
-        reason=shared_output.truncate(reason),
-        arguments=arguments if is_object and arguments else None,
-        feedback=shared_output.nonempty(specific.additionalContext),
-        failure="" if is_object else "gave an updatedInput that is not an object",
-    )
-
-
-def _on_result(event: Event, output: _JsonOutput, stderr: str) -> Verdict:
-    specific = output.hookSpecificOutput
-    reason = (output.reason or stderr or output.systemMessage) if output.decision == "block" else stderr
-    stop_reason = "" if output.continues else output.stopReason
-    replacement = shared_output.one_line(specific.updatedToolOutput) or shared_output.one_line(
-        specific.updatedMCPToolOutput
-    )
-    if event is not Event.POST_TOOL_USE:
-        replacement = b""
-    is_output = replacement[:1] in (b"", b"[", b"{", b'"')
-    return Verdict(
-        feedback=shared_output.nonempty(reason, specific.additionalContext, stop_reason),
-        replacement=replacement if is_output and replacement else None,
-        failure="" if is_output else "gave a tool output that is not an array, a string or an object",
-    )
-
-
-def _on_request(output: _JsonOutput) -> Verdict:
-    """The hook decides about a call in place of the person. Exit code 2 has no effect here, as documented."""
-    decision = output.hookSpecificOutput.decision
-    if not output.continues:
-        message = decision.message if decision and decision.behavior == "deny" else ""
-        reason = output.stopReason or message or output.systemMessage
-        return Verdict(permission=Permission.DENY, reason=shared_output.truncate(reason))
-    if not decision:
-        return Verdict()
-    verdict = request_verdict(decision)
-    if decision.behavior == "deny" and not verdict.reason:
-        return replace(verdict, reason=shared_output.truncate(output.systemMessage))
-    return verdict
-
-
 def _on_elicitation(output: _JsonOutput, stderr: str, blocks: bool) -> Verdict:
     """The hook answers the server's elicitation. A hook that blocks, or stops everything, declines."""
     specific = output.hookSpecificOutput
@@ -382,12 +209,4 @@ def _on_elicitation(output: _JsonOutput, stderr: str, blocks: bool) -> Verdict:
         action=action,
         content=content if is_object and content else None,
         failure="" if is_object else "gave content that is not an object",
-    )
-
-
-def _on_session(event: Event, output: _JsonOutput, stderr: str) -> Verdict:
-    starting = event is Event.SESSION_START
-    return Verdict(
-        feedback=shared_output.nonempty(output.hookSpecificOutput.additionalContext) if starting else (),
-        messages=("" if output.continues else output.stopReason, stderr),
     )

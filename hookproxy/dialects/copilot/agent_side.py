@@ -128,6 +128,7 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
         "timestamp" in members
         and "permission_mode" not in members
         and "tool_use_id" not in members
+        and "cursor_version" not in members
         and members.text("hook_event_name") in AGENT_SIDE.events
     ),
     own_mcp_names=lambda server, tool: f"{server}-{tool}",

@@ -9,9 +9,8 @@ from msgspec.structs import replace
 
 from ...model.aliases import ToolSpelling, ToolSpellings
 from ...model.hooks import Event, HookSpec
-from ...policy import matchers
 from ..dialect import HookFile, HookList
-from ..shared import command_file
+from ..shared import command_file, re2_regex
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile
 from ..shared.hook_file import Table
@@ -75,6 +74,6 @@ _FORMAT: Final = CommandFile(
     unavailable=UNAVAILABLE_EVENTS,
     timeout=30.0,
     keys=("name", "matcher", "command", "timeout"),
-    compile_matcher=matchers.javascript_regex,
+    compile_matcher=re2_regex.unanchored,
     finish=_finish,
 )

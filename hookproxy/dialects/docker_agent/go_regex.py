@@ -1,65 +1,14 @@
-"""Docker Agent's matchers: Go's regular expressions over whole tool names, translated to Python's.
-
-Syntax that Go does not have is an error here as well, even if Python has it: Docker Agent skips the hooks of such a
-matcher, and a guard that never runs there must not seem to work here.
-"""
+"""Docker Agent's matchers: Go's regular expressions over whole tool names."""
 
 from __future__ import annotations
 
-import re
-import string
-import warnings
 from collections.abc import Callable
 from typing import Final
 
+from ..shared import re2_regex
+
 _MCP: Final = "mcp:"
 """The beginning of the document's matcher for all MCP tools. Here every tool is an MCP tool."""
-
-_ESCAPE: Final = r"""
-      \\x\{(?P<code>[0-9A-Fa-f]{1,6})\}        # a character by its number
-    | \\(?P<octal>0[0-7]{0,2}|[1-7][0-7]{1,2}) # the same
-    | \\(?P<end>z)                             # the end of the text
-    | \\(?P<unknown>[CE-PRTUVX-Zceg-mopquy1-9])  # letters and digits without a meaning in Go or in Python
-    | \\.                                      # the same in both
-"""
-_TOKEN: Final = re.compile(
-    r"""
-      \\Q(?P<literal>.*?)(?:\\E|\Z)            # literal text
-    | (?P<class>\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\])
-    | \(\?<(?P<name>\w+)>                      # a named group
-    | \(\?(?P<group>:|P<\w+>|[is]*(?:-[is]+)?:)
-    | (?P<foreign>\(\?.?.?)                     # look-around, atomic groups, conditions, flags in the middle
-    | (?P<possessive>(?:[*+?]|\{\d+(?:,\d*)?\})\+)
-    | (?P<brace>\{(?=,))                       # a brace that does not begin a quantifier
-    | (?P<dollar>\$)                           # the end, never before a last line feed
-    |"""
-    + _ESCAPE,
-    re.VERBOSE | re.DOTALL,
-)
-_IN_CLASS: Final = re.compile(
-    r"\[:(?P<not>\^?)(?P<posix>\w+):\] | (?P<bracket>\[) |" + _ESCAPE,
-    re.VERBOSE | re.DOTALL,
-)
-_FLAGS: Final = re.compile(r"\(\?([is]+)\)")
-"""Flags for the whole pattern, at its beginning. Go also allows flags in the middle."""
-
-_ASCII: Final = frozenset(map(chr, range(128)))
-_POSIX: Final = {
-    "alnum": frozenset(string.ascii_letters + string.digits),
-    "alpha": frozenset(string.ascii_letters),
-    "ascii": _ASCII,
-    "blank": frozenset("\t "),
-    "cntrl": frozenset(map(chr, (*range(32), 127))),
-    "digit": frozenset(string.digits),
-    "graph": frozenset(map(chr, range(33, 127))),
-    "lower": frozenset(string.ascii_lowercase),
-    "print": frozenset(map(chr, range(32, 127))),
-    "punct": frozenset(string.punctuation),
-    "space": frozenset("\t\n\v\f\r "),
-    "upper": frozenset(string.ascii_uppercase),
-    "word": frozenset(string.ascii_letters + string.digits + "_"),
-    "xdigit": frozenset(string.hexdigits),
-}
 
 
 def tools(pattern: str) -> Callable[[str], bool]:
@@ -69,61 +18,7 @@ def tools(pattern: str) -> Callable[[str], bool]:
     """
     if pattern in ("", "*"):
         return lambda _name: True
-    expression = _compile(pattern)
+    expression = re2_regex.compile_pattern(pattern)
     if _MCP not in pattern:
         return lambda name: expression.fullmatch(name) is not None
     return lambda name: any(map(expression.fullmatch, (name, _MCP + name)))
-
-
-def _compile(pattern: str) -> re.Pattern[str]:
-    flags = re.ASCII
-    if leading := _FLAGS.match(pattern):
-        pattern = pattern[leading.end() :]
-        flags |= (re.IGNORECASE if "i" in leading[1] else 0) | (re.DOTALL if "s" in leading[1] else 0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # `--` in a class means the same as in Go today
-        return re.compile(_TOKEN.sub(_translate, pattern), flags)
-
-
-def _translate(token: re.Match[str]) -> str:
-    found = token.groupdict()
-    if found["literal"] is not None:
-        return re.escape(found["literal"])
-    if found["class"]:
-        return "[" + _IN_CLASS.sub(_translate_in_class, found["class"][1:-1]) + "]"
-    if found["name"]:
-        return f"(?P<{found['name']}>"
-    if found["foreign"] or found["possessive"]:
-        raise _unsupported(token)
-    if found["dollar"] or found["end"]:
-        return r"\Z"
-    return r"\{" if found["brace"] else _escaped(token)
-
-
-def _translate_in_class(token: re.Match[str]) -> str:
-    if token["bracket"]:
-        return r"\["
-    if token["end"]:
-        raise _unsupported(token)
-    return _posix(token) if token["posix"] else _escaped(token)
-
-
-def _posix(token: re.Match[str]) -> str:
-    members = _POSIX.get(token["posix"])
-    if members is None:
-        raise _unsupported(token)
-    listed = "".join(f"\\x{ord(character):02x}" for character in sorted(_ASCII - members if token["not"] else members))
-    return listed + (r"\x80-\U0010ffff" if token["not"] else "")
-
-
-def _escaped(token: re.Match[str]) -> str:
-    if token["unknown"]:
-        raise _unsupported(token)
-    if token["code"] or token["octal"]:
-        number = int(token["code"], 16) if token["code"] else int(token["octal"], 8)
-        return f"\\U{number:08x}"
-    return token[0]
-
-
-def _unsupported(token: re.Match[str]) -> ValueError:
-    return ValueError(f"hookproxy does not support {token[0]!r} in Go's regular expressions")

@@ -11,9 +11,8 @@ from msgspec.structs import replace
 
 from ...model.aliases import ToolSpelling, ToolSpellings
 from ...model.hooks import Event, HookSpec
-from ...policy import matchers
 from ..dialect import Files, HookFile, HookList, Plugin
-from ..shared import command_file
+from ..shared import command_file, re2_regex
 from ..shared.command_file import CommandFile
 from ..shared.hook_file import Table
 
@@ -76,7 +75,7 @@ _FORMAT: Final = CommandFile(
     unavailable=UNAVAILABLE_EVENTS,
     timeout=30.0,
     keys=("type", "command", "timeout", "on_failure"),
-    compile_matcher=matchers.javascript_regex,  # "*" is not valid, so its rule is skipped, as documented
+    compile_matcher=re2_regex.unanchored,  # "*" is not valid, so its rule is skipped, as documented
     grouped=True,
     finish=_finish,
 )

@@ -12,12 +12,19 @@ from ...model.hooks import Event, HookSpec
 from ..dialect import HookFile, HookList
 from . import hook_file as shared_hook_file
 from . import labels
+from .handler_types import Handler
 from .hook_file import Table
 
 NO_TIMEOUT: Final = shared_hook_file.LONG_TIMEOUT
 """Seconds, for systems and entries without a timeout. No agent waits longer for a call."""
 
-_TOOL_EVENTS: Final = (Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
+_TOOL_EVENTS: Final = (
+    Event.PRE_TOOL_USE,
+    Event.POST_TOOL_USE,
+    Event.POST_TOOL_USE_FAILURE,
+    Event.PERMISSION_REQUEST,
+    Event.PERMISSION_DENIED,
+)
 _GROUP_KEYS: Final = ("matcher", "hooks")
 
 
@@ -45,6 +52,10 @@ class CommandFile(Struct, frozen=True):
     """Names of events after a call that occur after a failed call, too."""
     trigger_matchers: tuple[Event, ...] = ()
     """Events that have no tool and whose matchers are tried on their trigger."""
+    matcher_notes: Callable[[Event, str, Callable[[str], bool]], list[str]] = lambda _event, _pattern, _matches: []
+    """Sentences about a matcher that never matches, each without its place."""
+    other_handler: Callable[[Table], Handler | None] = lambda _entry: None
+    """How an entry runs that is no command; None: it is one. Raises ConfigError for a type that cannot run."""
     finish: Callable[[HookFile, Table, HookSpec], HookSpec] = lambda _file, _entry, hook: hook
     """Sets what only this system has. Raises ConfigError for an entry that cannot run."""
     without_effect: Mapping[str, str] = field(default_factory=dict)
@@ -90,16 +101,12 @@ def read_entry(format: CommandFile, file: HookFile, name: str, matched: Table, e
 
     Raises ConfigError for an entry that cannot run.
     """
-    handler = entry.text("type", "command")
-    if handler != "command":
-        raise entry.error("type", f"{handler!r} cannot run behind MCP", 'only "command" can')
     source = f"{file.path}: {entry.path}"
-    if "command" not in entry.members and (reason := format.no_command(entry)):
+    handler = format.other_handler(entry)
+    if handler is None and "command" not in entry.members and (reason := format.no_command(entry)):
         return HookList((), (f"{source} does not run: {reason}",))
-    entry.require("command", 'write "command": "./guard.sh"')
-    command, notes = entry.text("command"), list[str]()
-    if not command.strip():
-        raise entry.error("command", "is empty", "write a command, or remove the entry")
+    handler, notes = handler or _command(entry), list[str]()
+    notes += handler.http_target.notes
     event = format.events[name]
     matches, pattern = _matcher(format, event, matched, notes)
     timeout = _timeout(format, event, entry, notes)
@@ -107,12 +114,19 @@ def read_entry(format: CommandFile, file: HookFile, name: str, matched: Table, e
         dialect=format.dialect,
         source=source,
         event=event,
-        label=labels.command_label(command),
+        label=handler.label,
         matcher=pattern,
         matches=matches,
-        shell=command,
+        shell=handler.shell,
         cwd=file.project_dir,
         timeout=timeout,
+        type=handler.type,
+        url=handler.http_target.url,
+        headers=handler.http_target.headers,
+        allowed_env_vars=handler.http_target.allowed_env_vars,
+        server=handler.server,
+        tool=handler.tool,
+        input=handler.input,
         event_name=name,
         sequential=format.sequential and matched.flag("sequential"),
     )
@@ -122,6 +136,17 @@ def read_entry(format: CommandFile, file: HookFile, name: str, matched: Table, e
     if name in format.also_on_failure:
         hooks.append(replace(hook, event=Event.POST_TOOL_USE_FAILURE))
     return HookList(tuple(hooks), (*(f"{source}: {note}" for note in notes), *_unknown_keys(entry, format.keys)))
+
+
+def _command(entry: Table) -> Handler:
+    handler = entry.text("type", "command")
+    if handler != "command":
+        raise entry.error("type", f"{handler!r} cannot run behind MCP", 'only "command" can')
+    entry.require("command", 'write "command": "./guard.sh"')
+    command = entry.text("command")
+    if not command.strip():
+        raise entry.error("command", "is empty", "write a command, or remove the entry")
+    return Handler("command", labels.command_label(command), shell=command)
 
 
 def has_entries(members: Mapping[str, object], events: set[str], key: str) -> bool:
@@ -166,7 +191,9 @@ def _matcher(format: CommandFile, event: Event, matched: Table, notes: list[str]
     """The compiled matcher and its text. A matcher that has no meaning for the event adds to `notes`."""
     pattern = matched.text("matcher")
     if event in (*_TOOL_EVENTS, *format.trigger_matchers):
-        return shared_hook_file.compile_member(matched, "matcher", format.compile_matcher), pattern
+        matches = shared_hook_file.compile_member(matched, "matcher", format.compile_matcher)
+        notes += [f"the matcher {pattern!r} {why}" for why in format.matcher_notes(event, pattern, matches)]
+        return matches, pattern
     if pattern not in ("", "*", ".*"):
         notes.append(f"the matcher {pattern!r} is ignored: behind MCP, there is nothing that it could be tried on")
     return (lambda _name: True), pattern

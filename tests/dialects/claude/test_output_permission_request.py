@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 
-from hookproxy.dialects.claude.output import RequestDecision, request_verdict
+from hookproxy.dialects.shared.claude_envelope import RequestDecision, request_verdict
 from hookproxy.model.hooks import Permission
 
 

@@ -397,7 +397,7 @@ def test_an_invalid_file_is_refused_with_line_or_key(dialect: Dialect, text: obj
     ("matcher", "message"),
     [
         ("shell(", "'shell(' cannot be used: missing ), unterminated"),
-        ("(?!shell).*", "'(?!shell).*' cannot be used: hookproxy does not support '(?!s' in Go's"),
+        ("(?!shell).*", "'(?!shell).*' cannot be used: hookproxy does not support '(?!s' in regular"),
         (7, "must be a string, not a number"),
         (None, "must be a string, not null"),
     ],

@@ -1,0 +1,109 @@
+"""Cline as an agent that runs a hook of another system: one program for each event, and a refusal cancels the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from ...jsonrpc import raw_json
+from ...model.hooks import Event, EventContext, Permission, Session
+from ..agent_side import (
+    AgentEvent,
+    AgentSide,
+    Answer,
+    Can,
+    Entry,
+    HookOutput,
+    Members,
+    arguments_of,
+    call_context,
+    json_output,
+    milliseconds,
+    text_outcome,
+)
+
+_FOLDER: Final = ".clinerules/hooks"
+_MCP_TOOL: Final = "use_mcp_tool"
+"""Cline's own tool that calls the tools of MCP servers."""
+
+
+def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
+    """The event in a document of Cline. Raises ValueError."""
+    members = Members(raw)
+    name = members.required("hookName")
+    event = AGENT_SIDE.events.get(name)
+    if event is None:
+        raise ValueError(f"{name} is an event that hookproxy does not convert")
+    roots = raw_json.items(members.raw("workspaceRoots", b"[]"))
+    cwd = (raw_json.text(bytes(roots[0])) if roots else "") or environ.get("PWD", "/")
+    session = Session(members.text("taskId"), "", cwd, cwd)
+    if event in (Event.SESSION_START, Event.SESSION_END):
+        trigger = "startup" if event is Event.SESSION_START else "other"
+        return AgentEvent(name, EventContext(event, session, trigger=trigger))
+    call = members.object("preToolUse" if event is Event.PRE_TOOL_USE else "postToolUse")
+    tool_name = call.required("toolName")
+    parameters, server_tool = call.raw("parameters", b"{}"), None
+    if tool_name == _MCP_TOOL:
+        of_server = call.object("parameters")
+        server_tool = (of_server.text("server_name"), of_server.required("tool_name"))
+        parameters = of_server.raw("arguments", b"{}")
+    context = call_context(AGENT_SIDE, event, session, tool_name, server_tool, arguments_of(parameters))
+    if event is Event.POST_TOOL_USE:
+        failed, duration = call.raw("success") == b"false", milliseconds(call.raw("executionTimeMs"))
+        outcome = text_outcome(call.text("result") or "", failed=failed, duration_ms=duration)
+        event = Event.POST_TOOL_USE_FAILURE if failed else event
+        context = replace(context, event=event, outcome=outcome)
+    return AgentEvent(name, context)
+
+
+def _refuse(reason: str) -> HookOutput:
+    """Cline never reads the exit status."""
+    return json_output({"cancel": True, "errorMessage": reason})
+
+
+def _write_output(_event: AgentEvent, answer: Answer) -> HookOutput:
+    output: dict[str, object] = {"contextModification": answer.feedback} if answer.feedback else {}
+    if answer.permission is Permission.DENY or answer.stop:
+        output |= {"cancel": True, "errorMessage": answer.reason or "denied by a hook"}
+    return replace(json_output(output), stderr=answer.message)
+
+
+def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
+    """A program for each event, which runs its hooks one after another until one cancels."""
+    commands: dict[str, list[str]] = {}
+    for entry in entries:
+        commands.setdefault(entry.event_name, []).append(entry.command)
+    return {f"{_FOLDER}/{name}": _script(lines) for name, lines in commands.items()}
+
+
+def _script(lines: Sequence[str]) -> str:
+    if len(lines) == 1:
+        return f"#!/bin/sh\n{lines[0]}\n"
+    runs = "".join(
+        f'out=$(printf %s "$input" | {line})\n'
+        'case $out in *\'"cancel":true\'*) printf "%s\\n" "$out"; exit 0 ;; ?*) last=$out ;; esac\n'
+        for line in lines
+    )
+    return f'#!/bin/sh\ninput=$(cat)\nlast=\n{runs}[ -z "$last" ] || printf "%s\\n" "$last"\n'
+
+
+AGENT_SIDE: Final[AgentSide] = AgentSide(
+    name="cline",
+    file=_FOLDER,
+    can=Can.TELL_BEFORE | Can.TELL_AFTER,
+    read_document=_read_document,
+    write_output=_write_output,
+    write_hook_file=_write_hook_file,
+    events={
+        "PreToolUse": Event.PRE_TOOL_USE,
+        "PostToolUse": Event.POST_TOOL_USE,
+        "TaskStart": Event.SESSION_START,
+        "TaskComplete": Event.SESSION_END,
+    },
+    also={Event.POST_TOOL_USE_FAILURE: "PostToolUse"},
+    recognises=lambda members: "hookName" in members,
+    refuse=_refuse,
+    has_matchers=False,
+)

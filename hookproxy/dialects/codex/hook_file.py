@@ -1,0 +1,185 @@
+"""Reads OpenAI Codex's hooks.json and the `[hooks]` of its config.toml and requirements.toml into hook specs."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from ...model.hooks import Event, HookSpec
+from ..dialect import Files, FolderContent, FoundFile, HookFile, HookList, Plugin
+from ..shared import claude_matchers, command_file, handler_types, re2_regex
+from ..shared import hook_file as shared_hook_file
+from ..shared.command_file import CommandFile
+from ..shared.handler_types import Handler
+from ..shared.hook_file import Table
+
+NAME: Final = "codex"
+
+TIMEOUT: Final = 600.0
+"""Seconds, as in Codex's source."""
+
+_END_TIMEOUT: Final = 1.0
+_LONGEST_END_TIMEOUT: Final = 3.0
+"""Seconds for SessionEnd hooks, as in Codex's source."""
+
+PATCH: Final = "apply_patch"
+"""Codex's tool for edits. Its hooks get a patch."""
+
+_MATCHER_ALIASES: Final = {PATCH: ("Edit", "Write"), "spawn_agent": ("Agent",)}
+"""The names that a matcher may give to tools of Codex's own. Hooks see the tool's name."""
+
+EVENTS: Final = {
+    event.value: event
+    for event in (
+        Event.PRE_TOOL_USE,
+        Event.POST_TOOL_USE,
+        Event.PERMISSION_REQUEST,
+        Event.SESSION_START,
+        Event.SESSION_END,
+    )
+}
+
+_PROMPTS_UNSEEN: Final = "prompts never pass through MCP"
+_TURNS_UNSEEN: Final = "an MCP server does not see turns and subagents"
+_NO_COMPACTION: Final = "the agent compacts its conversation itself, and an MCP server does not see it"
+UNAVAILABLE_EVENTS: Final = {
+    "UserPromptSubmit": _PROMPTS_UNSEEN,
+    "Stop": _TURNS_UNSEEN,
+    "SubagentStart": _TURNS_UNSEEN,
+    "SubagentStop": _TURNS_UNSEEN,
+    "Interrupt": _TURNS_UNSEEN,
+    "PreCompact": _NO_COMPACTION,
+    "PostCompact": _NO_COMPACTION,
+}
+"""Codex's other events, and why they cannot occur behind MCP."""
+
+_ROOT_KEYS: Final = ("description", "hooks")
+_NO_EVENTS: Final = ("state", "managed_dir", "windows_managed_dir")
+"""Members of `[hooks]` in TOML that are no events: the hooks that the person trusts, and folders of scripts."""
+_KEYS: Final = (
+    "type", "command", "commandWindows", "command_windows", "timeout", "statusMessage", "async",
+    "additionalContextLimit", "server", "tool", "input",
+)  # fmt: skip
+_LISTED: Final = re.compile(r"[A-Za-z0-9_|]*")
+"""A matcher of only these characters is a name or a list of names. Any other matcher is a regular expression."""
+
+_FOLDER: Final = ".codex"
+_FILES: Final = ("hooks.json", "config.toml")
+MANIFEST: Final = ".codex-plugin/plugin.json"
+
+
+def read_hook_file(file: HookFile) -> HookList:
+    """The hooks of a hooks.json, of a plugin's manifest, or of a TOML configuration. Raises ConfigError."""
+    document = shared_hook_file.read_document(file.path, file.text)
+    is_hooks_file = file.path.endswith(".json") and not file.path.endswith(MANIFEST)
+    if is_hooks_file and (refused := next((key for key in document.members if key not in _ROOT_KEYS), "")):
+        raise document.error(refused, "is not allowed here, and Codex refuses the whole file", f"remove {refused!r}")
+    if document.table("features").members.get("hooks") is False and not is_hooks_file:
+        return HookList((), remarks=(f"{file.path}: [features] hooks is false, so none of its hooks run",))
+    if "hooks" not in document.members:
+        return HookList((), remarks=(f"{file.path}: contains no hooks",))
+    if not isinstance(document.members["hooks"], dict) and not is_hooks_file:
+        return HookList((), (f"{file.path}: hooks names other files, which are not read: name them, too",))
+    hooks = document.table("hooks")
+    members = {name: groups for name, groups in hooks.members.items() if is_hooks_file or name not in _NO_EVENTS}
+    return command_file.read_events(_FORMAT, file, replace(hooks, members=members))
+
+
+def recognises(members: Mapping[str, object]) -> bool:
+    """Whether there are matcher groups under Codex's event names, or no events yet."""
+    events = members.get("hooks")
+    return isinstance(events, dict) and all(
+        name in _NO_EVENTS
+        or (
+            (name in EVENTS or name in UNAVAILABLE_EVENTS)
+            and isinstance(groups, list)
+            and all(isinstance(group, dict) and "hooks" in group for group in groups)
+        )
+        for name, groups in events.items()
+    )
+
+
+def find_plugin(path: str, files: Files) -> Plugin | None:
+    """The plugin that a hook file belongs to: the folder above with Codex's manifest. Raises nothing."""
+    folder = os.path.dirname(path)
+    while folder != os.path.dirname(folder):
+        if os.path.isfile(os.path.join(folder, MANIFEST)):
+            return Plugin(folder)
+        folder = os.path.dirname(folder)
+    return None
+
+
+def read_folder(path: str, files: Files) -> FolderContent | None:
+    """The hook files of a `.codex` folder, which has other JSON files, too. None for other folders."""
+    found = tuple(FoundFile(file) for name in _FILES if os.path.isfile(file := os.path.join(path, name)))
+    return FolderContent(found) if os.path.basename(path) == _FOLDER and found else None
+
+
+def _matcher(pattern: str) -> Callable[[str], bool]:
+    """All, a name, a list of names, or a regular expression of Rust's that may match anywhere.
+
+    A tool of Codex's own matches by its aliases, too. Raises ValueError, re.error or OverflowError.
+    """
+    if pattern in ("", "*"):
+        return lambda _name: True
+    if _LISTED.fullmatch(pattern):
+        listed = frozenset(pattern.split("|"))
+        return lambda name: not listed.isdisjoint((name, *_MATCHER_ALIASES.get(name, ())))
+    expression = re2_regex.compile_pattern(pattern)
+    return lambda name: any(map(expression.search, (name, *_MATCHER_ALIASES.get(name, ()))))
+
+
+def _other_handler(entry: Table) -> Handler | None:
+    handler = entry.choice("type", ("command", "mcp_tool", "prompt", "agent"), "command")
+    if handler == "mcp_tool":
+        return handler_types.http_or_mcp_tool(entry, "")
+    if handler != "command":
+        raise entry.error("type", f"{handler!r} is not supported: Codex skips it, too", "use type command")
+    entry.require("type", 'write "type": "command"')
+    if "commandWindows" in entry.members and "command_windows" in entry.members:
+        raise entry.error("command_windows", "is the same as commandWindows", "remove one of them, as Codex demands")
+    return None
+
+
+def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
+    entry.text("statusMessage")
+    timeout = hook.timeout
+    if hook.event is Event.SESSION_END:
+        timeout = min(entry.seconds("timeout", _END_TIMEOUT), _LONGEST_END_TIMEOUT)
+    root = file.plugin.root if file.plugin else ""
+    return replace(
+        hook,
+        argv=(_shell(file.environ), "-c", hook.shell) if hook.shell else (),
+        shell="",
+        timeout=timeout,
+        background=entry.flag("async"),
+        env=(("PLUGIN_ROOT", root), ("CLAUDE_PLUGIN_ROOT", root)) if root and hook.shell else (),
+    )
+
+
+def _shell(environ: Mapping[str, str]) -> str:
+    """The person's shell, which Codex uses, too."""
+    shell = environ.get("SHELL", "")
+    return shell if os.path.isabs(shell) else "/bin/sh"
+
+
+_FORMAT: Final = CommandFile(
+    dialect=NAME,
+    events=EVENTS,
+    unavailable=UNAVAILABLE_EVENTS,
+    timeout=TIMEOUT,
+    keys=_KEYS,
+    compile_matcher=_matcher,
+    grouped=True,
+    trigger_matchers=(Event.SESSION_START, Event.SESSION_END),
+    matcher_notes=claude_matchers.never_matches,
+    other_handler=_other_handler,
+    finish=_finish,
+    no_command=lambda entry: (
+        "it is for Windows only" if {"commandWindows", "command_windows"} & entry.members.keys() else ""
+    ),
+)

@@ -1,0 +1,110 @@
+"""Reads Factory Droid's hooks.json, with or without a `hooks` member, and the `hooks` of its settings files."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from ...model.hooks import Event, HookSpec
+from ...policy import matchers
+from ..dialect import Files, FolderContent, FoundFile, HookFile, HookList
+from ..shared import claude_matchers, command_file
+from ..shared import hook_file as shared_hook_file
+from ..shared.command_file import CommandFile
+from ..shared.hook_file import Table
+
+NAME: Final = "droid"
+
+TIMEOUT: Final = 60.0
+"""Seconds, as documented."""
+
+EVENTS: Final = {
+    event.value: event
+    for event in (
+        Event.PRE_TOOL_USE,
+        Event.POST_TOOL_USE,
+        Event.NOTIFICATION,
+        Event.SESSION_START,
+        Event.SESSION_END,
+    )
+}
+_TURNS_UNSEEN: Final = "an MCP server does not see turns and subagents"
+UNAVAILABLE_EVENTS: Final = {
+    "UserPromptSubmit": "prompts never pass through MCP",
+    "Stop": _TURNS_UNSEEN,
+    "SubagentStop": _TURNS_UNSEEN,
+    "PreCompact": "the agent compacts its conversation itself, and an MCP server does not see it",
+}
+"""Droid's other events, and why they cannot occur behind MCP."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]*")
+"""A matcher that is one name is compared exactly. Any other is a regular expression, which may match anywhere: whether
+Droid anchors it is not known, and anchored it would match less."""
+
+_HOOK_FILES: Final = ("hooks.json", "settings.json", "hooks/hooks.json")
+"""In a `.factory` folder: the first that exists counts, even if it has no hooks."""
+_LOCAL: Final = "settings.local.json"
+"""Its own scope, beside the others."""
+
+
+def read_hook_file(file: HookFile) -> HookList:
+    """The hooks of a file. Raises ConfigError."""
+    document = shared_hook_file.read_document(file.path, file.text, comments=True)
+    if document.flag("hooksDisabled"):
+        return HookList((), remarks=(f"{file.path}: hooksDisabled is true, so none of its hooks run",))
+    if "hooks" in document.members:
+        return command_file.read_events(_FORMAT, file, document.table("hooks"))
+    if os.path.basename(file.path).startswith("settings.") or not document.members:
+        return HookList((), remarks=(f"{file.path}: contains no hooks",))
+    return command_file.read_events(_FORMAT, file, document)
+
+
+def recognises(members: Mapping[str, object]) -> bool:
+    """Whether there are matcher groups under Droid's event names, in `hooks` or at the top."""
+    events = members.get("hooks", members)
+    return isinstance(events, dict) and all(
+        isinstance(groups, list) and all(isinstance(group, dict) and "hooks" in group for group in groups)
+        if name in EVENTS or name in UNAVAILABLE_EVENTS
+        else shared_hook_file.is_comment(name)
+        for name, groups in events.items()
+    )
+
+
+def read_folder(path: str, files: Files) -> FolderContent | None:
+    """The hook file of a `.factory` folder. None for other folders."""
+    if os.path.basename(path) != ".factory":
+        return None
+    found = [file for name in _HOOK_FILES if os.path.isfile(file := os.path.join(path, name))]
+    local = [file for file in (os.path.join(path, _LOCAL),) if os.path.isfile(file)]
+    return FolderContent(tuple(map(FoundFile, (*found[:1], *local)))) if found or local else None
+
+
+def _matcher(pattern: str) -> Callable[[str], bool]:
+    """All tools, one name, or a regular expression. Raises re.error or OverflowError."""
+    if pattern in ("", "*"):
+        return lambda _name: True
+    if _NAME.fullmatch(pattern):
+        return lambda name: name == pattern
+    return matchers.javascript_regex(pattern)
+
+
+def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
+    return replace(hook, argv=("bash", "-c", hook.shell), shell="", env=(("FACTORY_PROJECT_DIR", file.project_dir),))
+
+
+_FORMAT: Final = CommandFile(
+    dialect=NAME,
+    events=EVENTS,
+    unavailable=UNAVAILABLE_EVENTS,
+    timeout=TIMEOUT,
+    keys=("type", "command", "timeout"),
+    compile_matcher=_matcher,
+    grouped=True,
+    trigger_matchers=(Event.SESSION_START,),
+    matcher_notes=claude_matchers.never_matches,
+    finish=_finish,
+)

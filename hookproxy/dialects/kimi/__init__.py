@@ -1,0 +1,29 @@
+"""Kimi Code's hooks: a list in its TOML configuration. Only PreToolUse decides, and only to deny."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...model.hooks import Order
+from ...model.settings import ToolNames
+from ..dialect import Dialect
+from . import hook_file, input, output
+
+KIMI: Final = Dialect(
+    name=hook_file.NAME,
+    described_by="the source of Kimi Code, packages/agent-core-v2, and its hooks page, as of 2026",
+    events=hook_file.EVENTS,
+    unavailable=hook_file.UNAVAILABLE_EVENTS,
+    output_fields=output.FIELDS,
+    order=Order.PARALLEL,
+    default_timeout=hook_file.TIMEOUT,
+    tool_names=ToolNames.MCP,
+    read_hook_file=hook_file.read_hook_file,
+    write_input=input.write_input,
+    read_output=output.read_output,
+    recognises=hook_file.recognises,
+    folders=(".kimi-code",),
+    suffixes=(".toml",),
+    agents=("kimi-code",),
+    constant_environment=True,
+)

@@ -1,0 +1,101 @@
+"""Kiro as an agent that runs a hook of another system, by its files of version v1: a hook may refuse, and no more."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from ...model.hooks import Event, EventContext, Permission, Session
+from ..agent_side import (
+    AgentEvent,
+    AgentSide,
+    Answer,
+    Can,
+    Entry,
+    HookOutput,
+    Members,
+    arguments_of,
+    call_context,
+    regular_expression,
+    result_outcome,
+)
+
+_FILE: Final = ".kiro/hooks/hookproxy.json"
+
+
+def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
+    """The event in a document of Kiro; its versions spell the event `preToolUse` or `PreToolUse`. Raises ValueError."""
+    members = Members(raw)
+    name = members.required("hook_event_name")
+    name = name[:1].upper() + name[1:]
+    event = AGENT_SIDE.events.get(name)
+    if event is None:
+        raise ValueError(f"{name} is an event that hookproxy does not convert")
+    cwd = members.text("cwd") or environ.get("PWD", "/")
+    session = Session(members.text("session_id"), "", cwd, cwd)
+    if event is Event.SESSION_START:
+        return AgentEvent(name, EventContext(event, session, trigger="startup"))
+    tool_name = members.required("tool_name")
+    arguments = arguments_of(members.raw("tool_input"))
+    context = call_context(AGENT_SIDE, event, session, tool_name, _server_tool(tool_name), arguments)
+    if event is not Event.POST_TOOL_USE:
+        return AgentEvent(name, context)
+    response = members.raw("tool_response", b'""')
+    parts = members.object("tool_response")
+    failed = parts.raw("success") == b"false"
+    shown = parts.raw("error" if failed else "result", response) if "success" in parts else response
+    event = Event.POST_TOOL_USE_FAILURE if failed else event
+    return AgentEvent(name, replace(context, event=event, outcome=result_outcome(_blocks(shown), failed=failed)))
+
+
+def _blocks(raw: bytes) -> bytes:
+    """A list of texts is no list of content blocks: its JSON is the text."""
+    return json.dumps(raw.decode(errors="replace")).encode() if raw.startswith(b"[") else raw
+
+
+def _server_tool(name: str) -> tuple[str, str] | None:
+    """Server and tool of `@SERVER/TOOL`."""
+    server, separator, tool = name.removeprefix("@").partition("/")
+    return (server, tool) if name.startswith("@") and separator else None
+
+
+def _write_output(event: AgentEvent, answer: Answer) -> HookOutput:
+    if event.context.event is Event.PRE_TOOL_USE and answer.permission is Permission.DENY:
+        return HookOutput(stderr=answer.reason or "denied by a hook", status=2)
+    return HookOutput(stderr=answer.message)
+
+
+def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
+    hooks: list[object] = []
+    for number, entry in enumerate(entries, 1):
+        hook: dict[str, object] = {"name": f"hookproxy {number}", "trigger": entry.event_name}
+        if matcher := entry.matcher or regular_expression(entry.names):
+            hook["matcher"] = matcher
+        hook["action"] = {"type": "command", "command": entry.command}
+        if entry.timeout:
+            hook["timeout"] = entry.timeout if entry.timeout % 1 else int(entry.timeout)
+        hooks.append(hook | {"enabled": True})
+    return {_FILE: json.dumps({"version": "v1", "hooks": hooks}, indent=2, ensure_ascii=False) + "\n"}
+
+
+AGENT_SIDE: Final[AgentSide] = AgentSide(
+    name="kiro",
+    file=_FILE,
+    can=Can.NOTHING,
+    read_document=_read_document,
+    write_output=_write_output,
+    write_hook_file=_write_hook_file,
+    events={
+        "PreToolUse": Event.PRE_TOOL_USE,
+        "PostToolUse": Event.POST_TOOL_USE,
+        "SessionStart": Event.SESSION_START,
+    },
+    also={Event.POST_TOOL_USE_FAILURE: "PostToolUse"},
+    recognises=lambda members: (
+        members.text("tool_name").startswith("@")
+        and members.text("hook_event_name").lower() in ("pretooluse", "posttooluse")
+    ),
+)

@@ -1,0 +1,35 @@
+"""Qwen Code's hooks: Claude Code's names and output, run as Gemini CLI runs its hooks."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...model.aliases import ToolSpelling
+from ...model.hooks import Order
+from ...model.settings import ToolNames
+from ..dialect import Dialect
+from ..shared.identity_variables import IDENTITY_VARIABLES
+from . import hook_file, input, output
+
+QWEN: Final = Dialect(
+    name=hook_file.NAME,
+    described_by="the source of Qwen Code, packages/core/src/hooks, and its hooks page, as of autumn 2026",
+    events=hook_file.EVENTS,
+    unavailable=hook_file.UNAVAILABLE_EVENTS,
+    output_fields=output.FIELDS,
+    order=Order.TOGETHER,
+    default_timeout=hook_file.TIMEOUT,
+    tool_names=ToolNames.MCP,
+    read_hook_file=hook_file.read_hook_file,
+    write_input=input.write_input,
+    read_output=output.read_output,
+    tool_spellings={
+        known: (ToolSpelling(name, arguments),) for known, (name, arguments) in hook_file.FAMILIAR_TOOLS.items()
+    },
+    recognises=hook_file.recognises,
+    shape_of="claude",
+    folders=(".qwen",),
+    agents=("qwen-cli-mcp-client*",),
+    constant_environment=True,
+    variables=IDENTITY_VARIABLES["qwen"],
+)

@@ -1,0 +1,44 @@
+"""Qwen Code as an agent that runs a hook of another system."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+from ...model.hooks import Event
+from ..agent_side import AgentEvent, AgentSide, Answer, Can, HookOutput
+from ..shared import claude_agent_side as envelope
+
+_FILE: Final = ".qwen/settings.json"
+
+
+def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
+    return envelope.read_document(AGENT_SIDE, "QWEN_PROJECT_DIR", raw, environ)
+
+
+def _write_output(event: AgentEvent, answer: Answer) -> HookOutput:
+    return envelope.write_output(event, answer, replacement="")
+
+
+AGENT_SIDE: Final[AgentSide] = AgentSide(
+    name="qwen",
+    file=_FILE,
+    can=Can.ALLOW | Can.ASK | Can.TELL_BEFORE | Can.TELL_AFTER,
+    read_document=_read_document,
+    write_output=_write_output,
+    write_hook_file=partial(envelope.write_hook_file, _FILE),
+    events={
+        event.value: event
+        for event in (
+            Event.PRE_TOOL_USE,
+            Event.POST_TOOL_USE,
+            Event.POST_TOOL_USE_FAILURE,
+            Event.PERMISSION_REQUEST,
+            Event.SESSION_START,
+            Event.SESSION_END,
+            Event.NOTIFICATION,
+        )
+    },
+    recognises=lambda members: "timestamp" in members and "permission_mode" in members,
+)

@@ -1,0 +1,195 @@
+"""Reads Qwen Code's settings files into hook specs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from ...model.hooks import Event, HookSpec
+from ...policy import matchers
+from ..dialect import HookFile, HookList
+from ..shared import claude_matchers, command_file, handler_types, labels
+from ..shared import hook_file as shared_hook_file
+from ..shared.command_file import CommandFile
+from ..shared.handler_types import Handler
+from ..shared.hook_file import Table
+from ..shared.identity_variables import IDENTITY_VARIABLES
+
+NAME: Final = "qwen"
+
+TIMEOUT: Final = 60.0
+"""Seconds for commands."""
+
+_HTTP_TIMEOUT: Final = 600.0
+"""Seconds for HTTP hooks."""
+
+_MILLISECONDS: Final = 1000.0
+"""A timeout of this or more is in milliseconds: older versions knew no other unit, and newer ones read it so."""
+
+EVENTS: Final = {
+    event.value: event
+    for event in (
+        Event.PRE_TOOL_USE,
+        Event.POST_TOOL_USE,
+        Event.POST_TOOL_USE_FAILURE,
+        Event.PERMISSION_REQUEST,
+        Event.PERMISSION_DENIED,
+        Event.SESSION_START,
+        Event.SESSION_END,
+        Event.NOTIFICATION,
+    )
+}
+_PROMPTS_UNSEEN: Final = "prompts never pass through MCP"
+_TURNS_UNSEEN: Final = "an MCP server does not see turns, tasks and subagents"
+_INSIDE_AGENT: Final = "it happens inside the agent, and an MCP server does not see it"
+UNAVAILABLE_EVENTS: Final = {
+    "PostToolBatch": "an MCP server does not see which calls were made together",
+    "UserPromptSubmit": _PROMPTS_UNSEEN,
+    "UserPromptExpansion": _PROMPTS_UNSEEN,
+    "QueryEnd": _PROMPTS_UNSEEN,
+    "Stop": _TURNS_UNSEEN,
+    "StopFailure": _TURNS_UNSEEN,
+    "SubagentStart": _TURNS_UNSEEN,
+    "SubagentStop": _TURNS_UNSEEN,
+    "TodoCreated": _TURNS_UNSEEN,
+    "TodoCompleted": _TURNS_UNSEEN,
+    "TeammateIdle": _TURNS_UNSEEN,
+    "PreCompact": _INSIDE_AGENT,
+    "PostCompact": _INSIDE_AGENT,
+    "SessionDelete": _INSIDE_AGENT,
+    "MessageDisplay": _INSIDE_AGENT,
+    "InstructionsLoaded": _INSIDE_AGENT,
+    "ConfigChange": _INSIDE_AGENT,
+    "CwdChanged": _INSIDE_AGENT,
+    "FileChanged": _INSIDE_AGENT,
+    "WorktreeCreate": _INSIDE_AGENT,
+}
+"""Qwen Code's other events, and why they cannot occur behind MCP."""
+
+FAMILIAR_TOOLS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
+    "Bash": ("run_shell_command", {"run_in_background": "is_background"}),
+    "Read": ("read_file", {}),
+    "Write": ("write_file", {}),
+    "Edit": ("edit", {}),
+    "LS": ("list_directory", {}),
+    "Glob": ("glob", {}),
+    "Grep": ("grep_search", {}),
+    "WebFetch": ("web_fetch", {}),
+    "WebSearch": ("web_search", {}),
+}
+"""Qwen Code's own tools, with their names of arguments that Claude Code spells otherwise, by Claude Code's names."""
+
+_ALIASES: Final = {
+    "run_shell_command": ("Bash", "Shell"),
+    "read_file": ("Read", "ReadFile"),
+    "write_file": ("Write", "WriteFile"),
+    "edit": ("Edit",),
+    "list_directory": ("LS", "ListFiles"),
+    "glob": ("Glob",),
+    "grep_search": ("Grep",),
+    "web_fetch": ("WebFetch",),
+    "web_search": ("WebSearch",),
+}
+"""Other names by which matchers know these tools: Claude Code's and the displayed ones."""
+
+_KEYS: Final = (
+    "type", "command", "name", "timeout", "async", "env", "shell", "statusMessage", "failMode", "url", "headers",
+    "allowedEnvVars", "once",
+)  # fmt: skip
+
+
+def read_hook_file(file: HookFile) -> HookList:
+    """The hooks of a settings file, which may have comments. Raises ConfigError."""
+    settings = shared_hook_file.read_document(file.path, file.text, comments=True)
+    if settings.flag("disableAllHooks"):
+        return HookList((), remarks=(f"{file.path}: disableAllHooks is true, so none of its hooks run",))
+    if "hooks" not in settings.members:
+        return HookList((), remarks=(f"{file.path}: contains no hooks",))
+    return command_file.read_events(_FORMAT, file, settings.table("hooks"))
+
+
+def recognises(members: Mapping[str, object]) -> bool:
+    """Whether there are matcher groups under Qwen Code's event names, or no events yet."""
+    events = members.get("hooks")
+    return isinstance(events, dict) and all(
+        (name in EVENTS or name in UNAVAILABLE_EVENTS)
+        and isinstance(groups, list)
+        and all(isinstance(group, dict) and "hooks" in group for group in groups)
+        for name, groups in events.items()
+    )
+
+
+def _matcher(pattern: str) -> Callable[[str], bool]:
+    """All; a name, or a list of names, of the tool or of its other names; else an expression that matches anywhere.
+
+    What newer versions and older ones match differently, either of them matches here. An invalid expression matches
+    only as a name.
+    """
+    pattern = pattern.strip()
+    if pattern in ("", "*", ".*"):
+        return lambda _name: True
+    listed = frozenset([pattern] if pattern.startswith(("^", "(")) else map(str.strip, (pattern, *pattern.split("|"))))
+    try:
+        expression = matchers.javascript_regex("|".join(map(str.strip, pattern.split("|"))))
+    except (re.error, OverflowError, RecursionError) as problem:
+        if isinstance(problem, re.error) and matchers.is_no_expression(problem):
+            return lambda name: not listed.isdisjoint((name, *_ALIASES.get(name, ())))
+        raise  # Qwen Code may be able to read it, so it is not known what it means
+    return lambda name: not listed.isdisjoint((name, *_ALIASES.get(name, ()))) or expression(name)
+
+
+def _matcher_notes(event: Event, pattern: str, matches: Callable[[str], bool]) -> list[str]:
+    try:
+        matchers.javascript_regex(pattern.strip())
+    except re.error as problem:
+        if pattern.strip() not in ("", "*"):
+            return [f"is no regular expression ({problem.msg}), so it only matches a tool of just this name"]
+    return claude_matchers.never_matches(event, pattern, matches)
+
+
+def _other_handler(entry: Table) -> Handler | None:
+    handler = entry.choice("type", ("command", "http", "prompt", "function"), "command")
+    if handler in ("prompt", "function"):
+        raise entry.error("type", f"{handler!r} is not supported: it runs inside Qwen Code", "use type command")
+    if entry.choice("shell", ("bash", "powershell"), "bash") == "powershell":
+        raise entry.error("shell", "is PowerShell, which is not supported", "write a command for bash")
+    return handler_types.http_or_mcp_tool(entry, "allowedEnvVars")
+
+
+def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
+    timeout = hook.timeout
+    if hook.url and "timeout" not in entry.members and hook.event is not Event.SESSION_END:
+        timeout = _HTTP_TIMEOUT
+    elif entry.members.get("timeout") and entry.seconds("timeout", TIMEOUT) >= _MILLISECONDS and not hook.url:
+        timeout = entry.milliseconds("timeout", TIMEOUT)
+    project = ((name, file.project_dir) for name in IDENTITY_VARIABLES[NAME])
+    variables = entry.table("env")
+    return replace(
+        hook,
+        label=labels.command_label(entry.text("name")) or hook.label,
+        argv=("bash", "-c", hook.shell) if hook.shell else (),
+        shell="",
+        timeout=timeout,
+        background=entry.flag("async"),
+        fails_closed=entry.choice("failMode", ("open", "closed"), "open") == "closed",
+        env=(*project, *((name, variables.text(name)) for name in variables.members)) if hook.shell else (),
+    )
+
+
+_FORMAT: Final = CommandFile(
+    dialect=NAME,
+    events=EVENTS,
+    unavailable=UNAVAILABLE_EVENTS,
+    timeout=TIMEOUT,
+    keys=_KEYS,
+    compile_matcher=_matcher,
+    grouped=True,
+    trigger_matchers=(Event.SESSION_START, Event.SESSION_END, Event.NOTIFICATION),
+    matcher_notes=_matcher_notes,
+    sequential=True,
+    other_handler=_other_handler,
+    finish=_finish,
+)

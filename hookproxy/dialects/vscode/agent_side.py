@@ -1,0 +1,70 @@
+"""VS Code's local agent as an agent that runs a hook of another system."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from msgspec.structs import replace
+
+from ...model.hooks import Event, EventContext, Session
+from ..agent_side import (
+    AgentEvent,
+    AgentSide,
+    Can,
+    Entry,
+    Members,
+    arguments_of,
+    call_context,
+    result_outcome,
+)
+from ..shared import claude_agent_side as envelope
+
+_FILE: Final = ".github/hooks/hookproxy.json"
+_MCP: Final = "mcp_"
+
+
+def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
+    """The event in a document with members in snake_case. Raises ValueError."""
+    members = Members(raw)
+    name = members.required("hook_event_name", "hookEventName")
+    event = AGENT_SIDE.events.get(name)
+    if event is None:
+        raise ValueError(f"{name} is an event that hookproxy does not convert")
+    cwd = members.text("cwd") or environ.get("PWD", "/")
+    session = Session(members.text("session_id", "sessionId"), "", cwd, cwd)
+    if event is Event.SESSION_START:
+        return AgentEvent(name, EventContext(event, session, trigger=members.text("source")))
+    tool_name = members.required("tool_name")
+    server_tool = ("", tool_name.removeprefix(_MCP)) if tool_name.startswith(_MCP) else None
+    arguments = arguments_of(members.raw("tool_input"))
+    context = call_context(AGENT_SIDE, event, session, tool_name, server_tool, arguments)
+    if event is Event.POST_TOOL_USE:
+        context = replace(context, outcome=result_outcome(members.raw("tool_response", b'""')))
+    return AgentEvent(name, replace(context, tool_use_id=members.text("tool_use_id")))
+
+
+def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
+    """A flat file: VS Code drops matchers, and runs every hook for every tool."""
+    events: dict[str, list[object]] = {}
+    for entry in entries:
+        hook: dict[str, object] = {"type": "command", "command": entry.command}
+        if entry.timeout:
+            hook["timeout"] = entry.timeout if entry.timeout % 1 else int(entry.timeout)
+        events.setdefault(entry.event_name, []).append(hook)
+    return {_FILE: json.dumps({"hooks": events}, indent=2, ensure_ascii=False) + "\n"}
+
+
+AGENT_SIDE: Final[AgentSide] = AgentSide(
+    name="vscode",
+    file=_FILE,
+    can=Can.ALLOW | Can.ASK | Can.REWRITE | Can.TELL_BEFORE | Can.TELL_AFTER | Can.BLOCK_AFTER,
+    read_document=_read_document,
+    write_output=partial(envelope.write_output, replacement=""),
+    write_hook_file=_write_hook_file,
+    events={event.value: event for event in (Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.SESSION_START)},
+    recognises=lambda members: "timestamp" in members and "tool_use_id" in members and "permission_mode" not in members,
+    has_matchers=False,
+)

@@ -1,0 +1,29 @@
+"""Writes the input of the hooks of VS Code's local agent: the document on standard input."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ...model.hooks import Document, Event, EventContext, HookSpec, Outcome
+from ..shared import input as shared_input
+
+
+def write_input(spec: HookSpec, context: EventContext) -> Document:
+    """The document, with members in snake_case as in VS Code's source. There are no variables.
+
+    `hook_event_name` is VS Code's own name, whichever spelling the file has.
+    """
+    session = context.session
+    document: dict[str, object] = {
+        "timestamp": shared_input.iso_8601(context.at),
+        "hook_event_name": context.event.value,
+        "session_id": shared_input.utf8(session.id),
+        "transcript_path": "",  # required by the documentation, and an MCP server has none
+        "cwd": shared_input.utf8(spec.cwd or session.cwd),
+    }
+    if context.event is Event.SESSION_START:
+        return Document(shared_input.json_line(document | {"source": "new"}), {})
+    document |= {"tool_name": shared_input.utf8(context.tool_name), "tool_input": msgspec.Raw(context.arguments)}
+    if context.event is Event.POST_TOOL_USE:
+        document["tool_response"] = shared_input.utf8(shared_input.result_text(context.outcome or Outcome()))
+    return Document(shared_input.json_line(document | {"tool_use_id": context.tool_use_id}), {})
