@@ -14,7 +14,7 @@ PUBLISHED: Final[dict[str, tuple[Any, int]]] = {
     # the README's examples, with comments; a rewriter; an own configuration with a hook for everything
     "first hook": ('{ // hooks\n "hooks": {"PreToolUse": [{"matcher": "^bash$", "command": "./no.sh",},],},}', 1),
     "named": ({"hooks": {"PreToolUse": [{"name": "n", "matcher": "bash", "command": "./x.sh", "timeout": 10}]}}, 1),
-    "log all": ({"$schema": "https://charm.land/crush.json", "hooks": {"preToolUse": [{"command": "./x.sh"}]}}, 1),
+    "log all": ({"$schema": "https://charm.land/crush.json", "hooks": {"PRETOOLUSE": [{"command": "./x.sh"}]}}, 1),
     "compaction": ({"hooks": {"PRECOMPACT": [{"matcher": "compact", "command": "./x.sh"}]}}, 0),
 }
 
