@@ -202,7 +202,7 @@ def _same_shape(path: str, dialect: Dialect) -> tuple[str, ...]:
     others = [one.name for one in DIALECTS.values() if one.shape_of == dialect.name]
     if not others or _in_own_folder(path, dialect):
         return ()
-    one_of = " or ".join(others)
+    one_of = " or ".join(filter(None, (", ".join(others[:-1]), others[-1])))
     return (f"{path}: read as a hook file of {dialect.name}; if it is one of {one_of}, name the dialect",)
 
 

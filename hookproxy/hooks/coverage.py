@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from ..dialects.dialect import Group
-from ..model.aliases import Alias
+from ..model.aliases import Alias, spelled, spelled_names
 from ..model.hooks import Event, HookSpec, Tool
 from ..model.settings import Settings, ToolNames
 from ..policy import matchers
@@ -249,15 +249,16 @@ class _LayerCoverage:
 
     def _hint(self, spec: HookSpec, group: Group) -> Generator[None, None, str]:
         """What the author of a matcher that matches no tool may have meant."""
-        if known_as := _familiar(spec):
-            return f"; none is known as {' or '.join(known_as)}: [tools.X] with as = {_quoted(known_as[0])} names one"
+        if known_as := _familiar(spec, group):
+            first = _quoted(next(iter(known_as.values())))
+            return f"; none is known as {' or '.join(known_as)}: [tools.X] with as = {first} names one"
         for server in dict.fromkeys(_OTHER_SERVER.findall(spec.matcher)):
             for tool in self._tools if group.tool_names is ToolNames.MCP else ():
                 if spec.matches(f"mcp__{server}__{tool}"):
                     return f"; the server is {self._server!r} here, not {server!r}: --name {server} names it"
                 yield
         for tool in self._tools:
-            bare, full_name = self._selection.own_names(tool)
+            bare, full_name = tool, group.dialect.mcp_tool_name(self._server, tool)
             seen, other = (full_name, bare) if group.tool_names is ToolNames.MCP else (bare, full_name)
             if spec.matches(other):
                 return f"; it sees {_shown(seen)}, not {_shown(other)}"
@@ -267,6 +268,8 @@ class _LayerCoverage:
 
 def _seen_tool(one: MatchedHook, selected: SelectedHooks, tool: str, alias: Alias | None) -> SeenTool | None:
     """A tool as a hook that matches it sees it; None: the hook's `if` never holds for it."""
+    if alias is not None and one.tool_spellings:
+        alias = spelled(alias, one.tool_spellings).named(one.tool_name)
     rule = matchers.rule(one.spec.only_if) if one.spec.only_if else None
     names = (one.tool_name, *selected.names) if one.sees_alias else selected.names
     if rule is None or any(map(rule.names_tool, names)):
@@ -277,18 +280,27 @@ def _seen_tool(one: MatchedHook, selected: SelectedHooks, tool: str, alias: Alia
 
 
 def _is_for_all(spec: HookSpec, group: Group) -> bool:
-    """A hook of a system with Claude Code's names of tools that is for all tools, and may look at the name itself."""
-    return group.tool_names is ToolNames.MCP and not spec.only_if and all(map(spec.matches, FAMILIAR_NAMES))
+    """A hook for all tools that sees the server's names, and may look for familiar ones itself."""
+    composed = group.tool_names is ToolNames.MCP and not group.dialect.sees_familiar_names
+    return composed and not spec.only_if and all(map(spec.matches, _names(group)))
 
 
-def _familiar(spec: HookSpec) -> list[str]:
-    """The familiar names that a hook's matcher matches."""
-    return [name for name in FAMILIAR_NAMES if spec.event in TOOL_EVENTS and spec.matches(name)]
+def _names(group: Group) -> dict[str, str]:
+    """The familiar names that a group's hooks know, each with Claude Code's name of the tool."""
+    return spelled_names(FAMILIAR_NAMES, group.dialect.tool_spellings)
+
+
+def _familiar(spec: HookSpec, group: Group) -> dict[str, str]:
+    """The familiar names that a hook's matcher matches, as in `_names`."""
+    if spec.event not in TOOL_EVENTS:
+        return {}
+    return {name: known for name, known in _names(group).items() if spec.matches(name)}
 
 
 def _unknown_names(never: Sequence[HookCoverage]) -> list[str]:
     """The familiar names that no tool has and that matchers of these hooks match, in the order of `FAMILIAR_NAMES`."""
-    wanted = {name for hook in never if hook.why_never.startswith("its matcher") for name in _familiar(hook.spec)}
+    waiting = [hook for hook in never if hook.why_never.startswith("its matcher")]
+    wanted = {name for hook in waiting for name in _familiar(hook.spec, hook.group).values()}
     return [name for name in FAMILIAR_NAMES if name in wanted]
 
 
