@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import shlex
+from pathlib import Path
 
+import pytest
+
+from tests.dialects.cursor.test_hook_file import PUBLISHED
 from tests.end.agent import Agent, Json, Scene, call, refused, text_of
 
 FAILED: Json = {"content": [{"type": "text", "text": "it broke"}], "isError": True}
@@ -135,3 +139,36 @@ async def test_hooks_get_cursors_variables_and_no_others(scene: Scene) -> None:
     assert {name for name in variables if name.startswith("CURSOR_")} == {"CURSOR_PROJECT_DIR", "CURSOR_VERSION"}
     assert variables["CLAUDE_PROJECT_DIR"] == variables["CURSOR_PROJECT_DIR"]
     assert lines[-1] == str(scene.folder)
+
+
+RUNS: dict[str, list[str]] = {
+    "collection": [
+        "sessionStart",
+        *("beforeShellExecution", "beforeMCPExecution", "afterMCPExecution"),
+        *("beforeMCPExecution", "afterMCPExecution"),
+    ],
+    "secrets": ["beforeShellExecution"],
+    "memory": ["afterFileEdit"],
+    "wrong event": ["preToolUse", "preToolUse"],
+    "the page's network guard": ["beforeShellExecution"],
+}
+"""The events at which the hooks of each published shape run, for a command and a write."""
+
+
+def write_files(project: Path, content: Json) -> None:
+    """The hooks.json, and the program that its hooks run, which logs its event."""
+    (project / ".cursor").mkdir()
+    (project / ".cursor/hooks.json").write_text(json.dumps(content))
+    program = project / "guard.sh"
+    program.write_text("#!/bin/sh\njq -r .hook_event_name >> log\n")
+    program.chmod(0o755)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+async def test_the_shapes_of_published_files_run(scene: Scene, name: str) -> None:
+    write_files(scene.folder, PUBLISHED[name][0])
+    agent = scene.run(f"--hooks={scene.folder / '.cursor/hooks.json'}")
+    await agent.initialize()
+    assert text_of(await agent.ask(call(1, "bash", command="curl x"))) == "ran bash"
+    assert "result" in await agent.ask(call(2, "write_file", path="a", content="b"))
+    assert sorted((scene.folder / "log").read_text().split()) == sorted(RUNS[name])
