@@ -158,18 +158,12 @@ def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
     root = file.plugin.root if file.plugin else ""
     return replace(
         hook,
-        argv=(_shell(file.environ), "-c", hook.shell) if hook.shell else (),
+        argv=("bash", "-c", hook.shell) if hook.shell else (),  # SHELL could switch off the administrator's hooks
         shell="",
         timeout=timeout,
         background=entry.flag("async"),
         env=(("PLUGIN_ROOT", root), ("CLAUDE_PLUGIN_ROOT", root)) if root and hook.shell else (),
     )
-
-
-def _shell(environ: Mapping[str, str]) -> str:
-    """The person's shell, which Codex uses, too."""
-    shell = environ.get("SHELL", "")
-    return shell if os.path.isabs(shell) else "/bin/sh"
 
 
 _FORMAT: Final = CommandFile(

@@ -97,7 +97,7 @@ _ALIASES: Final = {
 
 _KEYS: Final = (
     "type", "command", "name", "timeout", "async", "env", "shell", "statusMessage", "failMode", "url", "headers",
-    "allowedEnvVars", "once",
+    "allowedEnvVars",
 )  # fmt: skip
 
 
