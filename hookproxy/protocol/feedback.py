@@ -41,6 +41,12 @@ _KNOWN_OF_TASK_REQUEST: Final = {
     Progress.ANSWERED: "The server has answered the request about a task, but the answer is withheld.",
 }
 
+_KNOWN_OF_REQUEST: Final = {
+    Progress.NOT_SENT: "The request was not sent to the server.",
+    Progress.NO_ANSWER: "The request was sent to the server, and there is no answer.",
+    Progress.ANSWERED: "The server has answered the request, but the answer is withheld.",
+}
+
 _MAX_CHARACTERS: Final = 1_000_000
 """Characters of text in our own responses: with six bytes each in JSON, a line stays below `MAX_LINE_BYTES`."""
 
@@ -205,6 +211,30 @@ def ended_early(progress: Progress, why: str, *, task_request: bool = False) -> 
     """
     known = _KNOWN_OF_TASK_REQUEST if task_request else _KNOWN_OF_CALL
     return f"{why}. {known[progress]}"
+
+
+def remote_failure(
+    raw_id: bytes, why: str, progress: Progress, *, is_call: bool, refusal: bytes | None = None, hint: str = ""
+) -> bytes:
+    """Return the response to a request to a remote server that has failed; `why` has no full stop.
+
+    `refusal` is given if the server has refused the request: the JSON-RPC error with which it did, whose code and data
+    stay, or nothing. With the progress NOT_SENT, it has not acted on the request.
+    """
+    if refusal is None:
+        known = (_KNOWN_OF_CALL if is_call else _KNOWN_OF_REQUEST)[progress]
+    elif is_call:
+        known = "The tool was not run." if progress is Progress.NOT_SENT else "The call may have had an effect."
+    else:
+        known = ""
+    text = " ".join(one for one in (f"{why}.", known, hint) if one)
+    try:
+        error = raw_json.with_member(
+            bytes(raw_json.fields(refusal or b"{}")["error"]), "message", response_edits.json_string(text)
+        )
+    except (KeyError, *response_edits.AMBIGUOUS):
+        return failed_call(raw_id, text)
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (raw_id, error)
 
 
 def failed_call(raw_id: bytes, text: str) -> bytes:

@@ -43,6 +43,8 @@ class CommandFile(Struct, frozen=True):
     """Raises re.error, ValueError, OverflowError for a matcher that cannot be used: its hooks are left out."""
     grouped: bool = False
     """Entries are in groups with a matcher, as in Claude Code's files."""
+    group_keys: tuple[str, ...] = ()
+    """The keys of a group that have a meaning besides `matcher` and `hooks`."""
     timeout_key: str = "timeout"
     """Empty: entries have no timeout."""
     milliseconds: bool = False
@@ -165,7 +167,7 @@ def has_entries(members: Mapping[str, object], events: set[str], key: str) -> bo
 def _group(format: CommandFile, file: HookFile, name: str, group: Table) -> HookList:
     group.require("hooks", 'write {"hooks": [{"type": "command", "command": "./guard.sh"}]}')
     keys = (*_GROUP_KEYS, "sequential") if format.sequential else _GROUP_KEYS
-    notes = HookList((), tuple(_unknown_keys(group, keys)))
+    notes = HookList((), tuple(_unknown_keys(group, (*keys, *format.group_keys))))
     entries = shared_hook_file.read_each(group, "hooks", lambda entry: read_entry(format, file, name, group, entry))
     return shared_hook_file.merge((notes, entries))
 
