@@ -129,7 +129,7 @@ def test_the_same_file_elsewhere_is_claudes_and_people_are_told(tmp_path: Path) 
     path = tmp_path / "hooks.json"
     assert recognised(path, content) == "claude"
     (loaded,) = read_use(parse_option(str(path), str(tmp_path)), FileContext({}, str(tmp_path)))
-    assert any("if it is one of codex" in remark and "name the dialect" in remark for remark in loaded.remarks)
+    assert any("codex" in remark and "name the dialect" in remark for remark in loaded.remarks)
 
 
 def test_a_file_of_another_system_in_codexs_folder_is_an_error_that_names_both(tmp_path: Path) -> None:
