@@ -94,18 +94,9 @@ def recognises(members: Mapping[str, object]) -> bool:
 
     Files with groups and a `version` are meant for Codex too, although it refuses them.
     """
-    events = members.get("hooks")
-    if not isinstance(events, dict) or ("version" in members and not events):
-        return False
-    return all(
-        name in _NO_EVENTS
-        or (
-            (name in EVENTS or name in UNAVAILABLE_EVENTS)
-            and isinstance(groups, list)
-            and all(isinstance(group, dict) and "hooks" in group for group in groups)
-        )
-        for name, groups in events.items()
-    )
+    hooks, events = members.get("hooks"), {*EVENTS, *UNAVAILABLE_EVENTS}
+    groups = {name: each for name, each in hooks.items() if name not in _NO_EVENTS} if isinstance(hooks, dict) else None
+    return command_file.has_entries({"hooks": groups}, events, "hooks", or_none="version" not in members)
 
 
 def find_plugin(path: str, files: Files) -> Plugin | None:
