@@ -168,6 +168,7 @@ _MODULES: Final = {
     "cline": "cline",
     "codex": "codex",
     "copilot": "copilot",
+    "cursor": "cursor",
     "droid": "droid",
     "gemini": "gemini",
     "kiro": "kiro",
