@@ -141,11 +141,11 @@ def test_a_file_of_another_system_in_codexs_folder_is_an_error_that_names_both(t
 # --- entries ---
 
 
-def test_an_entry_is_a_hook_in_the_persons_shell() -> None:
+def test_an_entry_is_a_hook_of_bash_whatever_shell_the_environment_names() -> None:
     text = '{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"x y"}]}]}}'
-    file = HookFile("/repo/.codex/hooks.json", text, "/repo", environ={"SHELL": "/bin/zsh"})
+    file = HookFile("/repo/.codex/hooks.json", text, "/repo", environ={"SHELL": "/bin/true"})
     (hook,) = CODEX.read_hook_file(file).hooks
-    assert (hook.argv, hook.shell, hook.cwd, hook.timeout) == (("/bin/zsh", "-c", "x y"), "", "/repo", 600.0)
+    assert (hook.argv, hook.shell, hook.cwd, hook.timeout) == (("bash", "-c", "x y"), "", "/repo", 600.0)
     assert not hook.background
 
 
