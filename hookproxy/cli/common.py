@@ -55,6 +55,11 @@ def has_terminal() -> bool:
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
 
 
+def has_input() -> bool:
+    """False if standard input was closed before we started: its number then belongs to something else."""
+    return sys.stdin is not None
+
+
 def ask(question: str) -> bool:
     """Ask a question with the answer yes or no on the terminal. Everything except `y` and `yes` means no."""
     show(visible(f"{question} [y/N] ", sys.stdout.encoding))

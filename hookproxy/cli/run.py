@@ -1,4 +1,4 @@
-"""`hookproxy run`: runs an MCP server behind hooks, in its place.
+"""`hookproxy run`: runs an MCP server behind hooks, in its place. `--url` reaches a server at its address instead.
 
 The server is started first, and gets no message before the whole configuration has been read (law 3).
 """
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from ..config.load import Loaded
     from ..model.hooks import Tool
     from ..session.proxy import OnToolsListed, Proxy
+    from ..session.server_end import ServerEnd
+    from ..transports.channel import Channel
+
+    OpenServer = Callable[[argparse.Namespace, Loaded, Callable[[str], None]], tuple[Channel, ServerEnd]]
 else:
     import _signal as signal  # as `process` has it
 
@@ -32,25 +36,33 @@ USAGE = (
     "hookproxy run [--config FILE] [--hooks DIALECT=FILE]... [--name NAME] [--audit FILE] [--strict] [--verbose] "
     "-- COMMAND [ARG...]"
 )
+URL_USAGE = (
+    "hookproxy run [--config FILE] [--hooks DIALECT=FILE]... [--name NAME] [--audit FILE] [--strict] [--verbose] "
+    "--url URL [--header 'NAME: VALUE']... [--ca FILE] [--cert FILE [--key FILE]] [--allow-http]"
+)
 
 
 def main(arguments: "Sequence[str]") -> int:
     """Run the server behind hooks. Returns the server's exit status."""
     option_words, command = _split(arguments)
-    if not command:
-        return _without_command(option_words)
+    if not command or any(word.partition("=")[0] in _URL_OPTIONS for word in option_words):
+        return _without_server_process(option_words, command)
     agent_in, agent_out = _move_agent_pipes()
     server = process.start_server(command, _end_server_on_signal)
     try:  # from here on, the server starts up while we import modules and read the configuration
-        return _run(option_words, command, server, (agent_in, agent_out))
+        process.widen_pipe(server.from_server, _PIPE_BYTES)
+        return _run(_parse(option_words), command, (agent_in, agent_out), _process_opener(server))
     except BaseException:
         _discard_server(server)
         raise
 
 
 # Compared with the parser by a test: to import argparse would delay the server's start.
-_OPTIONS_WITH_VALUE = ("--config", "--hooks", "--project", "--name", "--audit")
-_FLAGS = ("-h", "--help", "--strict", "--verbose")
+_OPTIONS_WITH_VALUE = (
+    "--config", "--hooks", "--project", "--name", "--audit", "--url", "--header", "--ca", "--cert", "--key"
+)  # fmt: skip
+_URL_OPTIONS = ("--url", "--header", "--ca", "--cert", "--key", "--allow-http")
+_FLAGS = ("-h", "--help", "--strict", "--verbose", "--allow-http")
 
 
 def _split(arguments: "Sequence[str]") -> tuple[list[str], list[str]]:
@@ -74,12 +86,23 @@ def _split(arguments: "Sequence[str]") -> tuple[list[str], list[str]]:
     return arguments, []
 
 
-def _without_command(option_words: "Sequence[str]") -> int:
-    """Print `--help`, or raise an error, since there is no server to start."""
+def _without_server_process(option_words: "Sequence[str]", command: "Sequence[str]") -> int:
+    """Print `--help`, or reach the server at its address, or raise an error, since there is no server to start."""
     from ..model.errors import UserError
 
-    _parse(option_words)
-    raise UserError("there is no server to start", f"usage: {USAGE}")
+    options = _parse(option_words)
+    if not options.url and not command:
+        raise UserError("there is no server to start", f"usage: {USAGE}")
+    if not options.url:
+        names = ", ".join(_URL_OPTIONS[1:])
+        raise UserError(f"{names} are for a server at an address, and --url names none", f"usage: {URL_USAGE}")
+    if command:
+        hint = f"leave out the command, or --url; usage: {URL_USAGE}"
+        raise UserError(f"--url names a server, and so does the command {command[0]}", hint)
+    from . import run_url
+
+    run_url.check(options)
+    return _run(options, (), _move_agent_pipes(), run_url.open_server)
 
 
 def _move_agent_pipes() -> tuple[int, int]:
@@ -126,8 +149,22 @@ def _kill_server(server: int) -> None:
         pass
 
 
+def _process_opener(server: process.Server) -> "OpenServer":
+    """A function that opens the channel to a server that we have started."""
+
+    def open_server(
+        _options: "argparse.Namespace", _loaded: "Loaded", _report: "Callable[[str], None]"
+    ) -> "tuple[Channel, ServerEnd]":
+        from ..session.server_end import ServerProcess
+        from ..transports.pipe import open_channel
+
+        return open_channel(server.from_server, server.to_server), ServerProcess(server)
+
+    return open_server
+
+
 def _run(
-    option_words: "Sequence[str]", command: "Sequence[str]", server: process.Server, agent_pipes: tuple[int, int]
+    options: "argparse.Namespace", command: "Sequence[str]", agent_pipes: tuple[int, int], open_server: "OpenServer"
 ) -> int:
     import gc
 
@@ -136,15 +173,18 @@ def _run(
     from ..config.load import load, make_data_folders
     from ..transports.epoll_loop import new_loop
 
-    process.widen_pipe(server.from_server, _PIPE_BYTES)
-    options = _parse(option_words)
     cwd = working_directory()
     loaded = load(options.config, options.hooks, options.audit, os.environ, cwd, options.project)
     if loaded.settings.managed is not None or any(group.managed for group in loaded.groups):
         from ..processes import inherited_state
 
         inherited_state.reset()
-    options.name = options.name or server_name(command)
+    if options.url:
+        from . import run_url
+
+        loaded = run_url.with_secrets_redacted(loaded, options)
+    else:
+        options.name = options.name or server_name(command)
     if options.strict or loaded.settings.strict:
         from .findings import stop_if_strict
 
@@ -158,7 +198,7 @@ def _run(
         report(unread)
     gc.freeze()  # collections during calls then skip what is loaded, which stays; to collect first would take 5 ms
     return anyio.run(
-        _serve, loaded, options, command, server, agent_pipes, report, backend_options={"loop_factory": new_loop}
+        _serve, loaded, options, command, agent_pipes, open_server, report, backend_options={"loop_factory": new_loop}
     )
 
 
@@ -166,8 +206,8 @@ async def _serve(
     loaded: "Loaded",
     options: "argparse.Namespace",
     command: "Sequence[str]",
-    server: process.Server,
     agent_pipes: tuple[int, int],
+    open_server: "OpenServer",
     report: "Callable[[str], None]",
 ) -> int:
     import uuid
@@ -186,9 +226,10 @@ async def _serve(
         cwd=cwd,
         project_dir=loaded.project or os.environ.get("CLAUDE_PROJECT_DIR") or cwd,
         command=tuple(command),
+        url=options.url or "",
     )
     agent_channel = open_channel(*agent_pipes)
-    server_channel = open_channel(server.from_server, server.to_server)
+    server_channel, server = open_server(options, loaded, report)
     hooks = Hooks(loaded.groups, loaded.settings, name, os.environ, loaded.trust, command)
     for note in hooks.groups.unreachable_server_notes(name):
         report(note)
@@ -237,15 +278,31 @@ def build_parser() -> "argparse.ArgumentParser":
         "run",
         USAGE,
         "Start an MCP server behind hooks, in its place: the agent starts this instead of COMMAND. "
-        "Without the two dashes, COMMAND is the first word that is no option.",
+        "Without the two dashes, COMMAND is the first word that is no option. "
+        "With --url and no COMMAND, the server is reached at its address.",
         f"the server's command line comes last, after two dashes: {USAGE}",  # the dashes are easily forgotten
     )
     add_hook_options(parser)
-    parser.add_argument("--name", help="the server's name as hooks see it (default: derived from COMMAND)")
+    parser.add_argument("--name", help="the server's name as hooks see it (default: derived from COMMAND or the URL)")
     parser.add_argument("--audit", metavar="FILE", help="append one JSON line per judged call to FILE")
     add_strict_option(parser)
     parser.add_argument(
         "--verbose", action="store_true", help="write a line on standard error for each call that hooks or rules judge"
+    )
+    remote = parser.add_argument_group("a server at an address, instead of COMMAND")
+    remote.add_argument("--url", help="the address of the server (Streamable HTTP, or else HTTP+SSE)")
+    remote.add_argument(
+        "--header",
+        metavar="'NAME: VALUE'",
+        action="append",
+        default=[],
+        help="a header of each request; ${NAME} and %%{NAME} stand for environment variables",
+    )
+    remote.add_argument("--ca", metavar="FILE", help="trust the certificates in FILE instead of the system's")
+    remote.add_argument("--cert", metavar="FILE", help="the certificate with which the server recognises this client")
+    remote.add_argument("--key", metavar="FILE", help="the key of --cert, if it is in another file")
+    remote.add_argument(
+        "--allow-http", action="store_true", help="allow http:// to other machines, where everybody may read along"
     )
     return parser
 

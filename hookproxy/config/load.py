@@ -54,6 +54,9 @@ KEYS_OF_SETTINGS: Final = {
     "audit_redact_keys": "audit.redact_keys",
     "otel": "otel.enabled",
     "otel_endpoint": "otel.endpoint",
+    "remote_connect_seconds": "remote.connect_seconds",
+    "remote_silence_seconds": "remote.silence_seconds",
+    "remote_connections": "remote.connections",
     "allow": "permissions.allow",
     "ask": "permissions.ask",
     "deny": "permissions.deny",
@@ -350,6 +353,9 @@ def _settings(file: ConfigFile, path: str, text: str, file_context: FileContext)
         aliases=validate.aliases(file, path),
         auto_aliases=file.aliases == "auto",
         limits=validate.limits(file, path, text),
+        remote_connect_seconds=file.remote.connect_seconds,
+        remote_silence_seconds=file.remote.silence_seconds,
+        remote_connections=file.remote.connections,
     )
 
 

@@ -292,6 +292,23 @@ class Otel(Table, frozen=True):
     """
 
 
+class Remote(Table, frozen=True):
+    """`hookproxy run --url URL`: how long hookproxy waits for a server at an address."""
+
+    connect_seconds: Annotated[float, Meta(gt=0, le=600)] = _DEFAULTS.remote_connect_seconds
+    """How many seconds a connection to the server may take, with the look-up of its name and TLS. A request that gets
+    no connection in this time is answered with an error.
+    """
+    silence_seconds: Annotated[float, Meta(ge=0, le=86400)] = _DEFAULTS.remote_silence_seconds
+    """How many seconds the server may send nothing while a request waits for its response. Then the request is answered
+    with an error. Progress and keep-alive comments count as something. 0 waits for ever.
+    """
+    connections: Annotated[int, Meta(ge=2, le=4096)] = _DEFAULTS.remote_connections
+    """How many connections to the server may be open at a time. Each request takes one until it is answered, and so
+    does the stream of what the server sends by itself. Further requests wait.
+    """
+
+
 # --- the whole file ---
 
 
@@ -354,6 +371,8 @@ class ConfigFile(Table, frozen=True):
     """
     tools: dict[_Text, ToolTable] = {}
     """The names by which hooks know single tools: one table for each tool."""
+    remote: Remote = field(default_factory=Remote)
+    """Deadlines for a server at an address."""
     limits: list[LimitTable] = []
     """Rate limits. The refusal of a call says when to try again."""
     require_trust: bool = False

@@ -60,7 +60,7 @@ def encode(value: object) -> bytes:
     return msgspec.json.encode(value)
 
 
-def text(raw: bytes) -> str | None:
+def text(raw: bytes | msgspec.Raw) -> str | None:
     """Decode a JSON string; None if `raw` is not a string, or has half of a surrogate pair."""
     try:
         return _STRING.decode(raw)

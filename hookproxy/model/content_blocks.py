@@ -16,8 +16,8 @@ _TEXT_MEMBERS: Final = frozenset({"type", "text", "annotations", "_meta"})
 
 def only_text(members: Mapping[str, msgspec.Raw]) -> str | None:
     """Return the text of a text block; None for a block with anything else in it. Without a type it is a text block."""
-    if members.keys() <= _TEXT_MEMBERS and raw_json.text(bytes(members.get("type", b'"text"'))) == "text":
-        return raw_json.text(bytes(members.get("text", b"")))
+    if members.keys() <= _TEXT_MEMBERS and raw_json.text(members.get("type", b'"text"')) == "text":
+        return raw_json.text(members.get("text", b""))
     return None
 
 

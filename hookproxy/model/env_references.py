@@ -13,6 +13,13 @@ from typing import Final
 
 from .errors import UserError
 
+ENTRY_VARIABLE: Final = "HOOKPROXY_ENTRY"
+"""The variable in which `wrap` keeps what an entry was."""
+
+URL_VARIABLE: Final = "HOOKPROXY_URL"
+HEADER_VARIABLE: Final = "HOOKPROXY_HEADER_"
+"""The variables in which `wrap` puts what no command line may show; the second one is the beginning of names."""
+
 REFERENCE: Final = re.compile(r"[$%]\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -28,3 +35,8 @@ def expand(option: str, text: str, environ: Mapping[str, str]) -> str:
                 "set it where the agent is started, or in the `env` of the server's entry",
             )
     return REFERENCE.sub(lambda found: environ[found[1]], text)
+
+
+def is_of_wrap(name: str) -> bool:
+    """True if `wrap` sets the variable for hookproxy alone: hooks do not inherit it."""
+    return name in (ENTRY_VARIABLE, URL_VARIABLE) or name.startswith(HEADER_VARIABLE)

@@ -161,6 +161,12 @@ class Settings(Struct, frozen=True):
     auto_aliases: bool = True
     """All other tools get the names of Claude Code's tools that do the same, beside their own."""
     limits: tuple[Limit, ...] = ()
+    remote_connect_seconds: float = 10.0
+    """How long a connection to a remote server may take."""
+    remote_silence_seconds: float = 600.0
+    """How long a remote server may send no byte of a response; 0: for ever."""
+    remote_connections: int = 256
+    """The most connections to a remote server."""
     managed: Settings | None = None
     """The settings for managed hooks and rules, and for the approvals that they require; None: nothing is managed.
 

@@ -1,4 +1,4 @@
-"""Every sentence that the model may read about hooks, and the lines that carry these sentences.
+"""Every sentence that the model may read about hooks and logins, and the lines that carry these sentences.
 
 A sentence names the hook and one thing that the model can do. Without feedback a line stays the same object (law 2).
 `response_edits` edits the bytes.
@@ -39,6 +39,12 @@ _KNOWN_OF_TASK_REQUEST: Final = {
     Progress.NOT_SENT: "The request about a task was not sent to the server.",
     Progress.NO_ANSWER: "The request about a task was sent to the server, and there is no answer.",
     Progress.ANSWERED: "The server has answered the request about a task, but the answer is withheld.",
+}
+
+_KNOWN_OF_REQUEST: Final = {
+    Progress.NOT_SENT: "The request was not sent to the server.",
+    Progress.NO_ANSWER: "The request was sent to the server, and there is no answer.",
+    Progress.ANSWERED: "The server has answered the request, but the answer is withheld.",
 }
 
 _MAX_CHARACTERS: Final = 1_000_000
@@ -207,6 +213,30 @@ def ended_early(progress: Progress, why: str, *, task_request: bool = False) -> 
     return f"{why}. {known[progress]}"
 
 
+def remote_failure(
+    raw_id: bytes, why: str, progress: Progress, *, is_call: bool, refusal: bytes | None = None, hint: str = ""
+) -> bytes:
+    """Return the response to a request to a remote server that has failed; `why` has no full stop.
+
+    `refusal` is given if the server has refused the request: the JSON-RPC error with which it did, whose code and data
+    stay, or nothing. With the progress NOT_SENT, it has not acted on the request.
+    """
+    if refusal is None:
+        known = (_KNOWN_OF_CALL if is_call else _KNOWN_OF_REQUEST)[progress]
+    elif is_call:
+        known = "The tool was not run." if progress is Progress.NOT_SENT else "The call may have had an effect."
+    else:
+        known = ""
+    text = " ".join(one for one in (f"{why}.", known, hint) if one)
+    try:
+        error = raw_json.with_member(
+            bytes(raw_json.fields(refusal or b"{}")["error"]), "message", response_edits.json_string(text)
+        )
+    except (KeyError, *response_edits.AMBIGUOUS):
+        return failed_call(raw_id, text)
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (raw_id, error)
+
+
 def failed_call(raw_id: bytes, text: str) -> bytes:
     """Return the response to a call that has no result."""
     return response_edits.error_response(raw_id, response_edits.INTERNAL_ERROR, text)
@@ -221,6 +251,38 @@ def refused_message(raw_id: bytes, why: str, *, unreadable: bool) -> bytes:
 def message_too_long(size: int, limit: int) -> str:
     """Return why a message of this size is refused."""
     return f"It has {size} bytes, which is more than hooks can judge: {limit} (max_message_bytes)."
+
+
+def login_needed(server: str, command: str) -> str:
+    """Return what to do if a remote server demands a login; `command` is the user's."""
+    return (
+        f"{server} needs a login. Tell the user to run `{command}`. After that the same call works, without a restart."
+    )
+
+
+def login_ended(server: str, why: str, command: str) -> str:
+    """Return what to do if a login at a remote server is no longer valid; `why` has no full stop."""
+    return f"The login at {server} is no longer valid: {why}. Tell the user to run `{command}`. Then try again."
+
+
+def more_scopes_needed(server: str, command: str) -> str:
+    """Return what to do if a login at a remote server does not allow this request."""
+    return f"The login at {server} does not permit this request. Tell the user to run `{command}`. Then try again."
+
+
+def request_not_permitted(server: str) -> str:
+    """Return that a remote server refuses a request which the login should permit: another login does not help."""
+    return f"{server} refuses this request, although the login has the scopes that it asks for. Tell the user."
+
+
+def token_not_renewed(server: str, why: str) -> str:
+    """Return that a token is out of date and could not be replaced now; `why` has no full stop."""
+    return f"The token for {server} could not be renewed: {why}. A login is not needed. Try again later."
+
+
+def credentials_unusable(server: str, why: str) -> str:
+    """Return that a stored login cannot be used; `why` has no full stop and says how to correct it."""
+    return f"The login at {server} cannot be used: {why}. Tell the user."
 
 
 def approval_elicitation(raw_id: bytes, message: str, offers_similar: bool) -> bytes:

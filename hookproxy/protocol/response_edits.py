@@ -36,9 +36,11 @@ _REQUIRED_MEMBERS: Final = {
 }
 """The required members of each type of content block: agents reject a whole result if a block lacks one."""
 
-_RESTRICTING_KEYWORDS: Final = re.compile(
-    r"(?:all|any|one)Of|not|if|const|enum|\$ref|\$dynamicRef|\$recursiveRef|dependentSchemas|dependencies|"
-    r"propertyNames|patternProperties|maxProperties"
+_RESTRICTING_KEYWORDS: Final = frozenset(
+    {
+        *("allOf", "anyOf", "oneOf", "not", "if", "const", "enum", "$ref", "$dynamicRef", "$recursiveRef"),
+        *("dependentSchemas", "dependencies", "propertyNames", "patternProperties", "maxProperties"),
+    }
 )
 """Keywords at the top of a schema that may reject one more member."""
 
@@ -267,11 +269,7 @@ def open_schema(output_schema: bytes) -> bool:
     except AMBIGUOUS:
         return False
     others = [bytes(schema.get(key, b"true")) for key in ("additionalProperties", "unevaluatedProperties")]
-    return (
-        others == [b"true", b"true"]
-        and FEEDBACK_MEMBER not in named
-        and not any(map(_RESTRICTING_KEYWORDS.fullmatch, schema))
-    )
+    return others == [b"true", b"true"] and FEEDBACK_MEMBER not in named and _RESTRICTING_KEYWORDS.isdisjoint(schema)
 
 
 def _with_feedback_on_error(line: bytes, text: str) -> DeliveredResponse:

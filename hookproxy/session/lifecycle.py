@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 from collections.abc import Callable
 from typing import Final
@@ -13,9 +12,9 @@ import anyio
 from ..audit.log import NOT_WRITTEN
 from ..model.hooks import Event
 from ..processes import process
-from ..processes.process import Server
 from ..runners.event_watch import settle, time_limit
 from .proxy import Proxy
+from .server_end import ServerEnd
 
 HOOKS_AT_END_SECONDS: Final = 5.0
 """How long hooks may run on after the agent's input has ended, while it still reads (design section 11)."""
@@ -45,12 +44,12 @@ _FORWARDED_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Lifecycle:
-    """One run of a proxy over a started server."""
+    """One run of a proxy over a server that is started, or reached at its address."""
 
-    def __init__(self, proxy: Proxy, server: Server) -> None:
+    def __init__(self, proxy: Proxy, server: ServerEnd) -> None:
         self._proxy = proxy
         self._server = server
-        self._status = 0  # as `process.reap` gives it
+        self._status = 0  # as `ServerEnd.wait` gives it
         self._exited = anyio.Event()
         self._signal = 0  # the first one that we got
         self._server_killed = False  # it has not exited by itself
@@ -91,12 +90,7 @@ class Lifecycle:
         self._notify()
 
     async def _watch_server(self) -> None:
-        exit_fd = process.open_exit_fd(self._server.pid)
-        try:
-            await anyio.wait_readable(exit_fd)
-        finally:
-            os.close(exit_fd)
-        self._status = process.reap(self._server.pid)
+        self._status = await self._server.wait()
         self._exited.set()
         self._notify()
 
@@ -181,8 +175,7 @@ class Lifecycle:
 
     def _signal_server(self, number: int) -> None:
         if not self._exited.is_set():  # afterwards another process may have its id
-            with contextlib.suppress(PermissionError):  # it runs as another user; its input has ended
-                os.kill(self._server.pid, number)
+            self._server.signal(number)
 
     def _why_ended(self) -> str:
         """Why calls end that still wait for hooks."""
@@ -196,8 +189,7 @@ class Lifecycle:
             return self._why_ended()
         if self._server_killed:
             return "The MCP server has closed its output" if self._server_ended else "The MCP server had to be ended"
-        how = f"was ended by signal {-self._status}" if self._status < 0 else f"exited with status {self._status}"
-        return f"The MCP server has ended ({how})"
+        return self._server.how_it_ended(self._status)
 
     async def _end_session(self) -> None:
         if self._proxy.router.handshake.opened and self._proxy.hooks.groups.has_hooks_for(Event.SESSION_END):
@@ -217,8 +209,7 @@ class Lifecycle:
     def _close(self) -> None:
         """Close both channels; kill and reap the server if it still runs."""
         if not self._exited.is_set():
-            self._signal_server(signal.SIGKILL)
-            process.reap_killed(self._server.pid)
+            self._server.kill()
         self._proxy.relay.server.close()
         self._proxy.relay.agent.close()
         if problem := self._proxy.audit.close():

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..dialects.shared.hook_file import suggestion
+from ..model.env_references import ENTRY_VARIABLE
 from ..model.errors import ConfigError
 from . import mcp_remote, remote_entry, rewrite_entry, wrap_entry
 from .find_servers import Entry, Kind, NoServers, servers
@@ -219,7 +220,7 @@ def _restore(
     """
     path, text, syntax = configuration.path, configuration.text, configuration.syntax
     if rewrite_entry.kept_text(entry) is None:
-        raise NotTranslatable(f"was written by hand, or its variable {remote_entry.ENTRY_VARIABLE} was removed")
+        raise NotTranslatable(f"was written by hand, or its variable {ENTRY_VARIABLE} was removed")
     if before is None:
         raise rewrite_entry.changed_error(path, text, entry, "its layout")
     remote = remote_entry.remote(before, syntax.name, replace_mcp_remote=True)

@@ -20,15 +20,10 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from ..model.env_references import REFERENCE
+from ..model.env_references import HEADER_VARIABLE, REFERENCE, URL_VARIABLE
 from . import mcp_remote
 from .find_servers import Entry, Kind
 from .known_agents import HEADER_KEYS, LOGIN_KEYS, REMOTE_KEYS, REMOTE_TYPES, UNTRANSLATABLE_KEYS
-
-ENTRY_VARIABLE: Final = "HOOKPROXY_ENTRY"
-"""The variable that keeps the entry's own text for `unwrap`."""
-
-URL_VARIABLE: Final = "HOOKPROXY_URL"
 
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")  # RFC 9110, section 5.6.2: a token
 _OWN_HEADERS: Final = ("accept", "accept-encoding", "connection", "content-length", "content-type", "keep-alive")
@@ -243,7 +238,7 @@ class _Options:
             return
         if not (value.isascii() and value.isprintable() and value.strip()):
             raise NotTranslatable(f"has a header {name} that is empty, or has characters that a header cannot contain")
-        self.add(name, self.hidden(f"HOOKPROXY_HEADER_{re.sub(r'[^A-Z0-9]', '_', name.upper())}", value))
+        self.add(name, self.hidden(f"{HEADER_VARIABLE}{re.sub(r'[^A-Z0-9]', '_', name.upper())}", value))
 
     def hidden(self, variable: str, value: str) -> str:
         """A reference to a new variable with this value."""

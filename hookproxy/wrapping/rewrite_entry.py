@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from ..model.env_references import ENTRY_VARIABLE
 from ..model.errors import ConfigError
 from .find_servers import Entry
 from .known_agents import HEADER_KEYS, LOGIN_KEYS, REMOTE_KEYS, REMOTE_TYPES
-from .remote_entry import ENTRY_VARIABLE, NotTranslatable, Remote
+from .remote_entry import NotTranslatable, Remote
 from .syntax_tree import Edit, Layout, Part, Syntax, apply_edits, location
 
 MAX_ENTRY: Final = 100_000

@@ -208,4 +208,15 @@ async def complete(
 if __name__ == "__main__":
     sys.stderr.write("everything starts\n")
     sys.stderr.flush()
-    server.run("stdio")
+    if sys.argv[1:2] == ["--http"]:
+        import socket
+
+        import uvicorn
+
+        listener = socket.create_server(("127.0.0.1", 0))
+        app = server.streamable_http_app(json_response="json" in sys.argv, stateless_http="stateless" in sys.argv)
+        sys.stderr.write(f"listens on port {listener.getsockname()[1]}\n")
+        sys.stderr.flush()
+        uvicorn.Server(uvicorn.Config(app, log_level="error")).run(sockets=[listener])
+    else:
+        server.run("stdio")

@@ -91,15 +91,17 @@ def plain(model: BaseModel) -> Json:
 
 @asynccontextmanager
 async def connected(
-    scene: Scene, argv: Sequence[str], era: str, person: Person | None = None, env: Mapping[str, str] | None = None
+    scene: Scene,
+    argv: Sequence[str] | str,
+    era: str,
+    person: Person | None = None,
+    env: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Client]:
+    """A client of a command, or of a URL."""
     person = person or Person()
-    server = StdioServerParameters(
-        command=argv[0], args=list(argv[1:]), env={**scene.env, **(env or {})}, cwd=scene.folder
-    )
     with (scene.folder / "stderr").open("a") as errors, anyio.fail_after(2 * PATIENCE):
         async with Client(
-            stdio_client(server, errlog=errors),
+            argv if isinstance(argv, str) else stdio_client(parameters(scene, argv, env), errlog=errors),
             mode=era,
             sampling_callback=person.sample,
             elicitation_callback=person.elicit,
@@ -111,6 +113,12 @@ async def connected(
         ) as client:
             assert client.protocol_version == LATEST[era]
             yield client
+
+
+def parameters(scene: Scene, argv: Sequence[str], env: Mapping[str, str] | None) -> StdioServerParameters:
+    return StdioServerParameters(
+        command=argv[0], args=list(argv[1:]), env={**scene.env, **(env or {})}, cwd=scene.folder
+    )
 
 
 async def outcome(text: Awaitable[BaseModel]) -> object:
@@ -287,7 +295,7 @@ TOOLS: Plan = [
 ]
 
 
-async def everything(scene: Scene, era: str, _name: str, argv: Sequence[str]) -> object:
+async def everything(scene: Scene, era: str, _name: str, argv: Sequence[str] | str) -> object:
     """All messages of a server with all features."""
     person = Person()
     async with connected(scene, argv, era, person, {"ODD_ONE": "first\nsecond é"}) as client:

@@ -21,6 +21,7 @@ from hookproxy.processes import process
 from hookproxy.session import lifecycle
 from hookproxy.session.lifecycle import Lifecycle
 from hookproxy.session.proxy import Proxy
+from hookproxy.session.server_end import ServerProcess
 from hookproxy.transports.pipe import open_channel
 from tests.support.proxy_rig import DIRECT_LOOP, SESSION, TIMEOUT, Peer, group, hook
 
@@ -65,7 +66,7 @@ class Run:
         )
 
     async def run(self) -> None:
-        self.status = await Lifecycle(self.proxy, self.server).run()
+        self.status = await Lifecycle(self.proxy, ServerProcess(self.server)).run()
         self.over.set()
 
     async def ended(self) -> int:

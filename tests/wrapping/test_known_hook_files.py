@@ -14,6 +14,8 @@ GROUP: Final = json.dumps({"hooks": {"PreToolUse": [{"hooks": [{"type": "command
 CLAW: Final = json.dumps({"hooks": {"PreToolUse": ["true"]}})
 CASCADE: Final = json.dumps({"hooks": {"pre_mcp_tool_use": [{"command": "true"}]}})
 FLAT: Final = json.dumps({"hooks": {"PreToolUse": [{"command": "true"}]}})
+KIMI: Final = "[[hooks]]\nevent = 'PreToolUse'\ncommand = 'true'\n"
+TOML: Final = "[[hooks.PreToolUse]]\n[[hooks.PreToolUse.hooks]]\ntype = 'command'\ncommand = 'true'\n"
 KIRO: Final = json.dumps({"hooks": {"preToolUse": [{"command": "true"}]}})
 COPILOT: Final = json.dumps({"version": 1, "hooks": {"preToolUse": [{"type": "command", "bash": "true"}]}})
 
@@ -33,8 +35,13 @@ def test_the_hook_files_of_every_system_are_found_in_their_places(home: Path, pr
     own = [
         ("claude", str(Path(write(home / ".claude" / "settings.json", GROUP)).parent)),
         ("claw@current", write(home / ".claw" / "settings.json", CLAW)),
+        ("codex", write(home / ".codex" / "hooks.json", GROUP)),
+        ("codex", write(home / ".codex" / "config.toml", TOML)),
         ("copilot@current", write(home / ".copilot" / "hooks" / "a.json", COPILOT)),
+        ("droid", write(home / ".factory" / "hooks.json", GROUP)),
+        ("kimi", write(home / ".kimi-code" / "config.toml", KIMI)),
         ("lime", write(home / ".lime" / "settings.json", CLAW)),
+        ("qwen", write(home / ".qwen" / "settings.json", GROUP)),
         ("cascade", write(home / ".codeium" / "windsurf" / "hooks.json", CASCADE)),
         ("augment", write(home / ".augment" / "settings.json", GROUP)),
         ("cline", str(Path(write(home / "Documents" / "Cline" / "Hooks" / "TaskStart", "")).parent)),
@@ -51,9 +58,14 @@ def test_the_hook_files_of_every_system_are_found_in_their_places(home: Path, pr
         ("claude", write(project / ".claude" / "settings.local.json", GROUP)),
         ("claw@current", write(project / ".claw.json", CLAW)),
         ("claw@current", write(project / ".claw" / "settings.json", CLAW)),
+        ("codex", write(project / ".codex" / "hooks.json", GROUP)),
+        ("codex", write(project / ".codex" / "config.toml", TOML)),
         ("copilot@current", write(project / ".github" / "hooks" / "a.json", COPILOT)),
         ("copilot@current", write(project / ".github" / "hooks" / "b.json", COPILOT)),
+        ("droid", write(project / ".factory" / "settings.json", GROUP)),
+        ("droid", write(project / ".factory" / "settings.local.json", GROUP)),
         ("lime", write(project / ".lime" / "settings.local.json", CLAW)),
+        ("qwen", write(project / ".qwen" / "settings.json", GROUP)),
         ("cascade", write(project / ".windsurf" / "hooks.json", CASCADE)),
         ("augment", write(project / ".augment" / "settings.json", GROUP)),
         ("augment", write(project / ".augment" / "settings.local.json", GROUP)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -48,6 +49,8 @@ class CommandFile(Struct, frozen=True):
     """Empty: entries have no timeout."""
     milliseconds: bool = False
     """The unit of `timeout_key`. Otherwise it is seconds."""
+    milliseconds_from: float = math.inf
+    """A command's timeout of this or more is in milliseconds in any case."""
     also_on_failure: tuple[str, ...] = ()
     """Names of events after a call that occur after a failed call, too."""
     trigger_matchers: tuple[Event, ...] = ()
@@ -173,7 +176,9 @@ def _timeout(format: CommandFile, event: Event, entry: Table, notes: list[str]) 
     """The entry's timeout in seconds. One that its author may have meant otherwise adds to `notes`."""
     key = format.timeout_key
     written = bool(key) and key in entry.members
-    if written and format.milliseconds:
+    value = entry.members.get(key, 0)
+    is_long = isinstance(value, int | float) and value >= format.milliseconds_from and "url" not in entry.members
+    if written and (format.milliseconds or is_long):
         seconds = entry.milliseconds(key, format.timeout)
         notes += shared_hook_file.milliseconds_notes(key, seconds)
     elif written:

@@ -1,0 +1,106 @@
+"""The server as the end of a run sees it: a process that must be ended, or a remote session that must be closed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from typing import Protocol
+
+import anyio
+
+from ..processes import process
+from ..processes.process import Server
+
+
+class ServerEnd(Protocol):
+    """What `lifecycle` needs to know of the server, besides its channel."""
+
+    async def wait(self) -> int:
+        """Wait until it has ended; return its exit status, negative for a signal."""
+
+    def signal(self, number: int) -> None:
+        """Pass a signal on, as long as it has not ended."""
+
+    def kill(self) -> None:
+        """End it at once; afterwards nothing of it is left."""
+
+    def how_it_ended(self, status: int) -> str:
+        """Return why it answers no more: a sentence without a full stop."""
+
+
+class ServerProcess:
+    """A server that we have started."""
+
+    def __init__(self, server: Server) -> None:
+        self._pid = server.pid
+
+    async def wait(self) -> int:
+        """As in ServerEnd."""
+        exit_fd = process.open_exit_fd(self._pid)
+        try:
+            await anyio.wait_readable(exit_fd)
+        finally:
+            os.close(exit_fd)
+        return process.reap(self._pid)
+
+    def signal(self, number: int) -> None:
+        """As in ServerEnd."""
+        with contextlib.suppress(PermissionError):  # it runs as another user; its input has ended
+            os.kill(self._pid, number)
+
+    def kill(self) -> None:
+        """As in ServerEnd."""
+        self.signal(signal.SIGKILL)
+        process.reap_killed(self._pid)
+
+    def how_it_ended(self, status: int) -> str:
+        """As in ServerEnd."""
+        how = f"was ended by signal {-status}" if status < 0 else f"exited with status {status}"
+        return f"The MCP server has ended ({how})"
+
+
+class RemoteChannel(Protocol):
+    """The part of a channel to a remote server that ends its session."""
+
+    ended: anyio.Event
+
+    @property
+    def is_ending(self) -> bool:
+        """The session is being closed."""
+
+    def abandon(self) -> None:
+        """End the session without waiting for responses."""
+
+    def close(self) -> None:
+        """As in Channel."""
+
+
+class RemoteServer:
+    """A server that is reached at its address: its session ends with us."""
+
+    def __init__(self, channel: RemoteChannel) -> None:
+        self._channel = channel
+        self._signal = 0
+
+    async def wait(self) -> int:
+        """As in ServerEnd. The status is 0, or that of the signal that has ended us."""
+        await self._channel.ended.wait()
+        return -self._signal
+
+    def signal(self, number: int) -> None:
+        """As in ServerEnd: the session is closed, at SIGKILL without telling the server."""
+        if not self._channel.is_ending:
+            self._signal = self._signal or number
+        if number == signal.SIGKILL:
+            self._channel.close()
+        else:
+            self._channel.abandon()
+
+    def kill(self) -> None:
+        """As in ServerEnd."""
+        self._channel.close()
+
+    def how_it_ended(self, status: int) -> str:
+        """As in ServerEnd."""
+        return "The session with the MCP server has ended"

@@ -1,0 +1,103 @@
+"""One HTTP request and its response: what it is for, and what is known of it so far."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from .messages import Message, keys_of
+from .sse import EventReader
+
+
+class Kind(Enum):
+    """What an exchange is for."""
+
+    REQUEST = auto()  # POST of requests of the agent, which await responses
+    MESSAGE = auto()  # POST of a notification, or of a response to the server
+    LISTEN = auto()  # GET: what the server sends by itself
+    RESUME = auto()  # GET: the rest of a response stream that has ended early
+    ENDPOINT = auto()  # GET of HTTP+SSE (2024-11-05): it names the address for messages, and carries all responses
+    REOPEN = auto()  # POST of the recorded `initialize`, because the server has lost the session
+    DELETE = auto()  # the end of the session
+
+
+class Exchange:
+    """One HTTP request and its response. `client` changes it; `channel` sends it."""
+
+    __slots__ = (
+        "authorized",
+        "body",
+        "collected",
+        "content_type",
+        "failures",
+        "headers",
+        "ids",
+        "is_done",
+        "kind",
+        "last_event_id",
+        "message",
+        "reader",
+        "redirects",
+        "resumed_for",
+        "retry",
+        "sent",
+        "sent_session",
+        "session_lost",
+        "status",
+        "target",
+        "used_authorization",
+    )
+
+    def __init__(self, kind: Kind, message: Message | None = None) -> None:
+        self.kind = kind
+        self.message = message
+        self.body = message.body if message else b""
+        self.ids: dict[bytes, bytes] = keys_of(message.ids) if message and message.ids else {}
+        """The requests that are not answered yet: each id as spelled, by its key."""
+        self.target = b""
+        """Path and query after a redirect; empty: those of the URL."""
+        self.last_event_id = b""
+        self.retry = 0.0
+        self.sent_session = b""
+        """The session id that it was sent with."""
+        self.session_lost = False
+        """The server did not know its session once already."""
+        self.redirects = 0
+        self.failures = 0
+        """Attempts to resume that failed since the last one that succeeded."""
+        self.resumed_for = 0.0
+        """Seconds that were waited for its stream since its last message."""
+        self.authorized = False
+        """It was refused, and sent again with other credentials."""
+        self.used_authorization: str | None = None
+        self.is_done = False
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget the response, to send the request (again)."""
+        self.sent = False
+        """The server may have got it."""
+        self.status = 0
+        self.headers: dict[bytes, bytes] = {}
+        self.content_type = b""
+        self.reader: EventReader | None = None
+        self.collected: bytes | bytearray = b""
+
+    @property
+    def is_get(self) -> bool:
+        """It is a GET request, whose response is a stream."""
+        return self.kind in (Kind.LISTEN, Kind.RESUME, Kind.ENDPOINT)
+
+    @property
+    def method(self) -> str:
+        """The MCP method of its message; empty: it has none."""
+        return self.message.method if self.message else ""
+
+    def collect(self, piece: bytes) -> int:
+        """Add to the body; return its size."""
+        if not self.collected:
+            self.collected = piece
+        else:
+            if not isinstance(self.collected, bytearray):
+                self.collected = bytearray(self.collected)
+            self.collected += piece
+        return len(self.collected)

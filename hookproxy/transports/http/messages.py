@@ -1,0 +1,172 @@
+"""Reads of a message what its HTTP request and response depend on. It is never written again (law 2)."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Final
+
+import msgspec
+
+from ...protocol.calls import CLIENT_INFO_KEY, PROTOCOL_VERSION_KEY, id_key
+from ...protocol.fast_scan import END_BYTES, response_id
+
+Raw = msgspec.Raw
+
+INITIALIZE: Final = "initialize"
+INITIALIZED: Final = "notifications/initialized"
+CANCELLED: Final = "notifications/cancelled"
+SUBSCRIBE: Final = "subscriptions/listen"
+LIST_TOOLS: Final = "tools/list"
+CALL_TOOL: Final = "tools/call"
+
+_ABSENT: Final = Raw(b"")
+
+
+class _Meta(msgspec.Struct, gc=False, frozen=True):
+    version: object = msgspec.field(default=None, name=PROTOCOL_VERSION_KEY)
+
+
+class Params(msgspec.Struct, gc=False, frozen=True):
+    """The members of `params` that headers are made from."""
+
+    name: object = None
+    uri: object = None
+    task: object = msgspec.field(default=None, name="taskId")
+    arguments: Raw = _ABSENT
+    request: Raw = msgspec.field(default=_ABSENT, name="requestId")
+    meta: _Meta | None = msgspec.field(default=None, name="_meta")
+
+
+class _Message(msgspec.Struct, gc=False):
+    id: Raw = _ABSENT
+    method: str = ""
+    params: Params | None = None
+
+
+class _Envelope(msgspec.Struct, gc=False):
+    """For messages whose params are not as in MCP."""
+
+    id: Raw = _ABSENT
+    method: object = None
+    result: Raw = _ABSENT
+    error: Raw = _ABSENT
+
+
+_MESSAGE: Final = msgspec.json.Decoder(_Message)
+_ENVELOPE: Final = msgspec.json.Decoder(_Envelope)
+_BATCH: Final = msgspec.json.Decoder(list[Raw])
+_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+_NO_PARAMS: Final = Params()
+
+__all__ = ["CLIENT_INFO_KEY", "Message", "Params", "answered_ids", "read"]
+
+
+class Message(msgspec.Struct, gc=False):
+    """A line from the agent. `ids` are those of its requests, as spelled: more than one only in a batch."""
+
+    body: bytes
+    """The line without its line end: what is posted."""
+    ids: tuple[bytes, ...] = ()
+    method: str = ""
+    params: Params = _NO_PARAMS
+    version: str = ""
+    """The protocol version that the request names; empty: it is one of the handshake era."""
+
+    @property
+    def is_response(self) -> bool:
+        """It is the response to a request of the server."""
+        return not self.method and not self.ids
+
+
+def read(line: bytes) -> Message:
+    """Return what is known of a line. One that cannot be read is posted as it is: the server responds to it."""
+    body = line.rstrip(b"\r\n")
+    try:
+        found = _MESSAGE.decode(body)
+    except _ERRORS:
+        return _read_unusual(body)
+    params = found.params or _NO_PARAMS
+    version = params.meta.version if params.meta is not None else ""
+    ids = (bytes(found.id),) if found.method and len(found.id) else ()
+    return Message(body, ids, found.method, params, version if isinstance(version, str) else "")
+
+
+def _read_unusual(body: bytes) -> Message:
+    """A batch, params that are no object, or no JSON."""
+    ids: list[bytes] = []
+    method = ""
+    with contextlib.suppress(*_ERRORS):
+        for item in _BATCH.decode(body) if body.lstrip()[:1] == b"[" else [Raw(body)]:
+            found = _ENVELOPE.decode(item)
+            if isinstance(found.method, str):
+                method = "" if body.lstrip()[:1] == b"[" else found.method
+                if len(found.id):
+                    ids.append(bytes(found.id))
+    return Message(body, tuple(ids), method)
+
+
+def answered_ids(line: bytes) -> list[bytes] | None:
+    """Return the ids of the responses in a line of the server, as spelled; None: it is no JSON-RPC message."""
+    raw_id = response_id(line[:END_BYTES], line[-END_BYTES:])
+    if raw_id is not None:
+        return [raw_id]
+    try:
+        found = _ENVELOPE.decode(line)
+    except _ERRORS:
+        return _answered_in_batch(line)
+    if found.method is not None:
+        return []
+    return [bytes(found.id)] if len(found.id) and (len(found.result) or len(found.error)) else None
+
+
+def _answered_in_batch(line: bytes) -> list[bytes] | None:
+    try:
+        items = [_ENVELOPE.decode(item) for item in _BATCH.decode(line)]
+    except _ERRORS:
+        return None
+    return [bytes(found.id) for found in items if len(found.id) and found.method is None]
+
+
+def keys_of(ids: tuple[bytes, ...]) -> dict[bytes, bytes]:
+    """Return the ids as spelled, by their keys."""
+    return {ids[0]: ids[0]} if len(ids) == 1 and ids[0].isdigit() else {id_key(raw): raw for raw in ids}
+
+
+class _ErrorMessage(msgspec.Struct, gc=False):
+    code: object = None
+    message: object = None
+
+
+class _ErrorResponse(msgspec.Struct, gc=False):
+    error: _ErrorMessage
+    id: Raw = _ABSENT
+
+
+_ERROR_RESPONSE: Final = msgspec.json.Decoder(_ErrorResponse)
+
+
+def error_message(body: bytes) -> str:
+    """Return the text of a JSON-RPC error; empty: the body is none."""
+    with contextlib.suppress(*_ERRORS):
+        found = _ERROR_RESPONSE.decode(body).error.message
+        return found if isinstance(found, str) else ""
+    return ""
+
+
+class _InitializeResult(msgspec.Struct, gc=False):
+    version: str = msgspec.field(name="protocolVersion")
+    capabilities: Raw = _ABSENT
+
+
+class _InitializeResponse(msgspec.Struct, gc=False):
+    result: _InitializeResult
+
+
+_INITIALIZE_RESPONSE: Final = msgspec.json.Decoder(_InitializeResponse)
+
+
+def negotiated_version(line: bytes) -> str:
+    """Return the protocol version in the result of `initialize`; empty: it has none."""
+    with contextlib.suppress(*_ERRORS):
+        return _INITIALIZE_RESPONSE.decode(line).result.version
+    return ""

@@ -1,0 +1,177 @@
+"""The headers that repeat parts of a message's body (2026-07-28), made from the line that is posted.
+
+So they are right after hooks have rewritten it. No value can end a header: what is not plain ASCII is encoded.
+Source: MCP 2026-07-28, basic/transports/streamable-http, "Standard headers" and "Custom headers".
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from ...jsonrpc import raw_json
+from .messages import CALL_TOOL, Message
+
+_NAMED_BY: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+_TASK_METHODS: Final = frozenset({"tasks/get", "tasks/update", "tasks/cancel"})
+_PLAIN: Final = re.compile(r"(?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?")
+_ENCODED: Final = re.compile(r"=\?base64\?.*\?=")
+_TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_ANNOTATION: Final = "x-mcp-header"
+_TYPES: Final = frozenset({"string", "integer", "boolean"})
+_ONE_SCHEMA: Final = frozenset(
+    {
+        "items",
+        "contains",
+        "unevaluatedItems",
+        "additionalProperties",
+        "propertyNames",
+        "unevaluatedProperties",
+        "not",
+        "if",
+        "then",
+        "else",
+        "contentSchema",
+    }
+)
+_SCHEMA_LISTS: Final = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
+_SCHEMA_MAPS: Final = frozenset({"patternProperties", "dependentSchemas", "$defs", "definitions"})
+_MAX_SAFE: Final = 2**53 - 1  # larger integers are not the same number to every reader, and are not repeated
+
+Path = tuple[str, ...]
+ParameterHeaders = Mapping[Path, str]
+"""The header name after `Mcp-Param-` of each argument that has one, by the argument's path."""
+
+
+class InvalidAnnotation(ValueError):
+    """A tool's schema has an `x-mcp-header` that a client must not follow: the tool must not be used."""
+
+
+def encode_value(value: str) -> bytes:
+    """Return a header's value. What would not survive as it is (line ends, blanks at an end, other than ASCII) is
+    encoded as `=?base64?…?=`."""
+    if _PLAIN.fullmatch(value) and not _ENCODED.fullmatch(value):
+        return value.encode()
+    return b"=?base64?%b?=" % base64.b64encode(value.encode("utf-8", "surrogatepass"))
+
+
+def headers(message: Message, parameters: ParameterHeaders | None) -> bytes:
+    """Return the header lines of a stateless message, each with its CRLF."""
+    lines = b"MCP-Protocol-Version: %b\r\n" % encode_value(message.version)
+    if message.method:
+        lines += b"Mcp-Method: %b\r\n" % encode_value(message.method)
+    if (name := _name(message)) is not None:
+        lines += b"Mcp-Name: %b\r\n" % encode_value(name)
+    if parameters and message.method == CALL_TOOL:
+        for header, value in parameter_values(parameters, bytes(message.params.arguments)):
+            lines += b"Mcp-Param-%b: %b\r\n" % (header.encode(), encode_value(value))
+    return lines
+
+
+def _name(message: Message) -> str | None:
+    if message.method in _TASK_METHODS:
+        value = message.params.task
+    else:
+        key = _NAMED_BY.get(message.method)
+        value = None if key is None else message.params.uri if key == "uri" else message.params.name
+    return value if isinstance(value, str) else None
+
+
+def parameter_values(parameters: ParameterHeaders, arguments: bytes) -> Iterator[tuple[str, str]]:
+    """Yield the header name and the value of each argument that is present and not null."""
+    try:
+        decoded: object = msgspec.json.decode(arguments or b"{}")
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return
+    for path, header in parameters.items():
+        value = decoded
+        for key in path:
+            value = value.get(key) if isinstance(value, dict) else None
+        if isinstance(value, bool):
+            yield header, "true" if value else "false"
+        elif isinstance(value, str):
+            yield header, value
+        elif isinstance(value, float) and value.is_integer() and abs(value) <= _MAX_SAFE:
+            yield header, str(int(value))
+        elif isinstance(value, int) and abs(value) <= _MAX_SAFE:
+            yield header, str(value)
+
+
+def parameter_headers(input_schema: bytes) -> ParameterHeaders:
+    """Return the annotations of a tool's inputSchema. Raises InvalidAnnotation."""
+    if _ANNOTATION.encode() not in input_schema and b"\\u" not in input_schema:  # nearly every tool
+        return {}
+    try:
+        root: object = msgspec.json.decode(input_schema)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise InvalidAnnotation("its inputSchema cannot be read") from None
+    found: dict[Path, str] = {}
+    for path, schema in _schemas(root):
+        if _ANNOTATION in schema:
+            found[path or ()] = _checked(path, schema, found)
+    return found
+
+
+def _checked(path: Path | None, schema: Mapping[str, object], found: Mapping[Path, str]) -> str:
+    header, kind = schema[_ANNOTATION], schema.get("type")
+    if not path:
+        raise InvalidAnnotation(f"{_ANNOTATION} stands where no single argument is described")
+    where = ".".join(path)
+    if not isinstance(header, str) or not _TOKEN.fullmatch(header):
+        raise InvalidAnnotation(f"{_ANNOTATION} of {where} is no header name")
+    if not isinstance(kind, str) or kind not in _TYPES:
+        raise InvalidAnnotation(f"{where} has {_ANNOTATION}, but is no string, integer or boolean")
+    if header.lower() in (other.lower() for other in found.values()):
+        raise InvalidAnnotation(f"{_ANNOTATION} {header} is used twice")
+    return header
+
+
+def _schemas(root: object) -> Iterator[tuple[Path | None, dict[str, object]]]:
+    """Yield each schema with its path of `properties`; the path is None if another keyword lies on the way."""
+    stack: list[tuple[Path | None, object]] = [((), root)]
+    while stack:
+        path, schema = stack.pop()
+        if not isinstance(schema, dict):
+            continue
+        yield path, schema
+        for key, value in schema.items():
+            if key == "properties" and isinstance(value, dict):
+                stack.extend((None if path is None else (*path, name), one) for name, one in value.items())
+            elif key in _ONE_SCHEMA:
+                stack.append((None, value))
+            elif key in _SCHEMA_LISTS and isinstance(value, list):
+                stack.extend((None, one) for one in value)
+            elif key in _SCHEMA_MAPS and isinstance(value, dict):
+                stack.extend((None, one) for one in value.values())
+
+
+class ParameterTable(dict[str, ParameterHeaders]):
+    """The annotated arguments of each listed tool that has some."""
+
+    def note(self, line: bytes) -> dict[str, str]:
+        """Note the tools of a tools/list response; return why tools must not be used, by their names."""
+        invalid: dict[str, str] = {}
+        with contextlib.suppress(ValueError, KeyError):
+            for item in raw_json.items(bytes(raw_json.fields(bytes(raw_json.fields(line)["result"]))["tools"])):
+                self._note_tool(bytes(item), invalid)
+        return invalid
+
+    def _note_tool(self, item: bytes, invalid: dict[str, str]) -> None:
+        with contextlib.suppress(ValueError):
+            members = raw_json.fields(item)
+            name = raw_json.text(bytes(members.get("name", b"")))
+            if name is None:
+                return
+            try:
+                found = parameter_headers(bytes(members.get("inputSchema", b"")))
+            except InvalidAnnotation as problem:
+                invalid[name] = str(problem)
+                return
+            self.pop(name, None)
+            if found:
+                self[name] = found

@@ -1,0 +1,152 @@
+"""Reads a stream of server-sent events, as the HTML standard (section 9.2) says; each event's data becomes one line.
+
+An event never takes more memory than its limit: the rest of a longer one is dropped while it comes.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from ...protocol.fast_scan import END_BYTES
+
+_BOM: Final = b"\xef\xbb\xbf"
+_MAX_ID_BYTES: Final = 4096  # of an event's id, which becomes a header: servers write some 50
+_MAX_RETRY_DIGITS: Final = 9  # of `retry`, in milliseconds: eleven days
+
+
+class Event(Struct, frozen=True):
+    """One event. The data has no line end: those between its `data` lines have become blanks."""
+
+    data: bytes
+    type: bytes = b""
+
+
+class LongEvent(Struct, frozen=True):
+    """In the place of an event over the limit: its first and last bytes, and how many there were."""
+
+    head: bytes
+    tail: bytes
+    size: int
+
+
+class EventReader:
+    """Reads one stream. An unfinished event at its end is dropped, as the standard says."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._begun = False
+        self._after_cr = False  # the LF of a CRLF may come in the next piece
+        self._line = bytearray()  # the unfinished line
+        self._data: bytes | bytearray | None = None  # of the unfinished event; None: no data line yet
+        self._type = b""
+        self._id: bytes | None = None
+        self._dropped = 0  # bytes of the unfinished event that are dropped; its head is in `_head`
+        self._head = b""
+        self.last_id = b""
+        """The id of the last event that had one; empty: it cannot be resumed."""
+        self.retry: float | None = None
+        """Seconds after which the server wants a closed stream to be opened again."""
+
+    def feed(self, piece: bytes) -> list[Event | LongEvent]:
+        """Return the events that this piece completes."""
+        if not piece:
+            return []
+        if self._after_cr:
+            piece = piece.removeprefix(b"\n")
+        if not self._begun:
+            piece = self._without_bom(piece)
+        events: list[Event | LongEvent] = []
+        for line in piece.splitlines(keepends=True):
+            if line[-1] not in b"\r\n":
+                self._keep(line)
+            elif event := self._end_line(line.rstrip(b"\r\n")):
+                events.append(event)
+        self._after_cr = piece.endswith(b"\r")
+        return events
+
+    def _end_line(self, line: bytes) -> Event | LongEvent | None:
+        """Handle the rest of a line, without its end; return the event that it completes."""
+        if self._line:
+            self._keep(line)
+            line = bytes(self._line)
+            self._line.clear()
+        if not line:
+            return self._dispatch()
+        self._field(line)
+        return None
+
+    def _without_bom(self, piece: bytes) -> bytes:
+        """The stream's beginning without its byte order mark; empty while too little of it has come to know."""
+        self._line += piece
+        if len(self._line) < len(_BOM) and _BOM.startswith(self._line):
+            return b""
+        self._begun = True
+        start = bytes(self._line)
+        self._line.clear()
+        return start.removeprefix(_BOM)
+
+    def _keep(self, part: bytes) -> None:
+        """Add to the unfinished line. Of a data line that is too long only both ends are kept."""
+        self._line += part
+        if len(self._line) + len(self._data or b"") > self._limit and len(self._line) > 4 * END_BYTES:
+            self._drop_middle()
+
+    def _drop_middle(self) -> None:
+        """Keep the line's field name and its last bytes; of an event's data also the first ones."""
+        name, _, value = bytes(self._line[: 2 * END_BYTES]).partition(b":")
+        tail = b"%b:%b" % (name, bytes(self._line[-END_BYTES:]))
+        if name == b"data":
+            start = b"%b %b" % (bytes(self._data), value) if self._data else value.lstrip(b" ")
+            self._head = self._head or start[:END_BYTES]
+            self._dropped += len(self._line) + len(self._data or b"") - END_BYTES
+            self._data = None
+        self._line = bytearray(tail)
+
+    def _field(self, line: bytes) -> None:
+        name, _, value = line.partition(b":")
+        if value[:1] == b" ":
+            value = value[1:]
+        if name == b"data":
+            self._add_data(value)
+        elif name == b"event":
+            self._type = value[:_MAX_ID_BYTES]
+        elif name == b"id":
+            if b"\0" not in value and len(value) <= _MAX_ID_BYTES:
+                self._id = value
+        elif name == b"retry" and value.isdigit():
+            self.retry = int(value[:_MAX_RETRY_DIGITS]) / 1000
+
+    def _add_data(self, value: bytes) -> None:
+        if self._data is None:
+            self._data = value
+            if len(value) > self._limit:
+                self._head, self._dropped = value[:END_BYTES], len(value) - END_BYTES
+                self._data = value[-END_BYTES:]
+            return
+        if not isinstance(self._data, bytearray):
+            self._data = bytearray(self._data)
+        self._data += b" "
+        self._data += value
+        if len(self._data) > self._limit:
+            self._head = self._head or bytes(self._data[:END_BYTES])
+            self._dropped += len(self._data) - END_BYTES
+            del self._data[:-END_BYTES]
+
+    def _dispatch(self) -> Event | LongEvent | None:
+        data, dropped, head, kind = self._data, self._dropped, self._head, self._type
+        self._data, self._dropped, self._head, self._type = None, 0, b"", b""
+        if self._id is not None:
+            self.last_id = self._id
+        if dropped:
+            rest = bytes(data or b"")
+            return LongEvent(head, rest[-END_BYTES:], dropped + len(rest))
+        if data is None:
+            return None
+        return Event(bytes(data), kind)
+
+    @property
+    def kept(self) -> int:
+        """Bytes of the unfinished event that are in memory."""
+        return len(self._line) + len(self._data or b"")

@@ -1,0 +1,870 @@
+"""The channel to a remote server, against a server that does whatever a test wants; over real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+from msgspec.structs import replace
+
+from hookproxy.model.credentials import Credentials, NoCredentials
+from hookproxy.transports.http.address import Address
+from hookproxy.transports.http.channel import HttpChannel, Remote
+from tests.support.http_server import Request, Respond, Server, serving
+
+pytestmark = pytest.mark.anyio
+
+TIMEOUT = 10
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+class Agent:
+    """The agent's side of the channel."""
+
+    def __init__(self, channel: HttpChannel, server: Server, reports: list[str]) -> None:
+        self.channel, self.server, self.reports = channel, server, reports
+        self.lines: list[bytes] = []
+        self.ended = False
+        self._changed = asyncio.Event()
+        channel.start(self._came, self._end, self._full, lambda: None)
+        self.full: list[bool] = []
+
+    def _came(self, lines: bytes) -> None:
+        assert lines.endswith(b"\n")
+        self.lines += lines.splitlines(keepends=True)
+        self._changed.set()
+
+    def _end(self) -> None:
+        self.ended = True
+        self._changed.set()
+
+    def _full(self, full: bool) -> None:
+        self.full.append(full)
+        self._changed.set()
+
+    def send(self, *messages: dict[str, Any] | bytes) -> None:
+        for one in messages:
+            line = one if isinstance(one, bytes) else json.dumps(one, separators=(",", ":")).encode()
+            self.channel.write(line + b"\n")
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        with anyio.fail_after(TIMEOUT):
+            while not condition():
+                self._changed.clear()
+                with anyio.move_on_after(0.02):
+                    await self._changed.wait()
+
+    async def response(self, request_id: object) -> dict[str, Any]:
+        def found() -> list[dict[str, Any]]:
+            messages = [json.loads(line) for line in self.lines]
+            return [one for one in messages if "method" not in one and one.get("id") == request_id]
+
+        await self.until(found)
+        return found()[-1]
+
+    async def error(self, request_id: object) -> str:
+        message: str = (await self.response(request_id))["error"]["message"]
+        return message
+
+    async def opened(self) -> None:
+        """The handshake of 2025-11-25."""
+        self.send(INITIALIZE)
+        await self.response(0)
+        self.send(INITIALIZED)
+        await self.until(lambda: self.server.of("notifications/initialized"))
+
+
+@asynccontextmanager
+async def running(
+    respond: Respond, credentials: Credentials | None = None, port: int = 0, **options: object
+) -> AsyncIterator[Agent]:
+    async with serving(respond) as server:
+        address = Address("http", "127.0.0.1", port or server.port, b"/mcp?a=1")
+        reports: list[str] = []
+        channel = HttpChannel(
+            replace(Remote(address, credentials or NoCredentials("log in")), **options), reports.append
+        )
+        try:
+            yield Agent(channel, server, reports)
+        finally:
+            channel.close()
+            await anyio.wait_all_tasks_blocked()  # asyncio closes sockets in later turns of its loop
+
+
+INITIALIZE = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-11-25"}}
+INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+INIT_RESULT = '{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}'
+
+
+def call(request_id: int, name: str = "t", **arguments: object) -> dict[str, Any]:
+    params = {"name": name, "arguments": arguments}
+    return {"jsonrpc": "2.0", "id": request_id, "method": "tools/call", "params": params}
+
+
+def stateless(request_id: int, method: str = "tools/call", **params: object) -> dict[str, Any]:
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
+    return {"jsonrpc": "2.0", "id": request_id, "method": method, "params": {**params, "_meta": meta}}
+
+
+def handshake(respond: Respond) -> Respond:
+    """A server with sessions that leaves all but the handshake to `respond`."""
+
+    async def all_of_it(request: Request) -> None:
+        match request.message.get("method"), request.method:
+            case "initialize", _:
+                await request.result(INIT_RESULT, "Mcp-Session-Id: s-1\r\n")
+            case "notifications/initialized", _:
+                await request.status("202 Accepted")
+            case None, "GET" | "DELETE":
+                await request.status("405 Method Not Allowed")
+            case _:
+                await respond(request)
+
+    return all_of_it
+
+
+async def answer(request: Request) -> None:
+    await request.result()
+
+
+# --- what is sent, and how it comes back ---
+
+
+async def test_the_text_of_a_message_is_posted_and_delivered_byte_for_byte() -> None:
+    async def respond(request: Request) -> None:
+        await request.json(b'{"jsonrpc" : "2.0", "id":7 ,"result":{"\\u00e9":1e2,"a":"\xc3\xa9"}}')
+
+    line = b' {"jsonrpc":"2.0","id":7,"method":"ping", "params" :{"x":1.00,"y":"\xc3\xa9\\/"}}'
+    async with running(respond) as agent:
+        agent.send(line)
+        await agent.response(7)
+        assert agent.server.requests[0].body == line
+        assert agent.server.requests[0].target == "/mcp?a=1"
+        assert agent.lines == [b'{"jsonrpc" : "2.0", "id":7 ,"result":{"\\u00e9":1e2,"a":"\xc3\xa9"}}\n']
+
+
+async def test_a_response_on_several_lines_becomes_one_line() -> None:
+    async def respond(request: Request) -> None:
+        await request.json(b'{\r\n  "jsonrpc": "2.0",\n  "id": 7,\n  "result": {}\n}\n')
+
+    async with running(respond) as agent:
+        agent.send(call(7))
+        await agent.response(7)
+        assert len(agent.lines) == 1
+
+
+async def test_the_session_and_the_version_are_named_after_the_handshake_and_deleted_at_the_end() -> None:
+    async with running(handshake(answer)) as agent:
+        await agent.opened()
+        agent.send(call(7))
+        await agent.response(7)
+        agent.channel.end_output()
+        await agent.until(lambda: agent.ended)
+        first, *rest = agent.server.requests
+        assert "mcp-session-id" not in first.headers
+        assert "mcp-protocol-version" not in first.headers
+        assert all(one.headers["mcp-session-id"] == "s-1" for one in rest)
+        assert all(one.headers["mcp-protocol-version"] == "2025-11-25" for one in rest)
+        assert [one.method for one in rest][-1] == "DELETE"
+        assert {one.method for one in rest} == {"POST", "GET", "DELETE"}
+
+
+async def test_requests_before_the_session_is_open_wait_for_it() -> None:
+    async with running(handshake(answer)) as agent:
+        agent.send(INITIALIZE, call(7), INITIALIZED, call(8))
+        await agent.response(8)
+        await agent.response(7)
+        posts = [one for one in agent.server.requests if one.method == "POST"]
+        assert all(one.headers["mcp-session-id"] == "s-1" for one in posts[1:])
+        order = [one.message.get("id", one.message["method"]) for one in posts]
+        assert order[0] == 0
+        assert order.index(8) > order.index("notifications/initialized")
+
+
+async def test_a_slow_request_holds_up_nothing_else() -> None:
+    release = asyncio.Event()
+
+    async def respond(request: Request) -> None:
+        if request.id == 1:
+            await release.wait()
+        await request.result()
+
+    async with running(respond) as agent:
+        agent.send(call(1), call(2), call(3))
+        await agent.response(2)
+        await agent.response(3)
+        assert len(agent.lines) == 2
+        release.set()
+        await agent.response(1)
+
+
+async def test_notifications_arrive_in_their_order() -> None:
+    async def respond(request: Request) -> None:
+        await asyncio.sleep(0)
+        await request.status("202 Accepted")
+
+    async with running(respond) as agent:
+        agent.send(*({"jsonrpc": "2.0", "method": "n", "params": {"i": i}} for i in range(50)))
+        await agent.until(lambda: len(agent.server.requests) == 50)
+        assert [one.message["params"]["i"] for one in agent.server.requests] == [*range(50)]
+        assert agent.server.connections == 1
+
+
+async def test_connections_are_used_again() -> None:
+    async with running(answer) as agent:
+        for i in range(20):
+            agent.send(call(i))
+            await agent.response(i)
+        assert agent.server.connections == 1
+
+
+async def test_beyond_the_most_connections_requests_wait() -> None:
+    async with running(answer, max_connections=2) as agent:
+        agent.send(*(call(i) for i in range(100)))
+        await agent.response(99)
+        await agent.until(lambda: len(agent.lines) == 100)
+        assert agent.server.connections <= 2
+
+
+async def test_an_event_stream_brings_other_messages_before_the_response() -> None:
+    async def respond(request: Request) -> None:
+        await request.stream(b": hello\r\n\r\n", b'event: message\r\ndata: {"jsonrpc":"2.0","method":"x"}\r\n\r\n')
+        await request.events(b'data: {"jsonrpc":"2.0",\ndata: "id":7,"result":{}}\n\n', b"event: other\ndata: no\n\n")
+        await request.end()
+
+    async with running(respond) as agent:
+        agent.send(call(7))
+        await agent.response(7)
+        assert agent.lines == [b'{"jsonrpc":"2.0","method":"x"}\n', b'{"jsonrpc":"2.0", "id":7,"result":{}}\n']
+        agent.send(call(7))
+        await agent.until(lambda: len(agent.lines) == 4)
+        assert agent.server.connections == 1
+
+
+async def test_a_response_in_the_stream_of_another_request_answers_its_own_request() -> None:
+    requests: dict[object, Request] = {}
+
+    async def respond(request: Request) -> None:
+        requests[request.id] = request
+        if len(requests) == 2:
+            await requests[1].stream(
+                b'data: {"jsonrpc":"2.0","id":2,"result":{}}\n\n', b'data: {"jsonrpc":"2.0","id":1,"result":{}}\n\n'
+            )
+            await requests[1].end()
+            await requests[2].stream()
+            await requests[2].end()
+
+    async with running(respond) as agent:
+        agent.send(call(1), call(2))
+        await agent.response(1)
+        await agent.response(2)
+        agent.channel.end_output()
+        await agent.until(lambda: agent.ended)
+        assert len(agent.lines) == 2  # no error for request 2, whose own stream brought nothing
+
+
+async def test_what_the_server_sends_by_itself_comes_in_the_get_stream() -> None:
+    async def respond(request: Request) -> None:
+        if request.method == "GET":
+            await request.stream(b'data: {"jsonrpc":"2.0","id":"s","method":"ping"}\n\n')
+            await request.closed.wait()
+        else:
+            await handshake(answer)(request)
+
+    async with running(respond) as agent:
+        await agent.opened()
+        await agent.until(lambda: len(agent.lines) == 2)
+        agent.send({"jsonrpc": "2.0", "id": "s", "result": {}})
+        await agent.until(lambda: agent.server.requests[-1].message.get("id") == "s")
+
+
+async def test_a_lost_get_stream_is_opened_again_where_it_ended() -> None:
+    gets: list[Request] = []
+
+    async def respond(request: Request) -> None:
+        if request.method != "GET":
+            await handshake(answer)(request)
+            return
+        gets.append(request)
+        await request.stream(b"retry: 10\nid: e-%d\ndata: {}\n\n" % len(gets))
+        if len(gets) < 3:
+            request.drop()
+
+    async with running(respond) as agent:
+        await agent.opened()
+        await agent.until(lambda: len(gets) == 3)
+        assert [one.headers.get("last-event-id") for one in gets] == [None, "e-1", "e-2"]
+
+
+async def test_a_response_stream_that_breaks_is_resumed_and_its_response_found() -> None:
+    async def respond(request: Request) -> None:
+        if request.method == "GET" and "last-event-id" in request.headers:
+            assert request.headers["last-event-id"] == "e-1"
+            await request.stream(b'id: e-2\ndata: {"jsonrpc":"2.0","id":7,"result":{}}\n\n')
+            await request.end()
+        elif request.id == 7:
+            await request.stream(b"retry: 10\nid: e-1\ndata:\n\n")
+            request.drop()
+        else:
+            await handshake(answer)(request)
+
+    async with running(respond) as agent:
+        await agent.opened()
+        agent.send(call(7))
+        assert (await agent.response(7))["result"] == {}
+        assert len([one for one in agent.server.requests if one.id == 7]) == 1
+
+
+async def test_a_stateless_request_has_the_headers_that_its_body_gives() -> None:
+    async with running(answer) as agent:
+        agent.send(stateless(1, name="rm é", arguments={}), stateless(2, "resources/read", uri="file:///a"))
+        await agent.response(1)
+        await agent.response(2)
+        first, second = sorted(agent.server.requests, key=lambda one: str(one.id))
+        assert first.headers["mcp-protocol-version"] == "2026-07-28"
+        assert first.headers["mcp-method"] == "tools/call"
+        assert first.headers["mcp-name"] == "=?base64?cm0gw6k=?="
+        assert second.headers["mcp-name"] == "file:///a"
+        assert "mcp-session-id" not in first.headers
+
+
+async def test_a_stateless_tool_list_gives_the_headers_of_calls_and_loses_invalid_tools() -> None:
+    async def respond(request: Request) -> None:
+        if request.message["method"] == "tools/list":
+            good = '{"name":"t","inputSchema":{"properties":{"r":{"type":"string","x-mcp-header":"Region"}}}}'
+            bad = '{"name":"bad","inputSchema":{"properties":{"r":{"type":"object","x-mcp-header":"X"}}}}'
+            await request.result(f'{{"tools":[{good},{bad}]}}')
+        else:
+            await request.result()
+
+    async with running(respond) as agent:
+        agent.send(stateless(1, "tools/list"))
+        assert [one["name"] for one in (await agent.response(1))["result"]["tools"]] == ["t"]
+        assert "bad" in agent.reports[0]
+        agent.send(stateless(2, name="t", arguments={"r": "eu\r\nX: y"}))
+        await agent.response(2)
+        assert agent.server.requests[-1].headers["mcp-param-region"] == "=?base64?ZXUNClg6IHk=?="
+        assert "x" not in agent.server.requests[-1].headers
+
+
+async def test_in_the_stateless_era_to_cancel_is_to_close_the_stream() -> None:
+    async def respond(request: Request) -> None:
+        if request.id == 1:
+            await request.stream()
+            await request.closed.wait()
+        await request.result()
+
+    async with running(respond) as agent:
+        agent.send(stateless(1, name="t"))
+        await agent.until(lambda: agent.server.requests)
+        agent.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
+        with anyio.fail_after(TIMEOUT):
+            await agent.server.requests[0].closed.wait()
+        agent.send(stateless(2, name="t"))
+        await agent.response(2)
+        assert len(agent.server.requests) == 2
+        assert len(agent.lines) == 1
+
+
+async def test_in_the_handshake_era_to_cancel_is_to_post_the_notification() -> None:
+    release = asyncio.Event()
+
+    async def respond(request: Request) -> None:
+        if request.id == 1:
+            await release.wait()
+            await request.result()
+        else:
+            await request.status("202 Accepted")
+
+    async with running(handshake(respond)) as agent:
+        await agent.opened()
+        agent.send(call(1))
+        await agent.until(lambda: agent.server.of("tools/call"))
+        agent.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
+        await agent.until(lambda: agent.server.of("notifications/cancelled"))
+        release.set()
+        await agent.response(1)
+
+
+# --- failures: one error for each request, and the run goes on ---
+
+
+async def works_again(agent: Agent) -> None:
+    agent.send(call(99))
+    assert (await agent.response(99))["result"] == {}
+    assert sum(json.loads(line).get("id") == 99 for line in agent.lines) == 1
+
+
+def once(respond: Respond) -> Respond:
+    """The failure for id 7, an ordinary server for all others."""
+
+    async def all_of_it(request: Request) -> None:
+        await (respond if request.id == 7 else answer)(request)
+
+    return all_of_it
+
+
+async def reset_at_once(request: Request) -> None:
+    request.drop()
+
+
+async def reset_within_body(request: Request) -> None:
+    await request.send(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+    request.drop()
+
+
+async def stream_without_response(request: Request) -> None:
+    await request.stream(b'data: {"jsonrpc":"2.0","method":"x"}\n\n')
+    await request.end()
+
+
+async def stream_that_breaks(request: Request) -> None:
+    await request.stream(b'data: {"jsonrpc":"2.0","id":7,"resu')
+    request.drop()
+
+
+async def error_page(request: Request) -> None:
+    await request.send(b"HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>")
+
+
+async def error_without_json(request: Request) -> None:
+    await request.send(b"HTTP/1.1 400 Bad\r\nContent-Type: text/plain\r\nContent-Length: 8\r\n\r\nNo way.\n")
+
+
+async def error_for_nobody(request: Request) -> None:
+    error = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad things."}}'
+    await request.json(error, "400 Bad Request")
+
+
+async def page(request: Request) -> None:
+    await request.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>")
+
+
+async def no_json(request: Request) -> None:
+    await request.json(b"surprise")
+
+
+async def compressed(request: Request) -> None:
+    await request.json(b"\x1f\x8b\x08", extra="Content-Encoding: gzip\r\n")
+
+
+async def utf16(request: Request) -> None:
+    body = '{"jsonrpc":"2.0","id":7,"result":{}}'.encode("utf-16")
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json; charset=utf-16\r\nContent-Length: {len(body)}\r\n\r\n"
+    await request.send(head.encode() + body)
+
+
+async def accepted(request: Request) -> None:
+    await request.status("202 Accepted")
+
+
+async def for_another(request: Request) -> None:
+    await request.json(b'{"jsonrpc":"2.0","id":8,"result":{}}')
+
+
+async def smuggled(request: Request) -> None:
+    await request.send(
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b'24\r\n{"jsonrpc":"2.0","id":7,"result":{}}\r\n0\r\n\r\n'
+    )
+
+
+async def two_lengths(request: Request) -> None:
+    await request.send(
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}"
+    )
+
+
+async def huge_head(request: Request) -> None:
+    await request.send(b"HTTP/1.1 200 OK\r\n", *[b"X: " + b"y" * 1000 + b"\r\n"] * 200)
+
+
+async def endless_interim(request: Request) -> None:
+    await request.send(*[b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"] * 1000)
+
+
+async def no_http(request: Request) -> None:
+    await request.send(b"SSH-2.0-OpenSSH_9.2\r\n")
+
+
+async def other_origin(request: Request) -> None:
+    await request.status("307 Temporary Redirect", "Location: http://127.0.0.2/mcp\r\n")
+
+
+async def to_get(request: Request) -> None:
+    await request.status("302 Found", "Location: /other\r\n")
+
+
+async def redirect_loop(request: Request) -> None:
+    await request.status("307 Temporary Redirect", "Location: /mcp\r\n")
+
+
+NOT_RUN, MAYBE = "was not run", "may have had an effect"
+
+
+@pytest.mark.parametrize(
+    ("respond", "what", "effect"),
+    [
+        (reset_at_once, "closed the connection", MAYBE),
+        (reset_within_body, "connection", MAYBE),
+        (stream_without_response, "ended without a response", MAYBE),
+        (stream_that_breaks, "ended without a response", MAYBE),
+        (error_page, "HTTP status 502", MAYBE),
+        (error_without_json, "HTTP status 400: No way", NOT_RUN),
+        (error_for_nobody, "HTTP status 400: Bad things", NOT_RUN),
+        (page, "text/html", MAYBE),
+        (no_json, "no JSON-RPC message", MAYBE),
+        (compressed, "compressed", MAYBE),
+        (utf16, "not UTF-8", MAYBE),
+        (accepted, "without a response", MAYBE),
+        (for_another, "belongs to another request", MAYBE),
+        (smuggled, "", MAYBE),
+        (two_lengths, "", MAYBE),
+        (huge_head, "65536 bytes", MAYBE),
+        (endless_interim, "no final response", MAYBE),
+        (no_http, "HTTP is invalid", MAYBE),
+        (other_origin, "redirects to another address", NOT_RUN),
+        (to_get, "redirects to another address", NOT_RUN),
+        (redirect_loop, "redirects to another address", NOT_RUN),
+    ],
+)
+async def test_a_failure_is_one_error_and_the_run_goes_on(respond: Respond, what: str, effect: str) -> None:
+    async with running(once(respond)) as agent:
+        agent.send(call(7))
+        text = await agent.error(7)
+        assert what in text
+        assert effect in text
+        await works_again(agent)
+        assert sum(json.loads(line).get("id") == 7 for line in agent.lines) == 1
+        assert len([one for one in agent.server.requests if one.id == 7]) == (6 if respond is redirect_loop else 1)
+
+
+async def test_a_server_that_is_not_there_is_an_error_that_says_that_nothing_was_sent() -> None:
+    async with serving(answer) as other:
+        port = other.port
+    async with running(answer, port=port) as agent:
+        agent.send(call(7))
+        text = await agent.error(7)
+        assert f"http://127.0.0.1:{port}" in text
+        assert "was not sent" in text
+
+
+async def test_an_error_that_the_server_has_written_for_the_request_passes_as_it_is() -> None:
+    error = b'{"jsonrpc":"2.0", "id":7, "error":{"code":-32601,"message":"Method not found"}}'
+
+    async def respond(request: Request) -> None:
+        await request.json(error, "404 Not Found")
+
+    async with running(respond) as agent:
+        agent.send(call(7))
+        await agent.response(7)
+        assert agent.lines == [error + b"\n"]
+
+
+async def test_the_code_and_the_data_of_an_error_for_nobody_reach_the_agent() -> None:
+    async def respond(request: Request) -> None:
+        error = (
+            b'{"jsonrpc":"2.0","id":null,"error":{"code":-32022,"message":"Unsupported","data":{"supported":["x"]}}}'
+        )
+        await request.json(error, "400 Bad Request")
+
+    async with running(respond) as agent:
+        agent.send(stateless(1, "server/discover"))
+        error = (await agent.response(1))["error"]
+        assert (error["code"], error["data"]) == (-32022, {"supported": ["x"]})
+        assert error["message"] == "The server has refused the request with HTTP status 400: Unsupported."
+
+
+async def test_a_silent_server_is_given_up_after_the_deadline() -> None:
+    async def respond(request: Request) -> None:
+        await request.closed.wait()
+
+    async with running(once(respond), silence_seconds=0.1) as agent:
+        agent.send(call(7))
+        assert "silence_seconds" in await agent.error(7)
+        await works_again(agent)
+
+
+async def test_a_response_over_the_limit_becomes_an_error_in_both_forms() -> None:
+    long = b'{"jsonrpc":"2.0","id":7,"result":{"x":"' + b"x" * 50_000 + b'"}}'
+
+    async def respond(request: Request) -> None:
+        if len(agent.server.requests) == 1:
+            await request.json(long)
+        else:
+            await request.stream(b"data: " + long + b"\n\n", b'data: {"jsonrpc":"2.0","method":"after"}\n\n')
+            await request.end()
+
+    async with running(once(respond), max_bytes=10_000) as agent:
+        agent.send(call(7))
+        assert "withheld" in await agent.error(7)
+        agent.send(call(7))
+        await agent.until(lambda: len(agent.lines) == 3)
+        assert b"withheld" in agent.lines[1]
+        assert b"after" in agent.lines[2]
+        await works_again(agent)
+
+
+async def test_a_redirect_within_the_origin_is_followed_with_the_same_body() -> None:
+    async def respond(request: Request) -> None:
+        if request.target == "/mcp?a=1":
+            await request.status("308 Permanent Redirect", "Location: /new/\r\n")
+        else:
+            await request.result()
+
+    async with running(respond, headers=(("Authorization", "Bearer x"),)) as agent:
+        agent.send(call(7))
+        await agent.response(7)
+        assert [one.target for one in agent.server.requests] == ["/mcp?a=1", "/new/"]
+        assert agent.server.requests[1].id == 7
+
+
+async def test_a_lost_session_is_opened_again_and_the_call_that_noticed_it_is_answered() -> None:
+    sessions = iter(("s-1", "s-2"))
+    current = ""
+
+    async def respond(request: Request) -> None:
+        nonlocal current
+        if request.message.get("method") == "initialize":
+            current = next(sessions)
+            await request.result(INIT_RESULT, f"Mcp-Session-Id: {current}\r\n")
+        elif request.headers.get("mcp-session-id") != current:
+            error = b'{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Session not found"}}'
+            await request.json(error, "404 Not Found")
+        elif request.method != "POST":
+            await request.status("405 Method Not Allowed")
+        elif "id" in request.message:
+            await request.result()
+        else:
+            await request.status("202 Accepted")
+
+    async with running(respond) as agent:
+        await agent.opened()
+        agent.send(call(1))
+        await agent.response(1)
+        current = "gone"
+        agent.send(call(2), call(3))
+        assert (await agent.response(2))["result"] == {}
+        assert (await agent.response(3))["result"] == {}
+        assert [one.message["id"] for one in agent.server.of("initialize")] == [0, 0]
+        assert len(agent.server.of("notifications/initialized")) == 2
+        assert sum(json.loads(line)["id"] == 0 for line in agent.lines) == 1
+        assert any("lost the session" in one for one in agent.reports)
+
+
+async def test_a_session_that_is_lost_again_and_again_is_an_error() -> None:
+    async def respond(request: Request) -> None:
+        await request.status("404 Not Found")
+
+    async with running(handshake(respond)) as agent:
+        await agent.opened()
+        agent.send(call(7))
+        assert "HTTP status 404" in await agent.error(7)
+        assert len(agent.server.of("initialize")) == 2
+
+
+async def test_a_server_with_the_older_transport_only_is_spoken_to_in_it() -> None:
+    streams: list[Request] = []
+
+    async def respond(request: Request) -> None:
+        if request.method == "GET":
+            streams.append(request)
+            await request.stream(b"event: endpoint\ndata: /messages?session=1\n\n")
+            await request.closed.wait()
+        elif request.target == "/mcp?a=1":
+            await request.status("405 Method Not Allowed")
+        else:
+            await request.send(b"HTTP/1.1 202 Accepted\r\nContent-Length: 8\r\n\r\nAccepted")
+            if "id" in request.message:
+                result = INIT_RESULT if request.message["method"] == "initialize" else "{}"
+                text = f'{{"jsonrpc":"2.0","id":{request.id},"result":{result}}}'
+                await streams[0].events(f"event: message\ndata: {text}\n\n".encode())
+
+    async with running(respond) as agent:
+        await agent.opened()
+        agent.send(call(7), call(8))
+        await agent.response(7)
+        await agent.response(8)
+        agent.send(call(9))
+        await agent.response(9)
+        streams[0].drop()
+        agent.channel.end_output()
+        await agent.until(lambda: agent.ended)
+
+
+async def test_when_the_stream_of_the_older_transport_breaks_each_request_gets_an_error() -> None:
+    streams: list[Request] = []
+
+    async def respond(request: Request) -> None:
+        if request.method == "GET":
+            streams.append(request)
+            await request.stream(b"event: endpoint\ndata: /messages\n\n")
+            await request.closed.wait()
+        elif request.target == "/mcp?a=1":
+            await request.status("404 Not Found")
+        else:
+            await request.status("202 Accepted")
+            if request.id == 0:
+                text = f'{{"jsonrpc":"2.0","id":0,"result":{INIT_RESULT}}}'
+                await streams[0].events(f"data: {text}\n\n".encode())
+
+    async with running(respond) as agent:
+        await agent.opened()
+        agent.send(call(7))
+        await agent.until(lambda: agent.server.of("tools/call"))
+        streams[0].drop()
+        assert "may have had an effect" in await agent.error(7)
+
+
+async def test_the_address_for_messages_of_the_older_transport_must_be_of_the_same_origin() -> None:
+    async def respond(request: Request) -> None:
+        if request.method == "GET":
+            await request.stream(b"event: endpoint\ndata: http://127.0.0.2:1/messages\n\n")
+        else:
+            await request.status("405 Method Not Allowed")
+
+    async with running(respond) as agent:
+        agent.send(INITIALIZE)
+        assert "HTTP status 405" in await agent.error(0)
+
+
+# --- credentials ---
+
+
+class Tokens:
+    """Credentials that are refreshed when they are refused."""
+
+    hint = "Run: hookproxy login URL"
+
+    def __init__(self, *values: str) -> None:
+        self.values = list(values)
+        self.refusals: list[tuple[int, str, str | None]] = []
+
+    async def value(self) -> str | None:
+        await asyncio.sleep(0)
+        return self.values[0] if self.values else None
+
+    async def refused(self, status: int, challenge: str, used: str | None) -> str | None:
+        self.refusals.append((status, challenge, used))
+        self.values = self.values[1:]
+        return await self.value()
+
+
+async def guarded(request: Request) -> None:
+    if request.headers.get("authorization") == "Bearer good":
+        await request.result()
+    else:
+        await request.status("401 Unauthorized", 'WWW-Authenticate: Bearer resource_metadata="x"\r\n')
+
+
+async def test_refused_credentials_are_replaced_once_and_the_request_is_sent_again() -> None:
+    tokens = Tokens("Bearer old", "Bearer good")
+    async with running(guarded, tokens) as agent:
+        agent.send(call(7))
+        await agent.response(7)
+        assert tokens.refusals == [(401, 'Bearer resource_metadata="x"', "Bearer old")]
+        assert len(agent.server.requests) == 2
+
+
+@pytest.mark.parametrize("values", [(), ("Bearer old",), ("Bearer old", "Bearer worse")])
+async def test_without_good_credentials_the_error_says_how_to_log_in(values: tuple[str, ...]) -> None:
+    async with running(guarded, Tokens(*values)) as agent:
+        agent.send(call(7))
+        text = await agent.error(7)
+        assert "a login is needed (HTTP 401)" in text
+        assert "was not run" in text
+        assert "hookproxy login URL" in text
+
+
+async def test_after_a_login_calls_work_without_a_restart() -> None:
+    tokens = Tokens()
+    async with running(guarded, tokens) as agent:
+        agent.send(call(7))
+        await agent.error(7)
+        tokens.values = ["Bearer good"]
+        agent.send(call(8))
+        await agent.response(8)
+
+
+async def test_a_header_of_the_command_line_goes_out_with_each_request_and_replaces_other_credentials() -> None:
+    tokens = Tokens("Bearer other")
+    async with running(guarded, tokens, headers=(("Authorization", "Bearer good"), ("X-Org", "7"))) as agent:
+        agent.send(call(7))
+        await agent.response(7)
+        assert agent.server.requests[0].headers["x-org"] == "7"
+
+
+# --- backpressure, and the end ---
+
+
+async def test_a_server_that_does_not_read_pauses_the_agent() -> None:
+    async def respond(request: Request) -> None:
+        await asyncio.Event().wait()
+
+    async with running(respond, max_connections=2) as agent:
+        agent.send(*(call(i, text="x" * 100_000) for i in range(20)))
+        await agent.until(lambda: agent.full == [True])
+
+
+async def test_an_agent_that_does_not_read_pauses_the_server() -> None:
+    sent = 0
+
+    async def respond(request: Request) -> None:
+        nonlocal sent
+        await request.stream()
+        while sent < 2000:
+            await request.events(b"data: " + b'"' + b"x" * 50_000 + b'"\n\n')
+            sent += 1
+
+    async with running(respond) as agent:
+        agent.channel.pause()
+        agent.send(call(7))
+        await agent.until(lambda: sent > 5)
+        before = -1
+        while before != sent:
+            before = sent
+            await asyncio.sleep(0.05)
+        assert sent < 2000
+        assert not agent.lines
+        agent.channel.resume()
+        await agent.until(lambda: sent == 2000)
+
+
+async def test_the_end_waits_for_responses_and_closes_subscriptions() -> None:
+    release = asyncio.Event()
+
+    async def respond(request: Request) -> None:
+        if request.message["method"] == "subscriptions/listen":
+            await request.stream()
+            await request.closed.wait()
+        await release.wait()
+        await request.result()
+
+    async with running(respond) as agent:
+        agent.send(stateless(1, "subscriptions/listen"), stateless(2, name="t"))
+        await agent.until(lambda: len(agent.server.requests) == 2)
+        agent.channel.end_output()
+        assert not agent.ended
+        release.set()
+        await agent.until(lambda: agent.ended)
+        assert [json.loads(line)["id"] for line in agent.lines] == [2]
+
+
+async def test_a_server_that_closes_idle_connections_loses_no_call() -> None:
+    async def respond(request: Request) -> None:
+        await request.result(extra="Connection: close\r\n")
+        request.writer.close()
+
+    async with running(respond) as agent:
+        for i in range(20):
+            agent.send(call(i))
+            assert (await agent.response(i))["result"] == {}
