@@ -17,9 +17,20 @@ from tests.dialects.tables import result, table
 from tests.dialects.tables import verdict as expected_verdict
 
 NAMES: Final = (
-    "augment", "cascade", "cline", "codex", "crush", "droid", "gemini", "goose", "iflow", "kimi", "kiro", "qwen",
+    "augment",
+    "cascade",
+    "cline",
+    "codex",
+    "crush",
+    "droid",
+    "gemini",
+    "goose",
+    "iflow",
+    "kimi",
+    "kiro",
+    "qwen",
     "vscode",
-)  # fmt: skip
+)
 TABLES: Final = {name: table(name) for name in NAMES}
 OUTPUT: Final = [(name, row) for name, rows in TABLES.items() for row in rows["output"]]
 INPUT: Final = [(name, row) for name, rows in TABLES.items() for row in rows["input"]]

@@ -13,9 +13,9 @@ from hookproxy.wrapping.known_hook_files import find
 GROUP: Final = json.dumps({"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "true"}]}]}})
 CLAW: Final = json.dumps({"hooks": {"PreToolUse": ["true"]}})
 CASCADE: Final = json.dumps({"hooks": {"pre_mcp_tool_use": [{"command": "true"}]}})
-FLAT: Final = json.dumps({"hooks": {"PreToolUse": [{"command": "true"}]}})
 KIMI: Final = "[[hooks]]\nevent = 'PreToolUse'\ncommand = 'true'\n"
 TOML: Final = "[[hooks.PreToolUse]]\n[[hooks.PreToolUse.hooks]]\ntype = 'command'\ncommand = 'true'\n"
+FLAT: Final = json.dumps({"hooks": {"PreToolUse": [{"command": "true"}]}})
 KIRO: Final = json.dumps({"hooks": {"preToolUse": [{"command": "true"}]}})
 COPILOT: Final = json.dumps({"version": 1, "hooks": {"preToolUse": [{"type": "command", "bash": "true"}]}})
 
