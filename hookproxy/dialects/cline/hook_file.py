@@ -97,7 +97,8 @@ def read_hook_file(file: HookFile) -> HookList:
     if event not in (Event.PRE_TOOL_USE, Event.POST_TOOL_USE):
         return HookList((hook,))
     by_own_name = replace(hook, matches=lambda tool: tool not in OWN_TOOLS)
-    familiar = replace(hook, matches=lambda tool: tool in OWN_TOOLS, traits=frozenset(("familiar",)))
+    names = "|".join(sorted(OWN_TOOLS))
+    familiar = replace(hook, matcher=names, matches=lambda tool: tool in OWN_TOOLS, stage=1)  # not after a denial
     hooks = (by_own_name, familiar)
     if event is Event.PRE_TOOL_USE:
         return HookList(hooks)
