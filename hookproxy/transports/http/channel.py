@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _STREAM_LINGER: Final = 5.0  # seconds that a stream may stay open after its response: servers close it at once
 _MESSAGE_SECONDS: Final = 30.0  # until a notification must be acknowledged: the ones after it wait, in their order
+_SMALL_RESPONSE: Final = 1024 * 1024  # bytes: so much of each response may always be in memory
 _LONGEST_WATCH: Final = 15.0  # seconds between two looks at silent exchanges: the error of a dead one may be so late
 _GET: Final = b"Accept: text/event-stream\r\nCache-Control: no-store\r\n"
 _POST: Final = b"Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n"
@@ -67,6 +68,8 @@ class _Transfer:
     def on_body(self, piece: bytes) -> None:
         """As in Handler."""
         self._channel.client.body(self.exchange, piece)
+        if self.exchange.kept > _SMALL_RESPONSE:
+            self._channel.bound_memory()
 
     def on_complete(self) -> None:
         """As in Handler."""
@@ -98,6 +101,7 @@ class HttpChannel:
         self._timers: set[asyncio.TimerHandle] = set()
         self._watch: asyncio.TimerHandle | None = None
         self._paused = False
+        self._stalled: set[Connection] = set()  # not read for now, because too much is in memory
         self._full = False
         self._closed = False
         self._waiting_bytes = 0
@@ -244,6 +248,7 @@ class HttpChannel:
         transfer = self._transfers.pop(exchange, None)
         if transfer is None:
             return
+        self._read_stalled()
         if transfer.connection is not None:
             transfer.connection.close()
         elif transfer in self._waiting:
@@ -368,6 +373,23 @@ class HttpChannel:
         """Its response is complete, or lost."""
         if self._transfers.get(transfer.exchange) is transfer:
             del self._transfers[transfer.exchange]
+        self._read_stalled()
+
+    def bound_memory(self) -> None:
+        """If unfinished responses take more than the longest message may, read only the one that has come furthest."""
+        if sum(exchange.kept for exchange in self._transfers) <= self.remote.max_bytes:
+            return
+        furthest = max(self._transfers, key=lambda exchange: exchange.kept)
+        for exchange, transfer in self._transfers.items():
+            if exchange.kept > _SMALL_RESPONSE and exchange is not furthest and transfer.connection is not None:
+                transfer.connection.pause(True)
+                self._stalled.add(transfer.connection)
+
+    def _read_stalled(self) -> None:
+        """Read on: a response that was in memory is complete, or given up."""
+        stalled, self._stalled = self._stalled, set()
+        for connection in stalled:
+            connection.pause(self._paused)
 
     def idle(self, connection: Connection) -> None:
         """As in Owner."""
@@ -427,22 +449,26 @@ class HttpChannel:
         self._watch = None
         now = self._loop.time()
         for exchange, transfer in list(self._transfers.items()):
-            connection = transfer.connection
-            if connection is None or exchange.is_get or exchange.method == SUBSCRIBE:
-                continue
-            if exchange.reader is not None and exchange.kind is Kind.REQUEST and not exchange.ids:
-                transfer.linger_until = transfer.linger_until or now + _STREAM_LINGER
-                if now >= transfer.linger_until:
-                    connection.close()
-                    transfer.on_complete()
-            elif why := self._why_given_up(exchange, now - connection.last_byte):
-                connection.close()
-                transfer.on_lost(why)
+            if transfer.connection is not None and not (exchange.is_get or exchange.method == SUBSCRIBE):
+                self._look_at(transfer, transfer.connection, now)
         for connection in [one for one in self._idle if not one.is_reusable]:
             connection.close()
         self._set_full()
         if (self._transfers or self._idle) and not self._closed:
             self._watch_later()
+
+    def _look_at(self, transfer: _Transfer, connection: Connection, now: float) -> None:
+        exchange = transfer.exchange
+        if exchange.reader is not None and exchange.kind is Kind.REQUEST and not exchange.ids:
+            transfer.linger_until = transfer.linger_until or now + _STREAM_LINGER
+            if now >= transfer.linger_until:
+                connection.close()
+                transfer.on_complete()
+        elif connection in self._stalled:
+            connection.last_byte = now
+        elif why := self._why_given_up(exchange, now - connection.last_byte):
+            connection.close()
+            transfer.on_lost(why)
 
     def _why_given_up(self, exchange: Exchange, silent: float) -> str:
         """Why an exchange is given up that has been silent for so many seconds; empty: it is not."""

@@ -839,6 +839,28 @@ async def test_an_agent_that_does_not_read_pauses_the_server() -> None:
         await agent.until(lambda: sent == 2000)
 
 
+async def test_many_large_responses_at_once_take_turns_in_memory() -> None:
+    most = 0
+
+    async def respond(request: Request) -> None:
+        nonlocal most
+        await request.stream()
+        body = f'{{"jsonrpc":"2.0","id":{request.id},"result":{{"x":"'.encode() + b"x" * 3_000_000 + b'"}}'
+        await request.events(b"data: ")
+        for start in range(0, len(body), 50_000):
+            await request.events(body[start : start + 50_000])
+            most = max(most, sum(exchange.kept for exchange in agent.channel._transfers))
+        await request.events(b"\n\n")
+        await request.end()
+
+    async with running(respond, max_bytes=4_000_000) as agent:
+        agent.send(*(call(i) for i in range(12)))
+        await agent.until(lambda: len(agent.lines) == 12)
+        assert sorted(json.loads(line)["id"] for line in agent.lines) == [*range(12)]
+        assert all("result" in json.loads(line) for line in agent.lines)
+        assert most < 12 * 1_300_000 + 2 * 4_000_000
+
+
 async def test_the_end_waits_for_responses_and_closes_subscriptions() -> None:
     release = asyncio.Event()
 
