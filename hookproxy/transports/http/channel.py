@@ -11,6 +11,7 @@ import anyio
 from msgspec import Struct
 
 from ...model.credentials import Credentials, NoCredentials
+from ...model.errors import printable
 from ...protocol import feedback
 from ...protocol.fast_scan import request_id
 from ..channel import HIGH_WATER, LOW_WATER
@@ -89,7 +90,7 @@ class HttpChannel:
     def __init__(self, remote: Remote, report: Callable[[str], None]) -> None:
         self.remote = remote
         self.client = Client(self, remote.max_bytes, remote.silence_seconds)
-        self.report = report
+        self._report = report
         self._loop = asyncio.get_running_loop()
         self._lines = Lines(remote.max_bytes, request_id)
         self._transfers: dict[Exchange, _Transfer] = {}
@@ -209,6 +210,10 @@ class HttpChannel:
     # --- Wire ---
 
     deliver: Callable[[bytes], None]
+
+    def report(self, text: str) -> None:
+        """As in Wire. What the server has sent may be in the text."""
+        self._report(printable(text))
 
     def finished(self) -> None:
         """As in Wire."""

@@ -341,7 +341,7 @@ async def test_a_stateless_tool_list_gives_the_headers_of_calls_and_loses_invali
     async def respond(request: Request) -> None:
         if request.message["method"] == "tools/list":
             good = '{"name":"t","inputSchema":{"properties":{"r":{"type":"string","x-mcp-header":"Region"}}}}'
-            bad = '{"name":"bad","inputSchema":{"properties":{"r":{"type":"object","x-mcp-header":"X"}}}}'
+            bad = '{"name":"bad\\u001b","inputSchema":{"properties":{"r":{"type":"object","x-mcp-header":"X"}}}}'
             await request.result(f'{{"tools":[{good},{bad}]}}')
         else:
             await request.result()
@@ -349,7 +349,7 @@ async def test_a_stateless_tool_list_gives_the_headers_of_calls_and_loses_invali
     async with running(respond) as agent:
         agent.send(stateless(1, "tools/list"))
         assert [one["name"] for one in (await agent.response(1))["result"]["tools"]] == ["t"]
-        assert "bad" in agent.reports[0]
+        assert "bad\\x1b" in agent.reports[0]
         agent.send(stateless(2, name="t", arguments={"r": "eu\r\nX: y"}))
         await agent.response(2)
         assert agent.server.requests[-1].headers["mcp-param-region"] == "=?base64?ZXUNClg6IHk=?="
@@ -492,6 +492,16 @@ async def endless_interim(request: Request) -> None:
     await request.send(*[b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"] * 1000)
 
 
+async def endless_trailers(request: Request) -> None:
+    await request.stream(b": begun\n\n")
+    await request.send(b"0\r\n", *[b"X-%d: " % i + b"y" * 1000 + b"\r\n" for i in range(200)])
+
+
+async def endless_trailer(request: Request) -> None:
+    await request.stream(b": begun\n\n")
+    await request.send(b"0\r\nX: ", *[b"y" * 10_000] * 100)
+
+
 async def no_http(request: Request) -> None:
     await request.send(b"SSH-2.0-OpenSSH_9.2\r\n")
 
@@ -530,6 +540,8 @@ NOT_RUN, MAYBE = "was not run", "may have had an effect"
         (smuggled, "", MAYBE),
         (two_lengths, "", MAYBE),
         (huge_head, "65536 bytes", MAYBE),
+        (endless_trailers, "65536 bytes", MAYBE),
+        (endless_trailer, "65536 bytes", MAYBE),
         (endless_interim, "no final response", MAYBE),
         (no_http, "HTTP is invalid", MAYBE),
         (other_origin, "redirects to another address", NOT_RUN),
