@@ -69,7 +69,7 @@ class _Transfer:
     def on_body(self, piece: bytes) -> None:
         """As in Handler."""
         self._channel.client.body(self.exchange, piece)
-        if self.exchange.kept > _SMALL_RESPONSE:
+        if self.exchange.kept > _SMALL_RESPONSE or self._channel.stalled:
             self._channel.bound_memory()
 
     def on_complete(self) -> None:
@@ -102,7 +102,8 @@ class HttpChannel:
         self._timers: set[asyncio.TimerHandle] = set()
         self._watch: asyncio.TimerHandle | None = None
         self._paused = False
-        self._stalled: set[Connection] = set()  # not read for now, because too much is in memory
+        self.stalled: set[Connection] = set()
+        """Connections that are not read for now, because too much is in memory."""
         self._full = False
         self._closed = False
         self._waiting_bytes = 0
@@ -383,16 +384,21 @@ class HttpChannel:
     def bound_memory(self) -> None:
         """If unfinished responses take more than the longest message may, read only the one that has come furthest."""
         if sum(exchange.kept for exchange in self._transfers) <= self.remote.max_bytes:
+            self._read_stalled()
             return
         furthest = max(self._transfers, key=lambda exchange: exchange.kept)
         for exchange, transfer in self._transfers.items():
             if exchange.kept > _SMALL_RESPONSE and exchange is not furthest and transfer.connection is not None:
                 transfer.connection.pause(True)
-                self._stalled.add(transfer.connection)
+                self.stalled.add(transfer.connection)
+        connection = self._transfers[furthest].connection
+        if connection in self.stalled:
+            self.stalled.discard(connection)
+            connection.pause(self._paused)
 
     def _read_stalled(self) -> None:
         """Read on: a response that was in memory is complete, or given up."""
-        stalled, self._stalled = self._stalled, set()
+        stalled, self.stalled = self.stalled, set()
         for connection in stalled:
             connection.pause(self._paused)
 
@@ -469,7 +475,7 @@ class HttpChannel:
             if now >= transfer.linger_until:
                 connection.close()
                 transfer.on_complete()
-        elif connection in self._stalled:
+        elif connection in self.stalled:
             connection.last_byte = now
         elif why := self._why_given_up(exchange, now - connection.last_byte):
             connection.close()

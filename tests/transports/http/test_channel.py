@@ -708,7 +708,12 @@ async def test_a_server_with_the_older_transport_only_is_spoken_to_in_it() -> No
         await agent.response(8)
         agent.send(call(9))
         await agent.response(9)
-        streams[0].drop()
+        streams.pop().drop()
+        await agent.until(lambda: not agent.channel.client._old_endpoint)
+        agent.send(call(10))
+        await agent.response(10)  # in a new session
+        assert [one.target for one in agent.server.of("initialize")] == ["/mcp?a=1", *["/messages?session=1"] * 2]
+        assert sum(json.loads(line)["id"] == 0 for line in agent.lines) == 1
         agent.channel.end_output()
         await agent.until(lambda: agent.ended)
 
@@ -871,6 +876,19 @@ async def test_many_large_responses_at_once_take_turns_in_memory() -> None:
         assert sorted(json.loads(line)["id"] for line in agent.lines) == [*range(12)]
         assert all("result" in json.loads(line) for line in agent.lines)
         assert most < 12 * 1_300_000 + 2 * 4_000_000
+
+
+async def test_a_stream_that_stays_open_after_a_large_response_holds_up_no_other() -> None:
+    async def respond(request: Request) -> None:
+        await request.stream()
+        body = f'{{"jsonrpc":"2.0","id":{request.id},"result":{{"x":"'.encode() + b"x" * 3_000_000 + b'"}}'
+        await request.events(b"data: ", *(body[start : start + 50_000] for start in range(0, len(body), 50_000)))
+        await request.events(b"\n\n")
+        await request.closed.wait()
+
+    async with running(respond, max_bytes=4_000_000) as agent:
+        agent.send(*(call(i) for i in range(4)))
+        await agent.until(lambda: len(agent.lines) == 4)
 
 
 async def test_the_end_waits_for_responses_and_closes_subscriptions() -> None:
