@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,14 @@ from hypothesis import HealthCheck, settings
 from tests.support.managed_folder import etc, nobody, private_etc
 
 __all__ = ["etc", "nobody", "private_etc"]
+
+# Whoever starts the tests may ignore signals, as a shell does for `&` and nohup for SIGHUP, and every process that a
+# test starts would inherit that. A handler is not inherited.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+for _number in (signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT, signal.SIGUSR1):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, lambda _number, _frame: None)
 
 _LEAKS = (
     "CLAUDE_PROJECT_DIR",

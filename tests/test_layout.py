@@ -29,6 +29,7 @@ FLOORS: Final = {
     "audit": 5,
     "runners": 5,
     "transports": 5,
+    "authorization": 5,
     "protocol": 4,
     "dialects": 4,
     "policy": 3,

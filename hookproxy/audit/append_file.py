@@ -1,8 +1,8 @@
 """A file to which several processes append lines: lines stay whole, none is lost, and a hash chain may link them.
 
-A line is one write. If a writer was killed in the middle of a line, the next writer ends that line first, and its own
-line has the hash of the torn one. If files are chained, shared or rotated, writers take a lock beside the file; they do
-not wait long for it.
+A line is one write, or a part of one. If a writer was killed in the middle of a line, the next writer ends that line
+first, and its own line has the hash of the torn one. If files are chained, shared or rotated, writers lock a file next
+to it; they do not wait long for it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import os
 import resource
 import select
 import stat
+from collections.abc import Sequence
 from contextlib import suppress
 from time import monotonic
 from typing import Final
@@ -46,6 +47,7 @@ _END_CHECKS: Final = 5  # looks at a line without an end, before it counts as to
 _END_CHECK_PAUSE: Final = 0.002  # seconds between two looks: usually enough for another process to finish its line
 _FLAGS: Final = os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _NEEDED_SPACE: Final = 1024 * 1024  # bytes that a file must be allowed to grow: more than nearly all lines have
+_TOGETHER: Final = 64 * 1024  # bytes of lines that are appended in one write: other writers wait for its end
 _CHAIN_SIZE: Final = 160  # bytes that the chain's members add to a line
 _MAC_SIZE: Final = 100  # bytes that a number and a mac add
 _PRIVATE_MODE: Final = 0o600  # for the owner only: arguments may hold secrets
@@ -86,10 +88,11 @@ class AppendFile:
         self._path = path
         self._options = options
         self._fd = -1
+        self._identity = (0, 0)  # device and inode of the open file
         self._regular = self._readable = False
         self._lock_fd = -1
         self._cut_short = False  # our last write was incomplete, and the file cannot be read
-        self._size = -1  # the file's size when `_tail` was its tail
+        self._size = -1  # the file's size after our last line, whose hash is in `_tail`
         self._tail = Tail()
         self._lock_is_busy = False
         self._key = b""  # read with the first line
@@ -99,34 +102,63 @@ class AppendFile:
     def ready(self) -> None:
         """Raise OSError if a line cannot be written now, as far as that can be known."""
         if self._options.needs_lock:
-            self._lock()
+            size = self._lock()
             self._unlock()
         else:
-            self._open()
-        if self._regular:
-            self._check_space()
+            size = self._open()
+        self._check_space(size)
 
-    def _check_space(self) -> None:
-        """Raise OSError if the file may not grow, so that no call runs that could not be recorded."""
+    def _check_space(self, size: int) -> None:
+        """Raise OSError if a file of this size may not grow, so that no call runs that could not be recorded."""
+        if not self._regular:
+            return
         limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
-        if limit != resource.RLIM_INFINITY and os.fstat(self._fd).st_size + _NEEDED_SPACE > limit:
+        if limit != resource.RLIM_INFINITY and size + _NEEDED_SPACE > limit:
             raise OSError(errno.EFBIG, f"cannot grow beyond {limit} bytes, the limit of ulimit -f")
         space = os.fstatvfs(self._fd)
         if space.f_blocks and not (space.f_bavail if os.geteuid() else space.f_bfree):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    def append(self, line: bytes) -> None:
-        """Append a line, a JSON object with a line feed. Raises OSError; a part of it may be in the file then."""
+    def append(self, line: bytes, *, leave_space: bool = False) -> None:
+        """Append a line, a JSON object with a line feed. Raises OSError; a part of it may be in the file then.
+
+        With `leave_space`, it is not written unless `ready` would be fine: a second line must have room after it.
+        """
         if not self._options.needs_lock:
-            self._open()
-            if not (self._regular and self._is_full(os.fstat(self._fd).st_size + len(line))):
-                self._write(line)
+            size = self._open()
+            if not (self._regular and self._is_full(size + len(line))):
+                self._write(line, size, leave_space)
                 return
-        self._lock()
+        size = self._lock()
         try:
-            self._write(line)
+            self._write(line, size, leave_space)
         finally:
             self._unlock()
+
+    def append_some(self, lines: Sequence[bytes]) -> int:
+        """Append the first of these lines, and more of them if one write can append them. Returns how many.
+
+        Otherwise as `append`: what is not returned is to be appended again.
+        """
+        if len(lines) > 1 and not self._options.needs_lock:
+            size, together = self._open(), b"".join(lines)
+            if self._regular and len(together) <= _TOGETHER and not self._is_full(size + len(together)):
+                return self._write_together(together, size)
+        self.append(lines[0])
+        return 1
+
+    def _write_together(self, lines: bytes, size: int) -> int:
+        """Append lines in one write. Returns how many are whole. Raises OSError if none is."""
+        start = b"\n" if self._cut_short or self._ends_unfinished(size) else b""
+        written = os.write(self._fd, start + lines) - len(start)
+        if written == len(lines):
+            self._cut_short, self._size = False, size + len(start) + written
+            return lines.count(b"\n")
+        whole = lines.count(b"\n", 0, max(written, 0))  # the disk is full
+        self._cut_short = not self._readable and not lines[: max(written, 0)].endswith(b"\n")
+        if not whole:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return whole
 
     def close(self) -> None:
         """Close what is open, and write a checkpoint. The next line opens it again."""
@@ -145,8 +177,10 @@ class AppendFile:
 
     # --- writing a line ---
 
-    def _write(self, line: bytes) -> None:
-        size = os.fstat(self._fd).st_size if self._regular else 0
+    def _write(self, line: bytes, size: int, leave_space: bool) -> None:
+        """Append a line to the open file, which has this size."""
+        if leave_space:
+            self._check_space(size)
         if size > 0 and self._is_full(size + len(line)) and self._rotate():
             size = 0
         if self._options.chain:
@@ -156,8 +190,9 @@ class AppendFile:
         self._cut_short = not self._readable and written < len(whole)
         if written < len(whole):  # the disk is full
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._size = size + written
         if self._options.chain:
-            self._tail, self._size = Tail(line_hash(line[:-1]), count=count_of(line)), size + written
+            self._tail = Tail(line_hash(line[:-1]), count=count_of(line))
             if self._key and self._tail.count % CHECKPOINT_LINES == 0:
                 with suppress(OSError):  # the line is written; that the checkpoint is old shows when it is verified
                     self._write_checkpoint()
@@ -168,7 +203,7 @@ class AppendFile:
 
     def _ends_unfinished(self, size: int) -> bool:
         """True if the file's last line has no end, after some time in which another process may have finished it."""
-        if not self._readable:
+        if not self._readable or size == self._size:  # our own line is the last one
             return False
         for _ in range(_END_CHECKS):
             if size == 0 or os.pread(self._fd, 1, size - 1) == b"\n":
@@ -189,7 +224,7 @@ class AppendFile:
         return with_mac(head, line[1:], tail.count + 1, self._key) if self._key else head + line[1:]
 
     def _write_checkpoint(self) -> None:
-        """Replace the checkpoint beside the file, which says how many lines there are. Raises OSError."""
+        """Replace the checkpoint, a file that says how many lines there are. Raises OSError."""
         path, new = f"{self._path}{CHECKPOINT}", f"{self._path}{CHECKPOINT}.{os.getpid()}"
         checkpoint = checkpoint_of(self._tail, self._key)
         mode = _SHARED_MODE if self._options.shared else _PRIVATE_MODE
@@ -245,11 +280,15 @@ class AppendFile:
 
     # --- opening files ---
 
-    def _open(self) -> None:
-        if self._fd >= 0 and (not self._regular or _names_open_file(self._fd, self._path, self._options.follows_links)):
-            return
-        if self._fd >= 0:  # another process has rotated or moved it
-            os.close(self._fd)
+    def _open(self) -> int:
+        """Open the file that has the name now, unless it is open. Returns its size; 0 for a pipe or a device."""
+        if self._fd >= 0:
+            if not self._regular:
+                return 0
+            size = self._size_by_name()
+            if size >= 0:
+                return size
+            os.close(self._fd)  # another process has rotated or moved it
             self._fd = -1
         folder = os.path.dirname(self._path) or "."
         if not self._options.shared:
@@ -258,7 +297,17 @@ class AppendFile:
         if self._options.key_file and not self._key:
             self._key = read_key(self._options.key_file)
         self._fd = self._open_for_appending()
-        self._regular = stat.S_ISREG(os.fstat(self._fd).st_mode)
+        status = os.fstat(self._fd)
+        self._regular, self._identity = stat.S_ISREG(status.st_mode), (status.st_dev, status.st_ino)
+        return status.st_size if self._regular else 0
+
+    def _size_by_name(self) -> int:
+        """The size of the open file; -1: its name is that of another file, or of none."""
+        try:
+            there = os.stat(self._path, follow_symlinks=self._options.follows_links)
+        except FileNotFoundError:
+            return -1
+        return there.st_size if (there.st_dev, there.st_ino) == self._identity else -1
 
     def _open_for_appending(self) -> int:
         """Open the file for appending, and for reading if possible: that shows whether its last line is finished."""
@@ -299,8 +348,8 @@ class AppendFile:
 
     # --- locking ---
 
-    def _lock(self) -> None:
-        """Take the lock, and open the file that has the name then. Raises OSError."""
+    def _lock(self) -> int:
+        """Take the lock, and open the file that has the name then. Returns its size as `_open`. Raises OSError."""
         path = f"{self._path}.lock"
         until = monotonic() + (BUSY_LOCK_TIMEOUT if self._lock_is_busy else LOCK_TIMEOUT)
         while True:
@@ -309,7 +358,7 @@ class AppendFile:
                     os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)
                 self._lock_fd = self._open_checked(path, os.O_RDWR | os.O_NOFOLLOW)
             if self._try_lock():
-                if _names_open_file(self._lock_fd, path, follows_links=False):
+                if _names_open_file(self._lock_fd, path):
                     break
                 os.close(self._lock_fd)  # the lock file was removed: other writers use a new one
                 self._lock_fd = -1
@@ -319,7 +368,7 @@ class AppendFile:
             select.select((), (), (), _LOCK_POLL)  # sleep
         self._lock_is_busy = False
         try:
-            self._open()
+            return self._open()
         except OSError:
             self._unlock()
             raise
@@ -343,10 +392,10 @@ def _is_special(path: str) -> bool:
         return False
 
 
-def _names_open_file(fd: int, path: str, follows_links: bool) -> bool:
-    """True if the path still names the open file."""
+def _names_open_file(fd: int, path: str) -> bool:
+    """True if the path, which is no link, still names the open file."""
     try:
-        there, ours = os.stat(path, follow_symlinks=follows_links), os.fstat(fd)
+        there, ours = os.stat(path, follow_symlinks=False), os.fstat(fd)
     except FileNotFoundError:
         return False
     return (there.st_ino, there.st_dev) == (ours.st_ino, ours.st_dev)

@@ -34,7 +34,7 @@ _MAC: Final = re.compile(
 """The beginning of a line of a keyed chain."""
 
 CHECKPOINT: Final = ".checkpoint"
-"""The end of the name of the file beside a keyed file that says how many lines it has."""
+"""The suffix of the checkpoint, a file that says how many lines a keyed file has."""
 
 CHECKPOINT_LINES: Final = 100
 """Lines between two checkpoints: writing one takes 0.1 ms."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import count
 from time import time
 from typing import TYPE_CHECKING, Final
@@ -37,7 +38,7 @@ _TEXT_LIMIT: Final = 64 * 1024  # bytes of a hook's input or output, or of a res
 _RUN_DIGITS: Final = 6  # hexadecimal digits of the ids of a run's calls: two of a hundred runs have the same in 1/3000
 _MOST_DEFERRED: Final = 64  # records that wait for an idle moment: writing them takes 2 ms
 DEFERRED_SECONDS: Final = 0.02
-"""After which a record is written that need not be written at once: by then the call has been forwarded."""
+"""A record that need not be written at once is written after this time: by then the call has been forwarded."""
 _AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 _NOT_REDACTED: Final = frozenset(
     {
@@ -47,6 +48,9 @@ _NOT_REDACTED: Final = frozenset(
     }
 )
 """Members of a line that are not redacted: they hold names and times, by which people search."""
+
+_LEFT_OUT_IF_EMPTY: Final = ("call", "alias", "skipped", "repeats", "cause", "by", "place")
+"""Members of a call's line that most calls do not have."""
 
 _CHOSEN_NAMES: Final = frozenset({"tool", "alias", "tool_name"})
 """Names among them that the agent chooses: only values that are known to be secret are removed."""
@@ -128,7 +132,7 @@ class Audit:
         self._full_before = not settings.audit_digest
         self._full_after = settings.audit_results is Results.FULL
         self.schedule: Callable[[], None] | None = None
-        """Calls `flush` soon. Then records of the file that nobody asked for are not written at once."""
+        """Calls `flush` soon. If it is set, records of the default file are not written at once."""
         self._may_defer = settings.audit_default and not settings.audit_required
         self._deferred: list[Record] = []
         self._waiting: list[bytes] = []
@@ -173,10 +177,11 @@ class Audit:
         """
         if not (self.required and self.path) or record.begun:
             return ""
-        if problem := self.failure():
-            return problem
         try:
-            self._open().file.append(self._line(self._members(replace(record, result="begun")), _documents(record)))
+            if self._waiting:
+                self._flush()
+            line = self._line(self._members(replace(record, result="begun")), record)
+            self._open().file.append(line, leave_space=True)
         except OSError as error:
             return f"{error.filename or self.path}: {error.strerror}"
         record.begun = True
@@ -202,7 +207,7 @@ class Audit:
         """Append the lines of the records that wait for an idle moment. Otherwise as `write`."""
         records, self._deferred = self._deferred, []
         for record in records:
-            self._keep(self._members(record), _documents(record))
+            self._keep(self._members(record), record)
         return self.failure()
 
     def note(self, session: Session, text: str) -> str:
@@ -213,19 +218,20 @@ class Audit:
         self._keep({"v": VERSION, "time": _time(), "session": session.id, "server": session.server, "note": text})
         return self.failure()
 
-    def _keep(self, members: dict[str, object], documents: Iterable[bytes | bytearray] = ()) -> None:
-        """Keep the line until it is written; one too many is lost, and counted."""
-        line = self._line(members, documents)
+    def _keep(self, members: dict[str, object], record: Record | None = None) -> None:
+        """Keep the line until it is written. If too many wait, it is lost, and counted."""
+        line = self._line(members, record)
         if self._size + len(line) > _WAITING_LIMIT and self._waiting:
             self._lost += 1
         else:
             self._waiting.append(line)
             self._size += len(line)
 
-    def _line(self, members: dict[str, object], documents: Iterable[bytes | bytearray] = ()) -> bytes:
-        """The line with these members. Secret values in `documents` are removed from all of them."""
+    def _line(self, members: dict[str, object], record: Record | None = None) -> bytes:
+        """The line with these members. Secret values in the JSON texts of the record are removed from all of them."""
         opened = self._open()
         if opened.redaction is not None:
+            documents = () if record is None else _documents(record)
             members = redacted(members, opened.redaction.with_values_of(documents))
         members.update(opened.writer)
         try:
@@ -247,12 +253,13 @@ class Audit:
         return problem
 
     def _flush(self) -> None:
-        """Write the waiting lines, each in one write, so that lines of several writers do not mix. Raises OSError."""
+        """Write the waiting lines, none in two writes, so that lines of several writers do not mix. Raises OSError."""
         file = self._open().file
         while self._waiting:
-            file.append(self._waiting[0])
-            self._size -= len(self._waiting.pop(0))
-            if not self._waiting:
+            written = file.append_some(self._waiting)
+            self._size -= sum(map(len, self._waiting[:written]))
+            del self._waiting[:written]
+            if not self._waiting and (self._lost or file.rotation_error or self._rotation_failed):
                 self._waiting += [
                     self._line({"v": VERSION, "time": _time(), "note": text}) for text in self._own_notes()
                 ]
@@ -268,40 +275,47 @@ class Audit:
         return [f"{lost} lines lost"] * bool(lost) + [f"the file is over its limit: {rotation_error}"] * bool(is_new)
 
     def _members(self, record: Record) -> dict[str, object]:
-        final = normalize.normalize(record.final) if record.final else b""
-        digest = not self._full_before or len(record.arguments) + len(final) > _LONGEST
-        given = {"arguments": record.arguments, "rewritten": final} if final else {"arguments": record.arguments}
-        changed = ["arguments"] * bool(final) + ["result"] * record.result_changed
-        return {
+        members = {
             "v": VERSION,
             "time": _time(record.at),
-            **({"call": record.call} if record.call else {}),
+            "call": record.call,
             "session": record.session,
             "server": record.server,
             "tool": record.tool,
-            **({"alias": record.alias} if record.alias else {}),
+            "alias": record.alias,
             "id": msgspec.Raw(record.id),
-            **{f"{name}_sha256" if digest else name: _as_written(raw, digest) for name, raw in given.items()},
-            "hooks": [self._hook(run, record.tool) for run in record.hook_runs],
-            **({"skipped": [_skipped(one) for one in record.skipped]} if record.skipped else {}),
-            "changed": changed,
-            **self._changed_result(record),
-            **({"repeats": record.repeats} if record.repeats else {}),
+            **self._arguments(record),
+            "hooks": [self._hook(run, record.tool) for run in record.hook_runs] if record.hook_runs else [],
+            "skipped": [_skipped(one) for one in record.skipped] if record.skipped else None,
+            "changed": ["arguments"] * bool(record.final) + ["result"] * record.result_changed,
+            **(self._changed_result(record) if record.result_changed else {}),
+            "repeats": record.repeats,
             "decision": record.decision,
-            **({"cause": record.cause} if record.cause else {}),
-            **({"by": record.by} if record.by else {}),
-            **({"place": record.place} if record.place else {}),
+            "cause": record.cause,
+            "by": record.by,
+            "place": record.place,
             "reason": record.reason,
             "result": record.result,
             "ms": round(record.ms, 3),
-            "hook_ms": round(sum(run.result.ms for run in record.hook_runs), 3),
+            "hook_ms": round(sum(run.result.ms for run in record.hook_runs), 3) if record.hook_runs else 0.0,
             "agent": record.agent,
         }
+        for name in _LEFT_OUT_IF_EMPTY:
+            if not members[name]:
+                del members[name]
+        return members
+
+    def _arguments(self, record: Record) -> dict[str, object]:
+        """The arguments before and after rewriting, or their digests."""
+        given = {"arguments": record.arguments}
+        if record.final:
+            given["rewritten"] = normalize.normalize(record.final)
+        if self._full_before and sum(map(len, given.values())) <= _LONGEST:
+            return {name: msgspec.Raw(raw) for name, raw in given.items()}
+        return {f"{name}_sha256": _sha256(raw) for name, raw in given.items()}
 
     def _changed_result(self, record: Record) -> dict[str, object]:
         """The response before and after hooks changed it, or the digests."""
-        if not record.result_changed:
-            return {}
         texts = {"result_before": record.result_before, "result_after": record.result_after}
         return _texts_or_digests({name: raw.rstrip(b"\n") for name, raw in texts.items()}, self._full_after)
 
@@ -416,10 +430,6 @@ def _clean(value: object) -> object:
     return value
 
 
-def _as_written(raw: bytes, digest: bool) -> object:
-    return _sha256(raw) if digest else msgspec.Raw(raw)
-
-
 def _sha256(raw: bytes | bytearray) -> str:
     import hashlib  # importing it takes 2 ms: only for digests
 
@@ -428,7 +438,13 @@ def _sha256(raw: bytes | bytearray) -> str:
 
 def _time(at: float = 0.0) -> str:
     """A time in seconds since 1970 as lines have it; without one, the present."""
-    return datetime.fromtimestamp(at or time(), UTC).isoformat(timespec="milliseconds")
+    second, microseconds = divmod(round((at or time()) * 1_000_000), 1_000_000)
+    return f"{_second(second)}.{microseconds // 1000:03}+00:00"
+
+
+@lru_cache(maxsize=1)  # many calls end in the same second
+def _second(at: int) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").removesuffix("+00:00")
 
 
 def _texts_or_digests(texts: dict[str, bytes | bytearray], full: bool) -> dict[str, object]:

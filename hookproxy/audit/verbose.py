@@ -1,4 +1,4 @@
-"""Tells people each decision in one line on standard error, beside the audit file: `hookproxy run --verbose`."""
+"""Reports each decision in one line on standard error, in addition to the audit file: `hookproxy run --verbose`."""
 
 from __future__ import annotations
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ..hooks.coverage import FAMILIAR_NAMES
 from ..hooks.select import TOOL_EVENTS
+from ..model.aliases import spelled_names
 from ..model.hooks import Ended, Event, HookResult
 from ..model.settings import OnFailure, Settings, ToolNames
 from ..policy import matchers
+from ..policy.familiar_names import FAMILIAR_NAMES
 from .report import ConfiguredHook, FailureEffect, Finding
 
 LONG_TIMEOUT: Final = 1000.0
@@ -19,7 +20,6 @@ SHORT_TIMEOUT: Final = 0.1
 """Seconds. Hardly any program starts and answers in less time: such a number is meant in another unit."""
 
 _SEES_BARE: Final = "hooks of this file see only TOOL"
-_SEES_MCP: Final = 'hooks of this file see mcp__SERVER__TOOL, unless tool_names is "bare"'
 
 _FAILED: Final = HookResult(Ended.EXITED, 1)
 _BEFORE: Final = (Event.PRE_TOOL_USE, Event.PRE_MCP_TOOL_CALL, Event.PERMISSION_REQUEST)
@@ -102,9 +102,15 @@ def _never_matching(hook: ConfiguredHook, aliases: Sequence[str]) -> Iterator[st
         if all(part.startswith("mcp__") for part in parts) and not any(map(matches, bare)):
             yield f"matcher {written!r} never matches: {_SEES_BARE}"
     elif names:
-        composed = [name if name.startswith("mcp__") else f"mcp__server__{name}" for name in names]
+        dialect = hook.group.dialect
+        composed = [name if name.startswith("mcp__") else dialect.mcp_tool_name("server", name) for name in names]
         if not any(map(matches, composed)):
-            yield f"matcher {written!r} never matches: {_SEES_MCP}"
+            yield f"matcher {written!r} never matches: {_sees_mcp(hook)}"
+
+
+def _sees_mcp(hook: ConfiguredHook) -> str:
+    name = hook.group.dialect.mcp_tool_name("SERVER", "TOOL")
+    return f'hooks of this file see {name}, unless tool_names is "bare"'
 
 
 def _aliases(hook: ConfiguredHook) -> list[str]:
@@ -112,7 +118,8 @@ def _aliases(hook: ConfiguredHook) -> list[str]:
     settings = hook.settings
     layer = (settings.managed or Settings()) if hook.group.managed else settings
     configured = [one.name for one in settings.aliases if one.name]
-    return [*configured, *(FAMILIAR_NAMES if layer.auto_aliases else ())]
+    familiar = spelled_names(FAMILIAR_NAMES, hook.group.dialect.tool_spellings) if layer.auto_aliases else ()
+    return [*configured, *familiar]
 
 
 def never_matching_if(hook: ConfiguredHook) -> Iterator[str]:
@@ -125,7 +132,7 @@ def never_matching_if(hook: ConfiguredHook) -> Iterator[str]:
         if name.startswith("mcp__"):
             yield f"`if` {rule!r} never matches: {_SEES_BARE}"
     elif not name.startswith("mcp__"):
-        yield f"`if` {rule!r} never matches: {_SEES_MCP}"
+        yield f"`if` {rule!r} never matches: {_sees_mcp(hook)}"
 
 
 def alias_remarks(settings: Settings) -> Iterator[Finding]:

@@ -38,8 +38,8 @@ _CHECKS: Final = (
     (effective_settings.never_matching_if, ""),
     *_CHECKS_BESIDE_TOOLS,
 )
-"""The checks of a hook, each with the words of a start-up note that already reports the same. When the tools of the
-server are known, the first ones are replaced by what the hook really sees."""
+"""The checks of a hook, each with a part of the text of a start-up note that already reports the same. When the tools
+of the server are known, the first ones are replaced by what the hook really sees."""
 
 
 def inspect(loaded: Loaded, environ: Mapping[str, str], server: CheckedServer | None = None) -> Report:

@@ -59,7 +59,7 @@ from rich.text import Text
 from ..checks import report as check_report
 from ..checks.inspect import inspect
 from ..checks.report import CheckedServer, FailureEffect, Finding, HookEntry, Report
-from ..config.load import Loaded, load
+from ..config.load import Loaded
 from ..hooks.coverage import coverage
 from ..hooks.evaluate import Hooks, check_mcp_tool_hooks
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError
@@ -68,6 +68,7 @@ from ..model.settings import Settings
 from .common import (
     add_hook_options,
     add_strict_option,
+    load_named,
     new_parser,
     show,
     split_command,
@@ -118,7 +119,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.name and not command:
         raise UserError("--name names no server, because there is no COMMAND", f"usage: {USAGE}")
     cwd = working_directory()
-    loaded = load(options.config, options.hooks, None, os.environ, cwd, options.project)
+    loaded = load_named(options, cwd)
     check_mcp_tool_hooks(loaded.groups, loaded.settings)
     if any(spec.type in _IN_PROCESS_TYPES for group in loaded.groups for spec in group.hooks):
         with redirected_output():

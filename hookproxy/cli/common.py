@@ -5,9 +5,11 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
+    from argparse import ArgumentParser, Namespace
     from collections.abc import Sequence
     from typing import NoReturn
+
+    from ..config.load import Loaded
 
 
 def show(text: str) -> None:
@@ -51,6 +53,11 @@ def show_line(text: str) -> None:
 def has_terminal() -> bool:
     """True if a person can be shown something, and can answer it."""
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
+
+
+def has_input() -> bool:
+    """False if standard input was closed before we started: its number then belongs to something else."""
+    return sys.stdin is not None
 
 
 def ask(question: str) -> bool:
@@ -115,6 +122,17 @@ def add_hook_options(parser: "ArgumentParser") -> None:
         metavar="DIR",
         help="the folder in which the hooks of these files run (default: the project that a file belongs to)",
     )
+
+
+def load_named(options: "Namespace", cwd: str, hooks: "Sequence[str] | None" = None) -> "Loaded":
+    """The configuration that the options of `add_hook_options` name; with `hooks`, these files instead of `--hooks`.
+
+    Raises ConfigError.
+    """
+    from ..config.load import load
+
+    files = options.hooks if hooks is None else hooks
+    return load(options.config, files, None, os.environ, cwd, options.project)
 
 
 def add_strict_option(parser: "ArgumentParser") -> None:

@@ -28,6 +28,8 @@ VERBS = {
     "trust": "hookproxy.cli.trust",
     "convert": "hookproxy.cli.convert",
     "hook": "hookproxy.cli.hook",
+    "login": "hookproxy.cli.login",
+    "logout": "hookproxy.cli.logout",
     "demo": "hookproxy.cli.demo",
     "schema": "hookproxy.cli.schema",
     "completion": "hookproxy.cli.completion",
@@ -50,6 +52,8 @@ hookproxy puts hooks in front of any MCP server.
   trust       show what changed in a hook file and its scripts, and record it as trusted
   convert     write a hook file of one system as another's: hookproxy convert FILE --to cursor
   hook        run a hook of one system as a hook of another system's agent
+  login       log in at a remote server, or list the logins
+  logout      remove a login
   demo        show an agent, a server and three hooks at work
   schema      print the JSON Schema of hookproxy.toml, for editors
   completion  print a completion script for bash, zsh or fish

@@ -37,11 +37,11 @@ from rich.text import Text
 
 from ..audit.records import CallRecord, Entry, read
 from ..audit.view import files
-from ..config.load import Loaded, load, make_data_folders
+from ..config.load import Loaded, make_data_folders
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError
 from ..trial.replay import Difference, Outcome, Replay, UnreadableLine
 from ..trial.run import EVENTS_AFTER
-from .common import add_hook_options, new_parser, show, working_directory
+from .common import add_hook_options, load_named, new_parser, show, working_directory
 from .hook_runtime import redirected_output, run
 from .layout import as_json, count, diff, document, label, new_console, print_line, row, visible
 
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str]) -> int:
     options = build_parser().parse_args(list(arguments))
     since = files.since(options.since, files.now()) if options.since is not None else None
     cwd = working_directory()
-    loaded = load(options.config, options.hooks, None, os.environ, cwd, options.project)
+    loaded = load_named(options, cwd)
     for note in (*loaded.notes, *loaded.remarks, *make_data_folders(loaded)):
         sys.stderr.write(f"hookproxy: {note}\n")
     entries = _filtered(read(os.path.join(cwd, options.audit)), options.tool, since)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..config.load import Loaded
+    from ..model.hooks import Tool
+    from ..session.proxy import OnToolsListed, Proxy
     from ..session.server_end import ServerEnd
     from ..transports.channel import Channel
 
@@ -224,6 +226,7 @@ async def _serve(
         cwd=cwd,
         project_dir=loaded.project or os.environ.get("CLAUDE_PROJECT_DIR") or cwd,
         command=tuple(command),
+        url=options.url or "",
     )
     agent_channel = open_channel(*agent_pipes)
     server_channel, server = open_server(options, loaded, report)
@@ -237,7 +240,7 @@ async def _serve(
         audit = VerboseAudit(loaded.settings, report)
     proxy = Proxy(agent_channel, server_channel, hooks, loaded.settings, session, audit, report)
     if hooks.groups or hooks.has_rules:
-        proxy.on_tools_listed = _coverage_reporter(loaded, name, command, report)
+        proxy.on_tools_listed = _coverage_reporter(proxy, loaded, name, command, report)
     elif not loaded.settings.audit_all_calls:  # recording every call is a purpose of its own
         report(f"{_cut(name)}: no hook and no permission rule is configured, so no call is guarded")
     return await Lifecycle(proxy, server).run()
@@ -249,18 +252,18 @@ def _cut(name: str) -> str:
 
 
 def _coverage_reporter(
-    loaded: "Loaded", name: str, command: "Sequence[str]", report: "Callable[[str], None]"
-) -> "Callable[[bytes, str], None]":
+    proxy: "Proxy", loaded: "Loaded", name: str, command: "Sequence[str]", report: "Callable[[str], None]"
+) -> "OnToolsListed":
     """A function that gets each tools/list response, and reports how many tools hooks see."""
-    note_list: Callable[[bytes, str], None] | None = None
+    note_list: OnToolsListed | None = None
 
-    def note(line: bytes, server_info: str) -> None:
+    def note(line: bytes, tools: "Sequence[Tool]", server_info: str) -> None:
         nonlocal note_list
         if note_list is None:
             from ..session.tool_coverage import ToolCoverage  # not before the first list: it would delay the start
 
-            note_list = ToolCoverage(loaded, name, command, report, _cut(name)).note
-        note_list(line, server_info)
+            note_list = ToolCoverage(loaded, name, command, report, proxy.spawn, _cut(name)).note
+        note_list(line, tools, server_info)
 
     return note
 
@@ -293,7 +296,7 @@ def build_parser() -> "argparse.ArgumentParser":
         metavar="'NAME: VALUE'",
         action="append",
         default=[],
-        help="a header of each request; ${NAME} in its value is replaced by the environment variable",
+        help="a header of each request; ${NAME} and %%{NAME} stand for environment variables",
     )
     remote.add_argument("--ca", metavar="FILE", help="trust the certificates in FILE instead of the system's")
     remote.add_argument("--cert", metavar="FILE", help="the certificate with which the server recognises this client")

@@ -20,16 +20,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 from rich.text import Text
 
-from ..config.load import Loaded, load
+from ..config.load import Loaded
 from ..model.errors import EXIT_FINDINGS, UserError
 from ..policy.presets import PRESETS, preset_for
 from ..wrapping import edit_plan, known_hook_files
 from ..wrapping.agent_files import AgentFile, PlannedFile, short
-from ..wrapping.find_servers import Entry, Kind
+from ..wrapping.find_servers import Entry
 from ..wrapping.known_agents import AGENTS_BY_NAME, ConfigFile
 from ..wrapping.known_hook_files import FoundHookFile
 from . import wrap
-from .common import add_hook_options, ask, has_terminal, new_parser, show, show_line, working_directory
+from .common import add_hook_options, ask, has_terminal, load_named, new_parser, show, show_line, working_directory
 from .init import CONFIG, STARTERS, user_config_folder, write_starter
 from .layout import alias_text, count, label, new_console, print_line, row
 
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     import argparse
 
 USAGE: Final = (
-    "hookproxy setup [AGENT|FILE]... [--yes] [--dry-run] [--config FILE] [--hooks [DIALECT=]FILE]... [--project DIR]"
+    "hookproxy setup [AGENT|FILE]... [--yes] [--dry-run] [--replace-mcp-remote] [--config FILE] "
+    "[--hooks [DIALECT=]FILE]... [--project DIR]"
 )
 
 _STARTER: Final = STARTERS["guard"]
@@ -100,6 +101,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--yes", action="store_true", help="ask nothing; hook files of the project are left out")
     parser.add_argument("--dry-run", action="store_true", help="show what would change, and write nothing")
+    wrap.add_mcp_remote_option(parser)
     add_hook_options(parser)
     return parser
 
@@ -122,7 +124,7 @@ def _propose(options: argparse.Namespace, asks: bool) -> Agreed | int:
     if broken and not any(file.has_servers for file in found):
         raise UserError("no configuration can be used; nothing was changed", "each file's error is above")
     if not any(_open_entries(file) for file in found):
-        show("nothing to do: every server that an agent starts is wrapped already\n")
+        show("nothing to do: every server that can be wrapped is wrapped already\n")
         return EXIT_FINDINGS if broken else 0
     guards = _guards(options, asks)
     if guards is None:
@@ -174,7 +176,7 @@ def _rows(rows: Sequence[tuple[str, str]]) -> None:
 def _guards(options: argparse.Namespace, asks: bool) -> Guards | None:
     """Show the hooks that are there, and ask which to use. None: none are, and the person wants none."""
     cwd, home = working_directory(), os.path.expanduser("~")
-    loaded = load(options.config, options.hooks, None, os.environ, cwd, options.project)
+    loaded = load_named(options, cwd)
     configured = {group.source for group in loaded.groups}
     found = [
         file for file in known_hook_files.find(os.environ, home, cwd) if not file.sources <= configured or file.error
@@ -260,9 +262,11 @@ def _show_familiar_names(found: Sequence[AgentFile], loaded: Loaded) -> None:
 
 
 def _open_entries(file: AgentFile) -> list[Entry]:
-    """The servers that the agent starts, and that are not wrapped yet."""
-    entries = file.configuration.entries if file.configuration is not None else ()
-    return [entry for entry in entries if entry.kind is Kind.STARTED and not edit_plan.wrapping(entry)]
+    """The servers that can be wrapped, and are not wrapped yet."""
+    if (configuration := file.configuration) is None:
+        return []
+    why_not = edit_plan.why_not(configuration)
+    return [entry for entry in configuration.entries if not (edit_plan.wrapping(entry) or entry.key_path in why_not)]
 
 
 def _wrapped_entries(file: AgentFile) -> list[Entry]:
@@ -293,13 +297,15 @@ def _plan(
         hooks = [*options.hooks, *found_hooks]
         if not guards.starter_folder:
             # raises if wrapped servers would not start
-            load(options.config, hooks, None, os.environ, cwd, options.project)
+            load_named(options, cwd, hooks)
         run_options = wrap.wrap_options(options, guards.loaded, cwd)
         run_options = replace(
             run_options, hooks=(*run_options.hooks, *found_hooks), fallback=guards.config_path or None
         )
         try:
-            plan = wrap.plan_wrap(file, [entry.name for entry in entries], program, run_options, shared)
+            plan = wrap.plan_wrap(
+                file, [entry.name for entry in entries], program, run_options, shared, options.replace_mcp_remote
+            )
         except UserError as error:
             errors.append(error)
             wrap.report_error(error)

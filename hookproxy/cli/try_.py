@@ -21,7 +21,7 @@ from msgspec import Struct
 from rich.text import Text
 
 from ..checks.startup_notes import KeyLines
-from ..config.load import Loaded, load, make_data_folders
+from ..config.load import Loaded, make_data_folders
 from ..dialects.dialect import Group
 from ..dialects.shared import input
 from ..hooks.coverage import coverage
@@ -36,7 +36,7 @@ from ..trial.observe import ObservedRun
 from ..trial.run import SESSION_EVENTS, SIDE_EVENTS, TrialCall, TrialResult, TrialRunner, plan
 from ..trial.why_not import SkippedHook, skipped_hooks
 from . import common, findings
-from .common import add_hook_options, add_strict_option, new_parser, show, unread_file, working_directory
+from .common import add_hook_options, add_strict_option, load_named, new_parser, show, unread_file, working_directory
 from .hook_runtime import redirected_output, run
 from .layout import alias_text, as_json, diff, document, label, new_console, print_line, row, short_path, visible
 
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str]) -> int:
     event = _event(options.event)
     attempt = _attempt(options, event)
     cwd = working_directory()
-    loaded = load(options.config, options.hooks, None, os.environ, cwd, options.project)
+    loaded = load_named(options, cwd)
     findings.stop_if_strict(loaded, options.strict, os.environ)
     _tell(*findings.lines(loaded, os.environ), *loaded.remarks, *make_data_folders(loaded))
     _tell(unread_file(options.config, loaded.path, cwd))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..model.errors import UserError
 from ..wrapping import edit_plan
-from ..wrapping.agent_files import AgentFile
+from ..wrapping.agent_files import AgentFile, PlannedFile
 from .common import new_parser
 from .wrap import add_target_options, change_all, named_files
 
@@ -26,7 +26,17 @@ def main(arguments: Sequence[str]) -> int:
     options = build_parser().parse_args(list(arguments))
     if options.target is None and not options.all:
         raise UserError("no agent and no file is named", f"usage: {USAGE}")
-    return change_all(options, named_files(options), _plan, "unwrapped", lambda planned: [])
+    return change_all(options, named_files(options), _plan, "unwrapped", _explain)
+
+
+def _explain(planned: PlannedFile) -> list[str]:
+    """Why a wrapped entry was not changed."""
+    reasons = planned.plan.reasons
+    return [
+        f"{entry.key_path} is not changed: it {reasons[entry.key_path]}"
+        for entry in planned.plan.unchanged
+        if entry.key_path in reasons and edit_plan.wrapping(entry)
+    ]
 
 
 def _plan(file: AgentFile, names: Sequence[str]) -> edit_plan.Plan:

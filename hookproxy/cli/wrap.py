@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
-from ..config.load import Loaded, load
+from ..config.load import Loaded
 from ..dialects.registry import DIALECTS
 from ..dialects.shared.hook_file import suggestion
 from ..model.errors import EXIT_FINDINGS, UserError
@@ -32,14 +32,14 @@ from ..wrapping.known_agents import AGENTS, AGENTS_BY_NAME, ConfigFile
 from ..wrapping.version_control import is_shared
 from ..wrapping.wrap_entry import PROGRAM, RunOptions
 from . import findings
-from .common import add_hook_options, new_parser, show, visible, working_directory
+from .common import add_hook_options, load_named, new_parser, show, visible, working_directory
 
 if TYPE_CHECKING:
     import argparse
 
 USAGE: Final = (
     "hookproxy wrap [AGENT|FILE|--all] [--server NAME]... [--config FILE] [--hooks [DIALECT=]FILE]... "
-    "[--project DIR] [--dry-run]"
+    "[--project DIR] [--replace-mcp-remote] [--dry-run]"
 )
 
 _MAX_FINDINGS: Final = 5  # what fits beside a diff on a screen
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
         return _list(options)
     cwd = working_directory()
     # raises if wrapped servers would not start
-    loaded = load(options.config, options.hooks, None, os.environ, cwd, options.project)
+    loaded = load_named(options, cwd)
     findings.stop_if_strict(loaded, False, os.environ)
     run_options = wrap_options(options, loaded, cwd)
     program = own_program()
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
     shared = shared_files(found)
 
     def plan(file: AgentFile, names: Sequence[str]) -> edit_plan.Plan:
-        return plan_wrap(file, names, program, run_options, shared)
+        return plan_wrap(file, names, program, run_options, shared, options.replace_mcp_remote)
 
     def explain(planned: PlannedFile) -> list[str]:
         return [*explain_wrap(planned, program, shared), *_repeated_hooks(planned, loaded)]
@@ -83,13 +83,23 @@ def build_parser() -> argparse.ArgumentParser:
     parser = new_parser(
         "wrap",
         USAGE,
-        "Put hookproxy in front of the servers that an agent's configuration starts, and show the diff. "
+        "Put hookproxy in front of the servers in an agent's configuration, and show the diff. "
         "Without AGENT, FILE and --all: list the agent configurations on this machine and in the working directory, "
         "and which of their servers are wrapped.",
     )
     add_target_options(parser)
+    add_mcp_remote_option(parser)
     add_hook_options(parser)
     return parser
+
+
+def add_mcp_remote_option(parser: argparse.ArgumentParser) -> None:
+    """The option that `wrap` and `setup` share."""
+    parser.add_argument(
+        "--replace-mcp-remote",
+        action="store_true",
+        help="where an entry starts mcp-remote, let hookproxy connect to its address instead",
+    )
 
 
 def add_target_options(parser: argparse.ArgumentParser) -> None:
@@ -199,7 +209,12 @@ def shared_files(found: Sequence[AgentFile]) -> frozenset[str]:
 
 
 def plan_wrap(
-    file: AgentFile, names: Sequence[str], program: Program, run_options: RunOptions, shared: frozenset[str]
+    file: AgentFile,
+    names: Sequence[str],
+    program: Program,
+    run_options: RunOptions,
+    shared: frozenset[str],
+    replace_mcp_remote: bool,
 ) -> edit_plan.Plan:
     """Plan how a file that has servers is wrapped. Raises ConfigError."""
     if file.configuration is None:
@@ -207,7 +222,9 @@ def plan_wrap(
     is_shared_file = file.config_file.path in shared
     if is_shared_file:  # everybody's own configuration is read without --config
         run_options = replace(run_options, fallback=None)
-    return edit_plan.wrap(file.configuration, names, lambda entry: program.words(entry, is_shared_file), run_options)
+    return edit_plan.wrap(
+        file.configuration, names, lambda entry: program.words(entry, is_shared_file), run_options, replace_mcp_remote
+    )
 
 
 def wrap_options(options: argparse.Namespace, loaded: Loaded, cwd: str) -> RunOptions:
@@ -245,12 +262,18 @@ def _absolute(path: str, cwd: str) -> str:
 
 def explain_wrap(planned: PlannedFile, program: Program, shared: frozenset[str]) -> list[str]:
     """Sentences about the entries of a wrapped file, and about how it names hookproxy, and why."""
-    notes = [f"{entry.key_path} {_why_unchanged(entry)}" for entry in planned.plan.unchanged]
+    notes = [f"{entry.key_path} {_why_unchanged(planned.plan, entry)}" for entry in planned.plan.unchanged]
+    notes += planned.plan.notes
     changed = planned.plan.changed
     notes += [
         f"{entry.key_path} also has an address: an agent that uses it bypasses the hooks"
         for entry in changed
         if entry.also_remote
+    ]
+    notes += [
+        f"{entry.key_path} starts mcp-remote: with --replace-mcp-remote, hookproxy connects to the address itself"
+        for entry in changed
+        if edit_plan.starts_mcp_remote(entry) and entry.key_path not in planned.plan.rewritten
     ]
     if changed and planned.config_file.path in shared:
         notes += _explain_shared(planned, program)
@@ -383,10 +406,10 @@ def report_error(error: UserError) -> None:
     report(f"hint: {error.hint}")
 
 
-def _why_unchanged(entry: Entry) -> str:
+def _why_unchanged(plan: edit_plan.Plan, entry: Entry) -> str:
     """Why an entry was not changed."""
-    if entry.kind is not Kind.STARTED:
-        return f"is not changed: it {edit_plan.why_not(entry)}"
+    if entry.key_path in plan.reasons:
+        return f"is not changed: it {plan.reasons[entry.key_path]}"
     return f"is already wrapped: {_wrapping_words(entry)}"
 
 
@@ -422,24 +445,25 @@ def list_files(found: Sequence[AgentFile]) -> int:
 def _show_configuration(config_file: known_agents.ConfigFile, configuration: edit_plan.Configuration) -> None:
     console = Console(highlight=False)
     width = max(len(entry.key_path) for entry in configuration.entries)
+    why_not = edit_plan.why_not(configuration)
     with console.capture() as captured:
         head = Text.assemble((visible(config_file.path, console.encoding), "bold"), f"  {config_file.titles}")
         console.print(head, soft_wrap=True)
         for entry in configuration.entries:
-            state, style = _state(entry)
+            state, style = _state(entry, why_not.get(entry.key_path, ""))
             name = visible(entry.key_path, console.encoding).ljust(width)
             console.print(Text.assemble(f"  {name}  ", (visible(state, console.encoding), style)), soft_wrap=True)
         console.print()
     show(captured.get())
 
 
-def _state(entry: Entry) -> tuple[str, str]:
+def _state(entry: Entry, why_not: str) -> tuple[str, str]:
     """The state of an entry as text, and its colour."""
     off = ", disabled" if entry.disabled else ""
-    if entry.kind is Kind.REMOTE:
-        return f"remote{off}", "dim"
     if entry.kind is Kind.OTHER:
         return f"no command{off}", "dim"
+    if why_not:
+        return f"cannot be wrapped{off}: {why_not}", "dim"
     if edit_plan.wrapping(entry):
         return f"wrapped{off}: {_wrapping_words(entry)}", "green"
     return f"not wrapped{off}", "yellow"

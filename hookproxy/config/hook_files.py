@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
 from typing import Final
 
 from msgspec import Struct, field
@@ -193,7 +194,7 @@ def _fits(dialect: Dialect, members: Mapping[str, object], at_home: bool) -> boo
 
 
 def _in_own_folder(path: str, dialect: Dialect) -> bool:
-    return any(os.path.dirname(path).endswith(f"/{folder}") for folder in dialect.folders)
+    return any(fnmatchcase(os.path.dirname(path), f"*/{folder}") for folder in dialect.folders)
 
 
 def _same_shape(path: str, dialect: Dialect) -> tuple[str, ...]:
@@ -201,7 +202,7 @@ def _same_shape(path: str, dialect: Dialect) -> tuple[str, ...]:
     others = [one.name for one in DIALECTS.values() if one.shape_of == dialect.name]
     if not others or _in_own_folder(path, dialect):
         return ()
-    one_of = " or ".join(others)
+    one_of = " or ".join(filter(None, (", ".join(others[:-1]), others[-1])))
     return (f"{path}: read as a hook file of {dialect.name}; if it is one of {one_of}, name the dialect",)
 
 

@@ -69,12 +69,12 @@ KEYS_OF_SETTINGS: Final = {
 """The fields of `Settings`, each with the key of hookproxy.toml that sets it."""
 
 DEFAULT_AUDIT: Final = {
-    "audit_digest": True,  # nobody has asked for arguments on the disk
+    "audit_digest": True,  # the user has not asked to store arguments on the disk
     "audit_results": Results.NONE,  # waiting for responses would take time of every call
     "audit_max_file_bytes": 20_000_000,  # some 20,000 calls
     "audit_keep_files": 3,  # so that it takes at most 80 MB
 }
-"""How the audit file in the state folder is kept, where the configuration says nothing else."""
+"""The settings of the audit file in the state folder, unless the configuration sets them."""
 
 
 class Loaded(Struct, frozen=True):

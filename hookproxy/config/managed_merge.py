@@ -40,7 +40,7 @@ _STRICTNESS: Final[dict[str, tuple[object, ...]]] = {
 """The values of these settings from the laxest to the strictest. A user may be stricter than the administrator."""
 
 _MANAGED_AS_A_WHOLE: Final = {"audit_file": "audit_", "otel": "otel_"}
-"""If the first setting is managed, so are all settings with this prefix.
+"""If the first setting is managed, all settings with this prefix are managed too.
 
 Otherwise a user could empty the administrator's audit with a pattern of secrets that matches everything, or send the
 spans to another address.

@@ -101,7 +101,7 @@ def _field(key: FieldInfo, description: str) -> object:
 
 
 def _type(annotation: object) -> object:
-    """The annotation for pydantic: it has other words for bounds, and takes the names of enums only where told to."""
+    """The annotation for pydantic: it has other keywords for bounds, and enums need a validator for their names."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return Annotated[_type(arguments[0]), *(_constraint(one) for one in arguments[1:])]

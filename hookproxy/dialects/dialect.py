@@ -167,7 +167,8 @@ class Dialect(Struct, frozen=True):
     options: tuple[str, ...] = ()
     """The keys of `[[use]]` that only this dialect has. `config.models.Use` documents them."""
     folders: tuple[str, ...] = ()
-    """Where such files are in a project, for example `.github/hooks`. The project is the folder above."""
+    """Where such files are in a project, for example `.github/hooks`. The project is the folder above. `*` stands for
+    a folder's name, such as a plugin's."""
     find_plugin: Callable[[str, Files], Plugin | None] = lambda _path, _files: None
     """The plugin that a hook file belongs to; None: none. Never raises."""
     read_folder: Callable[[str, Files], FolderContent | None] = lambda _path, _files: None

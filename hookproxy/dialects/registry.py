@@ -9,6 +9,7 @@ from typing import Final
 from .dialect import Dialect
 
 _CONSTANTS: Final = {
+    "augment": "augment.AUGMENT",
     "cascade": "cascade.CASCADE",
     "claude": "claude.CLAUDE",
     "claw": "claw.CLAW",
@@ -18,10 +19,13 @@ _CONSTANTS: Final = {
     "codex": "codex.CODEX",
     "copilot": "copilot.COPILOT",
     "copilot@current": "copilot.COPILOT_CURRENT",
+    "crush": "crush.CRUSH",
     "docker-agent": "docker_agent.DOCKER_AGENT",
     "docker-agent@current": "docker_agent.DOCKER_AGENT_CURRENT",
     "droid": "droid.DROID",
     "gemini": "gemini.GEMINI",
+    "goose": "goose.GOOSE",
+    "iflow": "iflow.IFLOW",
     "kimi": "kimi.KIMI",
     "kiro": "kiro.KIRO",
     "lime": "lime.LIME",

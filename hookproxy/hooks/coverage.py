@@ -6,22 +6,20 @@ Pure. Names that come from a server are quoted and cut in sentences, so that the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from ..dialects.dialect import Group
-from ..model.aliases import Alias
+from ..model.aliases import Alias, spelled, spelled_names
 from ..model.hooks import Event, HookSpec, Tool
 from ..model.settings import Settings, ToolNames
 from ..policy import matchers
+from ..policy.familiar_names import FAMILIAR_NAMES
 from .familiar_tools import FamiliarTools
-from .permissions import Permissions
+from .permissions import Permissions, layers
 from .select import TOOL_EVENTS, HookGroups, MatchedHook, SelectedHooks
-
-FAMILIAR_NAMES: Final = ("Bash", "Write", "Edit", "MultiEdit", "Read", "WebFetch", "WebSearch", "Grep", "Glob", "LS")
-"""The tools of Claude Code for which tools of servers can stand."""
 
 _MAX_SHOWN: Final = 60  # characters of a name: a tool's usual name in full, and a line that still fits a screen
 
@@ -71,13 +69,10 @@ class Coverage(Struct, frozen=True):
     """The names of the server's tools."""
     hooks: tuple[HookCoverage, ...]
     """All hooks, in the order of the configuration."""
+    seen: frozenset[str] = frozenset()
+    """The tools that some hook sees."""
     ruled: frozenset[str] = frozenset()
     """The tools that a permission rule or a limit applies to."""
-
-    @property
-    def seen(self) -> frozenset[str]:
-        """The tools that some hook sees."""
-        return frozenset(one.tool for hook in self.hooks for one in hook.seen)
 
     def summary(self) -> str:
         """One line for people: `3 hooks on 5 of 12 tools; 1 hook never matches: see hookproxy check -- COMMAND`."""
@@ -112,51 +107,78 @@ def coverage(
     `server` is the server's name as hooks see it, `command` its command line, `server_info` the name that it gives
     itself; the last two are empty if they are not known.
     """
-    listed = {tool.name: tool for tool in tools}
+    steps = coverage_in_steps(groups, settings, server, tools, command, server_info)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found: Coverage = end.value
+            return found
+
+
+def coverage_in_steps(
+    groups: Sequence[Group],
+    settings: Settings,
+    server: str,
+    tools: Iterable[Tool],
+    command: Sequence[str],
+    server_info: str,
+) -> Generator[None, None, Coverage]:
+    """As `coverage`, in steps of at most a fraction of a millisecond each: a server may list very many tools."""
+    listed: dict[str, Tool] = {}
     familiar = FamiliarTools(command)
-    familiar.note_tools(listed.values(), server_info)
-    layers = [_Layer([group for group in groups if not group.managed], settings, server, listed, familiar)]
-    if settings.managed is not None or any(group.managed for group in groups):
-        managed = [group for group in groups if group.managed]
-        layers.append(_Layer(managed, settings.managed or Settings(), server, listed, familiar))
-    ruled = frozenset(name for layer in layers for name in layer.ruled())
-    return Coverage(tuple(listed), tuple(hook for layer in layers for hook in layer.hooks()), ruled)
+    for tool in tools:
+        listed[tool.name] = tool
+        familiar.note_tools((tool,), server_info)
+        yield
+    whole = HookGroups(groups, server, settings.aliases, familiar if settings.auto_aliases else None)
+    seen: set[str] = set()
+    found = [_LayerCoverage(layer, server, listed, seen) for layer in layers(whole, settings, server, familiar)]
+    ruled: set[str] = set()
+    hooks: list[HookCoverage] = []
+    for each in found:
+        yield from each.look_at_tools()
+        yield from each.ruled(ruled)
+    for each in found:
+        hooks += yield from each.hooks()
+    return Coverage(tuple(listed), tuple(hooks), frozenset(seen), frozenset(ruled))
 
 
-class _Layer:
-    """The user's hooks and rules, or the managed ones, before the tools of one server."""
+_Steps = Generator[None, None, None]
 
-    def __init__(
-        self,
-        groups: Sequence[Group],
-        settings: Settings,
-        server: str,
-        tools: Mapping[str, Tool],
-        familiar: FamiliarTools,
-    ) -> None:
-        self._groups = groups
+
+class _LayerCoverage:
+    """What the user's hooks and rules, or the managed ones, see of the tools of one server."""
+
+    def __init__(self, layer: Permissions, server: str, tools: Mapping[str, Tool], seen: set[str]) -> None:
+        """`seen` gets the names of the tools that some hook sees."""
+        self._groups = layer.groups.groups
         self._server = server
         self._tools = tools
-        self._familiar = familiar if settings.auto_aliases else None
-        self._selection = HookGroups(groups, server, settings.aliases, self._familiar)
-        self._permissions = Permissions(self._selection, settings)
+        self._selection = layer.groups
+        self._permissions = layer
         self._selected: set[int] = set()  # hooks whose matchers match some tool
+        self._seen_tools = seen
         self._seen: dict[int, dict[tuple[str, str], SeenTool]] = {}
         self._unseen: dict[int, list[Alias]] = {}  # by the identity of the hook's spec, as in _seen
-        events = {spec.event for group in groups for spec in group.hooks} & TOOL_EVENTS
-        for tool in tools:
+
+    def look_at_tools(self) -> _Steps:
+        """Find out which hooks see which tool."""
+        events = {spec.event for group in self._groups for spec in group.hooks} & TOOL_EVENTS
+        for tool in self._tools:
             for alias in self._aliases(tool):
                 for event in events:
                     for selected in self._selection.select(event, tool, alias):
                         self._note(selected, tool, alias)
+            yield
 
     def _aliases(self, tool: str) -> Sequence[Alias | None]:
         """The aliases that a call of this tool may have; None stands for no alias."""
         known = self._selection.aliases(tool)
         if any(not alias.automatic for alias in known):
             return known  # a configured alias holds for every call
-        if not known and self._familiar is not None and b'"properties"' not in self._tools[tool].input_schema:
-            known = self._familiar.possible_aliases(tool)  # its arguments are not listed: those of a call decide
+        if not known and b'"properties"' not in self._tools[tool].input_schema:
+            return self._selection.possible_aliases(tool)  # its arguments are not listed: those of a call decide
         return (None, *known)
 
     def _note(self, selected: SelectedHooks, tool: str, alias: Alias | None) -> None:
@@ -164,33 +186,41 @@ class _Layer:
             self._selected.add(id(one.spec))
             if seen := _seen_tool(one, selected, tool, alias):
                 self._seen.setdefault(id(one.spec), {}).setdefault((tool, seen.name), seen)
+                self._seen_tools.add(tool)
             recognised = alias is not None and alias.automatic and alias in self._selection.aliases(tool)
             if alias is not None and recognised and not one.sees_alias and _is_for_all(one.spec, selected.group):
                 self._unseen.setdefault(id(one.spec), []).append(alias)
 
-    def ruled(self) -> Iterator[str]:
-        """The tools that a permission rule or a limit applies to."""
+    def ruled(self, found: set[str]) -> _Steps:
+        """Add the tools that a permission rule or a limit applies to."""
         rules, limits = self._permissions.rules, self._permissions.limits
         if rules is None and limits is None:
             return
         for tool in self._tools:
             names = self._selection.possible_names(tool)
             if (rules and rules.concerns(names)) or (limits and limits.concerns(names)):
-                yield tool
+                found.add(tool)
+            yield
 
-    def hooks(self) -> Iterator[HookCoverage]:
+    def hooks(self) -> Generator[None, None, list[HookCoverage]]:
         """What each hook sees."""
+        found: list[HookCoverage] = []
         for group in self._groups:
             for spec in group.hooks:
                 if spec.server and spec.server != self._server:
                     why = f"it calls a tool of the server {spec.server!r}, and this server is {self._server!r} (--name)"
-                    yield HookCoverage(spec, group, why_never=why)
+                    found.append(HookCoverage(spec, group, why_never=why))
                     continue
-                seen = tuple(self._seen.get(id(spec), {}).values()) or self._seen_by_same_hook(spec, group)
+                seen = tuple(self._seen.get(id(spec), {}).values())
+                if not seen:
+                    seen = yield from self._seen_by_same_hook(spec, group)
+                why = "" if seen else (yield from self._why_never(spec, group))
                 unseen = sorted(self._unseen.get(id(spec), ()), key=lambda alias: FAMILIAR_NAMES.index(alias.name))
-                yield HookCoverage(spec, group, seen, "" if seen else self._why_never(spec, group), tuple(unseen))
+                found.append(HookCoverage(spec, group, seen, why, tuple(unseen)))
+                yield
+        return found
 
-    def _why_never(self, spec: HookSpec, group: Group) -> str:
+    def _why_never(self, spec: HookSpec, group: Group) -> Generator[None, None, str]:
         if spec.event in (Event.ELICITATION, Event.ELICITATION_RESULT):
             fits = spec.matches(self._server)
             return "" if fits else f"its matcher {spec.matcher!r} does not match the server's name {self._server!r}"
@@ -201,38 +231,45 @@ class _Layer:
         all_tools = f"the server's {_count(len(self._tools), 'tool')}"
         if id(spec) in self._selected:
             return f"its `if` {spec.only_if!r} names none of {all_tools}"
-        return f"its matcher {spec.matcher!r} matches none of {all_tools}{self._hint(spec, group)}"
+        hint = yield from self._hint(spec, group)
+        return f"its matcher {spec.matcher!r} matches none of {all_tools}{hint}"
 
-    def _seen_by_same_hook(self, spec: HookSpec, group: Group) -> tuple[SeenTool, ...]:
+    def _seen_by_same_hook(self, spec: HookSpec, group: Group) -> Generator[None, None, tuple[SeenTool, ...]]:
         """The tools of a hook that is configured a second time: where both match, the other one is selected."""
-        return tuple(
-            seen
-            for each in self._groups
-            for other in each.hooks
-            if (each.dialect.name, other.identity) == (group.dialect.name, spec.identity)
-            for seen in self._seen.get(id(other), {}).values()
-            if spec.matches(seen.name) or any(map(spec.matches, self._selection.own_names(seen.tool)))
-        )
+        found: list[SeenTool] = []
+        for each in self._groups:
+            for other in each.hooks:
+                if (each.dialect.name, other.identity) != (group.dialect.name, spec.identity):
+                    continue
+                for seen in self._seen.get(id(other), {}).values():
+                    if spec.matches(seen.name) or any(map(spec.matches, self._selection.own_names(seen.tool))):
+                        found.append(seen)
+                    yield
+        return tuple(found)
 
-    def _hint(self, spec: HookSpec, group: Group) -> str:
+    def _hint(self, spec: HookSpec, group: Group) -> Generator[None, None, str]:
         """What the author of a matcher that matches no tool may have meant."""
-        if known_as := _familiar(spec):
-            return f"; none is known as {' or '.join(known_as)}: [tools.X] with as = {_quoted(known_as[0])} names one"
+        if known_as := _familiar(spec, group):
+            first = _quoted(next(iter(known_as.values())))
+            return f"; none is known as {' or '.join(known_as)}: [tools.X] with as = {first} names one"
         for server in dict.fromkeys(_OTHER_SERVER.findall(spec.matcher)):
-            if group.tool_names is ToolNames.MCP and any(
-                spec.matches(f"mcp__{server}__{tool}") for tool in self._tools
-            ):
-                return f"; the server is {self._server!r} here, not {server!r}: --name {server} names it"
+            for tool in self._tools if group.tool_names is ToolNames.MCP else ():
+                if spec.matches(f"mcp__{server}__{tool}"):
+                    return f"; the server is {self._server!r} here, not {server!r}: --name {server} names it"
+                yield
         for tool in self._tools:
-            bare, full_name = self._selection.own_names(tool)
+            bare, full_name = tool, group.dialect.mcp_tool_name(self._server, tool)
             seen, other = (full_name, bare) if group.tool_names is ToolNames.MCP else (bare, full_name)
             if spec.matches(other):
                 return f"; it sees {_shown(seen)}, not {_shown(other)}"
+            yield
         return ""
 
 
 def _seen_tool(one: MatchedHook, selected: SelectedHooks, tool: str, alias: Alias | None) -> SeenTool | None:
     """A tool as a hook that matches it sees it; None: the hook's `if` never holds for it."""
+    if alias is not None and one.tool_spellings:
+        alias = spelled(alias, one.tool_spellings).named(one.tool_name)
     rule = matchers.rule(one.spec.only_if) if one.spec.only_if else None
     names = (one.tool_name, *selected.names) if one.sees_alias else selected.names
     if rule is None or any(map(rule.names_tool, names)):
@@ -243,19 +280,28 @@ def _seen_tool(one: MatchedHook, selected: SelectedHooks, tool: str, alias: Alia
 
 
 def _is_for_all(spec: HookSpec, group: Group) -> bool:
-    """A hook of a system with Claude Code's names of tools that is for all tools, and may look at the name itself."""
-    return group.tool_names is ToolNames.MCP and not spec.only_if and all(map(spec.matches, FAMILIAR_NAMES))
+    """A hook for all tools that sees the server's names, and may look for familiar ones itself."""
+    composed = group.tool_names is ToolNames.MCP and not group.dialect.sees_familiar_names
+    return composed and not spec.only_if and all(map(spec.matches, _names(group)))
 
 
-def _familiar(spec: HookSpec) -> list[str]:
-    """The familiar names that a hook's matcher matches."""
-    return [name for name in FAMILIAR_NAMES if spec.event in TOOL_EVENTS and spec.matches(name)]
+def _names(group: Group) -> dict[str, str]:
+    """The familiar names that a group's hooks know, each with Claude Code's name of the tool."""
+    return spelled_names(FAMILIAR_NAMES, group.dialect.tool_spellings)
+
+
+def _familiar(spec: HookSpec, group: Group) -> dict[str, str]:
+    """The familiar names that a hook's matcher matches, as in `_names`."""
+    if spec.event not in TOOL_EVENTS:
+        return {}
+    return {name: known for name, known in _names(group).items() if spec.matches(name)}
 
 
 def _unknown_names(never: Sequence[HookCoverage]) -> list[str]:
-    """The familiar names for which hooks wait in vain, in the order of `FAMILIAR_NAMES`."""
-    waited_for = {name for hook in never if hook.why_never.startswith("its matcher") for name in _familiar(hook.spec)}
-    return [name for name in FAMILIAR_NAMES if name in waited_for]
+    """The familiar names that no tool has and that matchers of these hooks match, in the order of `FAMILIAR_NAMES`."""
+    waiting = [hook for hook in never if hook.why_never.startswith("its matcher")]
+    wanted = {name for hook in waiting for name in _familiar(hook.spec, hook.group).values()}
+    return [name for name in FAMILIAR_NAMES if name in wanted]
 
 
 def _shown(name: str) -> str:

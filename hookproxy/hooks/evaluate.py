@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from ..dialects.dialect import Group
 from ..dialects.shared.output import truncate
 from ..jsonrpc import normalize
+from ..model.aliases import Alias
 from ..model.decision import ApprovalRequest, Comments, Decision, Proceed, RefusalCause, Refuse
 from ..model.errors import ConfigError
 from ..model.hooks import Event, EventContext, HookRun, Tool, Verdict
@@ -21,7 +22,7 @@ from ..protocol import calls, request_edits
 from ..runners.runner import CallTool, no_server
 from .background import ReportHookRun
 from .familiar_tools import FamiliarTools
-from .permissions import Permissions
+from .permissions import Permissions, layers
 from .run_hooks import HookExecutor
 from .select import HookGroups, SelectedHooks
 
@@ -37,6 +38,14 @@ class Evaluation(Struct, frozen=True):
     decision: Decision
     arguments: bytes
     """The arguments that the decision is about, as hooks get them."""
+    managed_alias: Alias | UnsetType | None = UNSET
+    """As in EventContext: under these names the managed layer has decided; UNSET: it has not."""
+
+    def context_after(self, context: EventContext) -> EventContext:
+        """The context of the same call for what follows the decision; `context` itself if nothing has changed."""
+        if self.arguments is context.arguments and self.managed_alias is context.managed_alias:
+            return context
+        return replace(context, arguments=self.arguments, managed_alias=self.managed_alias)
 
 
 class Hooks:
@@ -57,7 +66,7 @@ class Hooks:
         """
         self._familiar = FamiliarTools(command)
         self.groups = HookGroups(groups, server, settings.aliases, self._familiar if settings.auto_aliases else None)
-        self._layers = _layers(groups, settings, server, self.groups, self._familiar)
+        self._layers = layers(self.groups, settings, server, self._familiar)
         self.has_rules = any(self._layers)
         """Some permission rule or limit is configured."""
         self.has_limits = any(layer.limits is not None for layer in self._layers)
@@ -73,19 +82,25 @@ class Hooks:
     def _new_executor(self, groups: Sequence[Group]) -> HookExecutor:
         return HookExecutor(groups, self._settings, self.environ, self._trust, self._add_allowed_rules)
 
-    def note_tools(self, tools: Iterable[Tool], server_name: str) -> None:
-        """Note the tools in a tools/list result: hooks may know them by names that follow from their arguments.
+    def note_tools(self, tools: Iterable[Tool], server_name: str) -> bool:
+        """Note the tools on a page of tools/list: hooks may know them by names that follow from their arguments.
 
-        `server_name` is `serverInfo.name`; empty: not known.
+        `server_name` is `serverInfo.name`; empty: not known. Returns whether the names of other tools may change too.
         """
-        self._familiar.note_tools(tools, server_name)
+        renamed = self._familiar.note_tools(tools, server_name)
         for groups in (self.groups, *(layer.groups for layer in self._layers)):
             groups.forget_tools()
+        return renamed
 
     def prepare_names(self) -> None:
         """Import what recognises tools by their names, if it will be needed."""
         if self.groups or self.has_rules:
             self._familiar.prepare()
+
+    def keep_managed_alias(self, context: EventContext) -> EventContext:
+        """The context with the managed layer's alias, which then holds for the whole call."""
+        managed = _context_for_layer(self._layers[-1], context) if self._layers[-1].managed else context
+        return replace(context, managed_alias=managed.alias)
 
     # --- permission rules ---
 
@@ -197,8 +212,10 @@ class Hooks:
         """As `_evaluate_layer`, on the final arguments, under the names of managed aliases instead of the user's."""
         earlier_request, proceed = proceed.approval_request, replace(proceed, approval_request=None)
         try:
-            context = replace(context, alias=layer.groups.alias(context.tool, context.arguments))
-            return await self._evaluate_layer(layer, proceed, context, listed, hook_runs, earlier_request)
+            alias = layer.groups.alias(context.tool, context.arguments)
+            context = replace(context, alias=alias)
+            evaluation = await self._evaluate_layer(layer, proceed, context, listed, hook_runs, earlier_request)
+            return replace(evaluation, managed_alias=alias)
         except ValueError as unreadable:  # names that the two sides would read differently
             refuse = Refuse("the managed hooks", str(unreadable), cause=RefusalCause.FAILURE)
             return Evaluation(refuse, context.arguments)
@@ -275,7 +292,7 @@ class Hooks:
         return comments
 
     async def run_event_hooks(self, context: EventContext, only_observers: bool = False) -> list[HookRun]:
-        """Run the hooks of an event that decides nothing: one of the session, or one beside a call.
+        """Run the hooks of an event that decides nothing: an event of the session, or one during a call.
 
         `only_observers`: leave out the hooks that may answer an elicitation; they run elsewhere.
         """
@@ -330,28 +347,6 @@ def _may_allow(run: HookRun, selected: SelectedHooks, context: EventContext) -> 
     return context.alias is None or not context.alias.automatic or run.tool_name in selected.names
 
 
-def _layers(
-    groups: Sequence[Group],
-    settings: Settings,
-    server: str,
-    whole: HookGroups,
-    familiar: FamiliarTools,
-) -> tuple[Permissions, ...]:
-    """The layers that evaluate a call one after another; the managed one comes last, on the final arguments."""
-    if settings.managed is None and not any(group.managed for group in groups):
-        return (Permissions(whole, settings),)
-    managed_settings = settings.managed or Settings()
-
-    def groups_of(layer: Settings, managed: bool) -> HookGroups:
-        own = [group for group in groups if group.managed is managed]
-        return HookGroups(own, server, layer.aliases, familiar if layer.auto_aliases else None)
-
-    return (
-        Permissions(groups_of(settings, managed=False), settings),
-        Permissions(groups_of(managed_settings, managed=True), managed_settings, managed=True),
-    )
-
-
 def check_mcp_tool_hooks(groups: Sequence[Group], settings: Settings) -> None:
     """Check that no user's hook calls a tool to which managed hooks or rules apply: they do not see calls of hooks.
 
@@ -359,7 +354,7 @@ def check_mcp_tool_hooks(groups: Sequence[Group], settings: Settings) -> None:
     """
     for spec in (spec for group in groups if not group.managed for spec in group.hooks if spec.type == "mcp_tool"):
         whole = HookGroups(groups, spec.server, settings.aliases)
-        last = _layers(groups, settings, spec.server, whole, FamiliarTools(any_server=True))[-1]
+        last = layers(whole, settings, spec.server, FamiliarTools(any_server=True))[-1]
         if last.managed and last.concerns(spec.tool):
             why = f"calls the tool {spec.tool}, to which managed hooks or rules apply; they do not see calls of hooks"
             raise ConfigError(spec.source, why, "use a hook of type command or worker instead")
@@ -374,9 +369,11 @@ def _context_for_layer(layer: Permissions, context: EventContext) -> EventContex
     """The context with this layer's alias: a user's alias does not hold for managed hooks."""
     if not (layer.managed and context.tool):
         return context
-    alias = None
-    with suppress(ValueError):  # arguments that its names make ambiguous keep the server's names
-        alias = layer.groups.alias(context.tool, context.arguments)
+    alias = context.managed_alias
+    if alias is UNSET:
+        alias = None
+        with suppress(ValueError):  # arguments that its names make ambiguous keep the server's names
+            alias = layer.groups.alias(context.tool, context.arguments)
     return context if alias is context.alias else replace(context, alias=alias)
 
 

@@ -6,7 +6,7 @@ the presets are imported when a tool is first looked up, because a run without a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -38,13 +38,18 @@ class FamiliarTools:
         _possible_names("")
         self._in_preset("")
 
-    def note_tools(self, tools: Iterable[Tool], server_name: str) -> None:
-        """Note the tools in a tools/list result, and `serverInfo.name`; empty: not known."""
-        if server_name != self._server_name:
+    def note_tools(self, tools: Iterable[Tool], server_name: str) -> bool:
+        """Note the tools on a page of tools/list, and `serverInfo.name`; empty: not known.
+
+        Returns whether the names of other tools may change as well.
+        """
+        renamed = server_name != self._server_name
+        if renamed:
             self._server_name, self._preset = server_name, None
         self._listed.update((tool.name, tool) for tool in tools)
         for cache in (self._aliases, self._possible, self._of_arguments):
             cache.clear()
+        return renamed
 
     def aliases(self, tool: str) -> tuple[Alias, ...]:
         """The aliases of a tool that is in a preset or was listed, the most specific first; else none."""
@@ -72,7 +77,7 @@ class FamiliarTools:
     def alias(self, tool: str, arguments: bytes) -> Alias | None:
         """The alias for a call with these arguments, a JSON object; None: it has none.
 
-        Raises Unreadable for arguments of which nobody knows which one counts.
+        Raises Unreadable if it is not known which of several arguments the server uses.
         """
         if not self.possible_aliases(tool):
             return None
@@ -91,19 +96,23 @@ class FamiliarTools:
                     found = familiar_names.aliases_of_unlisted(tool, types)
                 bounded_cache.keep(self._of_arguments, key, found)
             aliases = found
-            self._check_rivals(tool, aliases, types)
-        return _combined(familiar_names.aliases_for_call(aliases, types))
+        self._check_rivals(tool, aliases, types)
+        action = familiar_names.action_of(aliases, arguments)
+        return _combined(familiar_names.aliases_for_call(aliases, types, action))
 
-    def _check_rivals(self, tool: str, aliases: Sequence[Alias], arguments: Iterable[str]) -> None:
+    def _check_rivals(self, tool: str, aliases: Sequence[Alias], arguments: Mapping[str, str]) -> None:
         from ..policy import familiar_names
 
         listed = self._listed.get(tool)
-        rivals = familiar_names.rival_arguments(aliases, arguments, listed.properties if listed else frozenset())
+        properties = listed.properties if listed is not None else frozenset[str]()
+        rivals = familiar_names.rival_commands(aliases, arguments, properties)
+        why = "a hook would judge only one of them; [tools.X] in hookproxy.toml says which one is the command"
+        if not rivals and not self.aliases(tool):
+            rivals = familiar_names.rival_arguments(aliases, arguments, properties)
+            why = "tools/list has not shown which one counts"
         if rivals:
             names = " and ".join(map(repr, rivals[:2]))
-            raise raw_json.Unreadable(
-                f"{names} may be the same argument, and tools/list has not shown which one counts"
-            )
+            raise raw_json.Unreadable(f"{names} may be the same argument, and {why}")
 
     def _known_aliases(self, tool: str) -> tuple[Alias, ...]:
         if (in_preset := self._in_preset(tool)) is not None:

@@ -11,14 +11,35 @@ from ..model.decision import ApprovalRequest, Decision, Proceed, RefusalCause, R
 from ..model.hooks import EventContext, Permission, Verdict
 from ..model.settings import Settings
 from ..policy import matchers
+from . import bounded_cache
+from .familiar_tools import FamiliarTools
 from .select import HookGroups
 
 if TYPE_CHECKING:
     from ..policy.rate_limits import LimitReached, RateLimits
-    from ..policy.rules import RuleDecision, Rules
+    from ..policy.rules import RuleDecision, Rules, ToolRules
     from ..policy.similar_calls import SimilarCalls
 
 _MAX_RULES: Final = 1024  # permission rules that hooks may add to a session: the table must stay bounded
+
+
+def layers(whole: HookGroups, settings: Settings, server: str, familiar: FamiliarTools) -> tuple[Permissions, ...]:
+    """The layers that evaluate a call one after another; the managed one comes last, on the final arguments.
+
+    `whole` has all groups of the run, for the server of this name.
+    """
+    if settings.managed is None and not any(group.managed for group in whole.groups):
+        return (Permissions(whole, settings),)
+    managed_settings = settings.managed or Settings()
+
+    def groups_of(layer: Settings, managed: bool) -> HookGroups:
+        own = [group for group in whole.groups if group.managed is managed]
+        return HookGroups(own, server, layer.aliases, familiar if layer.auto_aliases else None)
+
+    return (
+        Permissions(groups_of(settings, managed=False), settings),
+        Permissions(groups_of(managed_settings, managed=True), managed_settings, managed=True),
+    )
 
 
 class Permissions:
@@ -34,6 +55,7 @@ class Permissions:
         self._allowed_by_person: list[tuple[str, Callable[[str, bytes], bool]]] = []  # by tool: a rule may name several
         self._allowed_tools: set[str] = set()
         self._similar_calls: list[SimilarCalls] = []
+        self._rules_about: dict[tuple[str, ...], ToolRules] = {}  # by the names of a tool
 
     def __bool__(self) -> bool:
         """Some rule or limit is configured."""
@@ -41,7 +63,7 @@ class Permissions:
 
     def apply_rules(self, proceed: Proceed, context: EventContext) -> Decision:
         """Apply the rules and limits to a call that hooks allowed, on its final arguments."""
-        ruling = _ruling(self.rules, self.groups, context) if self.rules is not None else None
+        ruling = self._ruling(context) if self.rules is not None else None
         if ruling is not None and ruling.permission is Permission.DENY:
             return Refuse(
                 ruling.rule,
@@ -59,6 +81,30 @@ class Permissions:
             by = f"the managed permission rule {ruling.rule}" if self.managed else ruling.by
             return replace(proceed, approval_request=proceed.approval_request or ApprovalRequest(by, "", ruling.rule))
         return replace(proceed, approval_request=None, asked=proceed.asked or proceed.approval_request is not None)
+
+    def _ruling(self, context: EventContext) -> RuleDecision | None:
+        """The strictest ruling on a call; for a tool with an alias, the rules are tried on the alias as well.
+
+        A rule allows nothing by a name that was only recognised. Raises Unreadable, DuplicateKeys for arguments that
+        the alias makes ambiguous.
+        """
+        own = self._judge(self.groups.own_names(context.tool), context.arguments)
+        if context.alias is None:
+            return own
+        by_alias = [self._judge((name,), arguments) for name, arguments in _under_aliases(context)]
+        if context.alias.automatic:
+            by_alias = [one for one in by_alias if one is not None and one.permission is not Permission.ALLOW]
+        return max((one for one in (own, *by_alias) if one is not None), key=lambda one: one.permission, default=None)
+
+    def _judge(self, names: tuple[str, ...], arguments: bytes) -> RuleDecision | None:
+        """What the rules about a tool with these names decide about a call."""
+        if self.rules is None:
+            return None
+        about = self._rules_about.get(names)
+        if about is None:
+            about = self.rules.about(names)
+            bounded_cache.keep(self._rules_about, names, about)
+        return about.judge(arguments) if about else None
 
     def apply_limits(self, proceed: Proceed, context: EventContext) -> Decision:
         """Count a call that is about to be forwarded against its tool's rate limits; refuse it beyond one."""
@@ -166,21 +212,6 @@ def _similar_calls(context: EventContext) -> SimilarCalls | None:
     known = [one.arguments.get("command", "command") for one in aliases if one.name == "Bash"]
     found = (similar_calls(context.tool, context.arguments, name) for name in (*known, *COMMAND_ARGUMENTS))
     return next((one for one in found if one is not None), None)
-
-
-def _ruling(rules: Rules, groups: HookGroups, context: EventContext) -> RuleDecision | None:
-    """The strictest ruling on a call; for a tool with an alias, the rules are tried on the alias as well.
-
-    A rule allows nothing by a name that was only recognised. Raises Unreadable, DuplicateKeys for arguments that the
-    alias makes ambiguous.
-    """
-    own = rules.judge(groups.own_names(context.tool), context.arguments)
-    if context.alias is None:
-        return own
-    by_alias = [rules.judge([name], arguments) for name, arguments in _under_aliases(context)]
-    if context.alias.automatic:
-        by_alias = [one for one in by_alias if one is not None and one.permission is not Permission.ALLOW]
-    return max((one for one in (own, *by_alias) if one is not None), key=lambda one: one.permission, default=None)
 
 
 def _refuse_over_limit(reached: LimitReached, proceed: Proceed, where: str) -> Refuse:

@@ -196,13 +196,13 @@ class HookGroups:
         )
 
     def _may_run_on_every_call(self, tool: str) -> bool:
-        selected = (self.select(Event.PERMISSION_REQUEST, tool, alias) for alias in self._possible_aliases(tool))
+        selected = (self.select(Event.PERMISSION_REQUEST, tool, alias) for alias in self.possible_aliases(tool))
         return any(one.spec.every_call for found in selected for each in found for one in each.hooks)
 
     def _may_select(self, event: Event, tool: str) -> bool:
         """True if some hook may match a call of this tool under one of the names that the tool may get."""
         return self.has_hooks_for(event) and any(
-            self.select(event, tool, alias) for alias in self._possible_aliases(tool)
+            self.select(event, tool, alias) for alias in self.possible_aliases(tool)
         )
 
     def has_post_hooks_for(self, tool: str) -> bool:
@@ -236,7 +236,7 @@ class HookGroups:
 
     def possible_names(self, tool: str) -> tuple[str, ...]:
         """All names that a call of this tool may have: its own names, and those of its aliases."""
-        aliases = [alias for alias in self._possible_aliases(tool) if alias is not None]
+        aliases = [alias for alias in self.possible_aliases(tool) if alias is not None]
         aliases += [spelled(alias, spellings) for alias in aliases for spellings in self._spellings]
         own = [group.dialect.mcp_tool_name(self._server, tool) for group in self._groups]
         names = (*self.own_names(tool), *own, *(name for alias in aliases for name in alias.names))
@@ -263,7 +263,7 @@ class HookGroups:
         found.check(arguments)
         return found
 
-    def _possible_aliases(self, tool: str) -> tuple[Alias | None, ...]:
+    def possible_aliases(self, tool: str) -> tuple[Alias | None, ...]:
         """The aliases that a call of this tool may have; None stands for no alias."""
         if tool in self._aliases:
             return (self._aliases[tool],)

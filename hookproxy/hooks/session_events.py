@@ -1,4 +1,4 @@
-"""Hook events outside of calls: the start and end of the session, elicitations, and what happens beside a call.
+"""Hook events outside of calls: the start and end of the session, elicitations, and what happens during a call.
 
 Law 3: messages for people go to standard error, to the agent's log if the server declared logging, and to the audit.
 """
@@ -71,7 +71,7 @@ class SessionEvents:
             self._start_hooks_ended.set()
 
     def begin_session(self) -> None:
-        """Start the SessionStart hooks once the agent has opened the session, so that a mere probe of us runs none."""
+        """Start the SessionStart hooks when the agent has opened the session: a probe of hookproxy runs none."""
         if self._has_start_hooks:
             self._context.spawn(self._run_start_hooks)
 

@@ -49,6 +49,8 @@ class SkippedHooks:
             if len(self._tools) >= _MAX_TOOLS:
                 self._tools.clear()
             self._tools[key] = of_tool = self._read(record.tool, alias)
+        if len(of_tool.matching) == 1 == len(record.hook_runs) and record.hook_runs[0].spec is of_tool.matching[0]:
+            return of_tool.not_matching  # true of most calls
         ran = {id(run.spec) for run in record.hook_runs}
         skipped = [Skipped(spec, _why(spec, record)) for spec in of_tool.matching if id(spec) not in ran]
         return (*skipped, *of_tool.not_matching)[:_MAX_LISTED]
@@ -61,7 +63,7 @@ class SkippedHooks:
         own_names = self._groups.own_names(tool)
         names = own_names if alias is None or not alias.name else (*own_names, alias.name)
         not_matching = tuple(Skipped(spec, _why_not(spec, matching, names)) for spec in others if id(spec) not in found)
-        return _OfTool(tuple(matching), not_matching)
+        return _OfTool(tuple(matching), not_matching[:_MAX_LISTED])
 
 
 def _why_not(spec: HookSpec, matching: Sequence[HookSpec], names: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -111,6 +111,23 @@ def normalize_output(raw: bytes) -> bytes:
             raise raw_json.TooDeep from None
         return raw
     return normalize(raw, lenient=True)
+
+
+def normalize_blocks(raw: bytes) -> tuple[bytes, Sequence[Mapping[str, msgspec.Raw]] | None]:
+    """As `normalize_output`; also return the members of each item if `raw` is an array of objects that hides nothing.
+
+    None: it may be such an array, but was not read as one. Raises Unreadable, DuplicateKeys.
+    """
+    raw_json.check_utf8(raw)
+    objects = None if _may_hide(raw) else _objects(raw)
+    if objects is None:
+        return normalize_output(raw), None
+    try:
+        for value in (value for one in objects for value in one.values()):
+            _check_duplicates(value)
+    except RecursionError:
+        raise raw_json.TooDeep from None
+    return raw, objects
 
 
 def _is_compact(raw: bytes) -> bool:

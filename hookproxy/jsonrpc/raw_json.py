@@ -6,6 +6,7 @@ Reading must be unambiguous: JSON that two readers could read differently (dupli
 from __future__ import annotations
 
 import codecs
+import contextlib
 import json
 import re
 from collections.abc import Sequence
@@ -59,7 +60,7 @@ def encode(value: object) -> bytes:
     return msgspec.json.encode(value)
 
 
-def text(raw: bytes) -> str | None:
+def text(raw: bytes | msgspec.Raw) -> str | None:
     """Decode a JSON string; None if `raw` is not a string, or has half of a surrogate pair."""
     try:
         return _STRING.decode(raw)
@@ -213,6 +214,23 @@ def items(raw: bytes | msgspec.Raw) -> list[msgspec.Raw]:
         raise TooDeep from None
     except (msgspec.MsgspecError, UnicodeDecodeError):
         raise Unreadable("not a JSON array") from None
+
+
+def all_items(raw: bytes) -> list[bytes]:
+    """As `items`, also where some item has half of a surrogate pair: that item alone may then be unreadable."""
+    with contextlib.suppress(Unreadable):
+        return list(map(bytes, items(raw)))
+    line = raw.decode("latin-1")  # as in `_scan`
+    at = _expect(line, 0, "[")
+    found: list[bytes] = []
+    while line[at : at + 1] != "]":
+        at = _expect(line, at, ",") if found else at
+        end = _value_end(line, at)
+        found.append(raw[at:end])
+        at = _skip_blanks(line, end)
+    if _skip_blanks(line, at + 1) != len(line):
+        raise Unreadable("more than one JSON value")
+    return found
 
 
 def splice(raw: bytes, edits: Sequence[tuple[Span, bytes]]) -> bytes:

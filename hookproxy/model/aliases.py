@@ -119,6 +119,13 @@ def spelled(alias: Alias, spellings: ToolSpellings) -> Alias:
     return replace(found[0], alternatives=tuple(found[1:]))
 
 
+def spelled_names(names: Iterable[str], spellings: ToolSpellings) -> dict[str, str]:
+    """Return Claude Code's name of each tool by a system's own names for it."""
+    if not spellings:
+        return {name: name for name in names}
+    return {spelling.name: name for name in names for spelling in spellings.get(name, ())}
+
+
 def _spelled(alias: Alias, spelling: ToolSpelling) -> Alias:
     known = (*spelling.arguments, *alias.arguments)
     names = {spelling.arguments.get(name, name): alias.arguments.get(name, name) for name in known}

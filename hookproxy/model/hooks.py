@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from enum import Enum, IntEnum, StrEnum
 from typing import Final
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, UnsetType, field
 
 from .aliases import Alias
 from .settings import OnFailure
@@ -309,6 +309,9 @@ class EventContext(Struct, frozen=True):
     alias: Alias | None = None
     """The names by which hooks may know the tool and its arguments; in the context of one hook, the alias that it
     sees. None: there are only the server's own names."""
+    managed_alias: Alias | UnsetType | None = UNSET
+    """The same for managed hooks and rules, as it was for the decision: it holds for the whole call, whatever the
+    server lists meanwhile. UNSET: not worked out yet."""
     meta: bytes = b""
     """PreMcpToolCall: the `_meta` that would be sent, as normalised JSON; empty: there is none."""
     annotations: bytes = b""

@@ -8,7 +8,7 @@ rules and hooks that allow `Read` would then allow something else.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final
 
@@ -18,10 +18,13 @@ from msgspec import Struct
 from ..jsonrpc import raw_json
 from ..model.aliases import Alias
 
+FAMILIAR_NAMES: Final = ("Bash", "Write", "Edit", "MultiEdit", "Read", "WebFetch", "WebSearch", "Grep", "Glob", "LS")
+"""The tools of Claude Code for which tools of servers can stand, as messages list them."""
+
 # --- words of a tool's name ---
 
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-"""A word of snake_case, kebab-case, camelCase, dots and spaces. Digits say nothing here."""
+"""A word of snake_case, kebab-case, camelCase, dots and spaces. Digits are ignored."""
 
 
 @cache
@@ -305,11 +308,14 @@ class _Tool(Struct, frozen=True):
 
     def named(self, names: Iterable[str], kind: str = "string") -> str:
         """The tool's own name of the first of these arguments that has this type or an unknown one; empty: none."""
+        return next(self.all_named(names, kind), "")
+
+    def all_named(self, names: Iterable[str], kind: str = "string") -> Iterator[str]:
+        """The tool's own names of all these arguments that have this type or an unknown one."""
         for name in names:
             own = self.names.get(name)
             if own is not None and self.types[own] in (kind, ""):
-                return own
-        return ""
+                yield own
 
     def alias(self, name: str, required: Mapping[str, str], optional: Mapping[str, str]) -> Alias | None:
         """The alias, by hooks' name of each argument; None where a name would have two meanings."""
@@ -340,7 +346,7 @@ def _read_tool(name: str, words: list[str], types: Mapping[str, str]) -> _Tool |
     names: dict[str, str] = {}
     for own in types:
         if names.setdefault(_plain(own), own) != own:
-            return None  # two spellings of one name: nobody knows which one counts
+            return None  # two spellings of one name: it is not known which one the server uses
     return _Tool(name, words, types, names)
 
 
@@ -391,6 +397,10 @@ def aliases_of_unlisted(tool: str, arguments: Mapping[str, str]) -> tuple[Alias,
         known = _read_tool(tool, words, shown) if shown else None
         if known is not None:
             found += (one for one in recognise(known) if one is not None)
+    if _is_editor(words) and any(arguments.get(name) == "string" for name in _ACTIONS):
+        known = _read_tool(tool, words, _shown(arguments, spellings, (_PATH,)))
+        reading = known.alias("Read", {"file_path": _local_path(known)}, {}) if known is not None else None
+        found += [reading] if reading is not None and all(one.name != "Read" for one in found) else []
     return tuple(found) or familiar_aliases(tool, arguments)
 
 
@@ -414,13 +424,37 @@ def _spellings(arguments: Iterable[str]) -> dict[str, list[str]]:
     return found
 
 
-def aliases_for_call(aliases: Sequence[Alias], keys: Container[str]) -> tuple[Alias, ...]:
+def action_of(aliases: Sequence[Alias], arguments: bytes) -> str | None:
+    """What a call asks a tool to do that reads and writes: its `command`, `action` or `operation` in lower case.
+
+    Empty: that is no text. None: the call has no such argument, or the tool does not both read and write.
+    """
+    names = {one.name for one in aliases}
+    if "Read" not in names or not (_is_editor(_words(aliases[0].tool)) or names & _WRITING):
+        return None
+    try:
+        members = raw_json.fields(arguments)
+        stated = [bytes(members[name]) for name in _ACTIONS if name in members]
+        return (raw_json.text(stated[0]) or "").lower() if stated else None
+    except ValueError:
+        return ""
+
+
+def aliases_for_call(aliases: Sequence[Alias], keys: Container[str], action: str | None = None) -> tuple[Alias, ...]:
     """The aliases whose needed arguments the call has, else the first of all; none if there are no aliases.
 
     A tool keeps a familiar name for calls with other arguments: its hooks run, and see what is there. A hook for any of
-    these names concerns the call.
+    these names concerns the call. `action`, from `action_of`, says whether a call that only names a file reads it: an
+    action that is known to write does not, and one that is unknown may do both.
     """
-    return tuple(one for one in aliases if all(name in keys for name in one.needed)) or tuple(aliases[:1])
+    fitting = tuple(one for one in aliases if all(name in keys for name in one.needed))
+    if action is None or action in _READING_ACTIONS:
+        return fitting or tuple(aliases[:1])
+    every = tuple(one for one in aliases if one.name != "Read")
+    writing = tuple(one for one in fitting if one.name != "Read") or every
+    if action in _WRITING_ACTIONS:
+        return writing
+    return (*writing, *(one for one in fitting if one.name == "Read"))
 
 
 def rival_arguments(aliases: Sequence[Alias], arguments: Iterable[str], listed: Container[str]) -> list[str]:
@@ -438,8 +472,30 @@ def rival_arguments(aliases: Sequence[Alias], arguments: Iterable[str], listed: 
     return []
 
 
+def rival_commands(aliases: Sequence[Alias], arguments: Mapping[str, str], listed: Container[str]) -> list[str]:
+    """The arguments of a call that may all be run as a command; none if there is at most one.
+
+    All are listed, so the server may run each of them, and a hook for Bash would look at one.
+    """
+    if not any(one.name == "Bash" for one in aliases):
+        return []
+    spellings = _spellings(own for own, kind in arguments.items() if kind in ("string", "array", "object"))
+    found = [own for name in _COMMAND for own in spellings.get(name, ()) if own in listed]
+    return found if len(found) > 1 else []
+
+
 _READ_ONLY: Final = _set("Read LS Glob Grep WebSearch")
-"""Names that people allow without a second thought."""
+"""Names of tools that only read: people often allow every call of them."""
+
+_WRITING: Final = _set("Write Edit MultiEdit")
+
+_ACTIONS: Final = _in_order("command action operation")
+"""Arguments of one tool that views, creates and edits files: which of these it does."""
+_READING_ACTIONS: Final = _set("view read open show cat")
+_WRITING_ACTIONS: Final = _set(
+    "create write save overwrite append insert str_replace replace edit update undo_edit undo redo delete remove "
+    "rename move"
+)
 
 _PHRASES: Final = {
     "Bash": _BASH,
@@ -477,7 +533,14 @@ def _bash(tool: _Tool) -> Iterable[Alias | None]:
         return  # a statement for a database, or the first process of a new container
     if "command" in tool.types and command != "command":
         return  # its `command` is a list or an object
-    yield tool.alias("Bash", {"command": command}, {"timeout": timeout, "run_in_background": background})
+    optional = {"timeout": timeout, "run_in_background": background}
+    first = tool.alias("Bash", {"command": command}, optional)
+    yield first
+    if first is None:
+        return
+    for own in tool.all_named(_COMMAND):  # a call has only one of them: see `rival_commands`
+        if own != command:
+            yield Alias(tool.name, "Bash", {**first.arguments, "command": own}, automatic=True, needed=frozenset({own}))
 
 
 def _edit(tool: _Tool) -> Iterable[Alias | None]:

@@ -53,7 +53,7 @@ def javascript_regex(pattern: str) -> Callable[[str], bool]:
 
 
 _ONLY_IN_PYTHON: Final = ("look-behind requires", "bad escape", "unknown extension", "cannot refer to", "global flags")
-"""The beginnings of Python's complaints about what JavaScript may accept."""
+"""The beginnings of Python's error messages about what JavaScript may accept."""
 
 _RULE_AS_MATCHER: Final = re.compile(r"[A-Za-z]\w*\([^()|]*\)")
 _NEVER_IN_A_NAME: Final = re.compile(r"[\s:/]")

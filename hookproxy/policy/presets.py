@@ -29,12 +29,14 @@ class Preset(Struct, frozen=True):
     """Tools in which an argument that hooks may check is spelled differently than in Claude Code's tool."""
     packages: tuple[str, ...] = ()
     """Words that identify it in a command line: packages, programs, modules and images, without a version."""
+    alternatives: tuple[Alias, ...] = ()
+    """Aliases for calls of some tools with other arguments: each names the arguments that such a call needs."""
     server_names: tuple[str, ...] = ()
     """What it alone calls itself in `serverInfo.name`."""
 
     def aliases_of(self, tool: str) -> tuple[Alias, ...] | None:
         """The tool's aliases; a list of edits is both `MultiEdit` and `Edit`. Empty: it has none; None: not known."""
-        found = [one for one in self.tools if one.tool == tool]
+        found = [one for one in (*self.alternatives, *self.tools) if one.tool == tool]
         found += [replace(one, name="Edit") for one in found if one.name == "MultiEdit"]
         return tuple(found) if found or tool in self.others else None
 
@@ -278,7 +280,13 @@ PRESETS: Final[Mapping[str, Preset]] = {
         "bash-command-mcp",
         _as("Bash", "run run_background"),
         others=_names("kill_background tail_background"),
-        notes=("run may have `cmd` instead of `command`, and either may be a list: hooks see them as they are",),
+        alternatives=tuple(
+            Alias(tool, "Bash", {"command": "cmd"}, needed=frozenset({"cmd"})) for tool in ("run", "run_background")
+        ),
+        notes=(
+            "run may have `cmd` instead of `command`: with a configured preset, hooks see it as it is",
+            "run may have a list as its command: hooks see it as it is",
+        ),
         packages=_names("bash-command-mcp"),
         server_names=_names("bash-command-mcp"),
     ),
@@ -826,7 +834,11 @@ def names_in_any_preset(tool: str) -> frozenset[str]:
 def _automatic(alias: Alias, preset: str, arguments: Container[str] | None) -> Alias:
     renamed = alias.arguments
     if arguments is not None:
-        renamed = {known: own for known, own in renamed.items() if own in arguments and known not in arguments}
+        renamed = {
+            known: own
+            for known, own in renamed.items()
+            if own in arguments and (known not in arguments or own in alias.needed)
+        }
     return replace(alias, arguments=renamed, preset=preset, automatic=True)
 
 

@@ -34,6 +34,16 @@ _LINES: Final = re.compile(r"command|cmd|(?<![a-z])(?:script|shell)", re.IGNOREC
 _LIKE_A_PLACE: Final = re.compile(r"[/.:\\\s]")
 """In an argument's name: the name itself may be a path or an address."""
 
+_WORD: Final = re.compile(r"[A-Za-z0-9]+")
+"""In a specifier: a text that matches it has this in it, in whatever folder, with whatever blanks or slashes."""
+
+_MAY_BECOME_WORD: Final = re.compile(r"%|\.\.")
+"""It matches a text that is decoded before it is compared, or that is any folder."""
+
+_LONGEST_PLAIN: Final = 1024  # bytes of arguments that are looked at as a whole first: they have few members
+_NOT_PLAIN: Final = (b"\\", b"%", b"..", b"[", b"null", b"command", b"cmd", b"script", b"shell")
+"""What plain arguments do not contain: as `_MAY_BECOME_WORD`, a list, no text at all, and names that `_LINES` finds."""
+
 _HALF_PAIR: Final = re.compile(r"[\ud800-\udfff]")
 _NO_PATH: Final = 4096  # characters: a longer text is no path or address, unless it is spelled like one
 _MOST_TEXTS: Final = 1024  # in one call, and as many pairs of texts
@@ -85,18 +95,28 @@ class _DenyOrAskRule(Struct, frozen=True):
     """Whether any other text matches the rule."""
     is_path: bool
     """The rule is about a path."""
+    is_place: bool
+    """The rule is about a path or an address."""
+    word: str = ""
+    """What every text that matches the rule contains in some case, unless it is decoded first; empty if not known."""
     place: str = ""
     at: str = ""
     """File, line and key of the rule; empty if not known."""
 
-    def reason_for(self, names: Sequence[str], call: _Call) -> str:
-        """Why the rule applies to a call of a tool with these names, or may apply; empty if it does not."""
-        named = [name for name in names if self.parts.may_name_tool(name)]
+    def judged(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the argument that it is about, for each of a tool's names that it names; empty: about all of them."""
+        return tuple(dict.fromkeys(JUDGED_ARGUMENT.get(name, "") for name in names if self.parts.may_name_tool(name)))
+
+    def reason_for(self, judged: Sequence[str], call: _Call) -> str:
+        """Why the rule applies to a call of a tool that it names, or may apply; empty if it does not.
+
+        `judged` is as returned by the method of this name.
+        """
         if not self.parts.specifier:
-            return _EVERY_CALL if named else ""
+            return _EVERY_CALL
         try:
-            for name in named:
-                if reason := _reason_to_match(call.members(JUDGED_ARGUMENT.get(name, "")), self, call.budget):
+            for each in judged:
+                if reason := _reason_to_match(call, each, self):
                     return reason
         except (ValueError, RecursionError, BudgetExceeded):
             return _NOT_JUDGED
@@ -111,11 +131,16 @@ class _PathRule(Struct, frozen=True):
     place: str
     at: str = ""
 
-    def reason_for(self, names: Sequence[str], call: _Call) -> str:
-        """Why the rule applies to a call of a tool with these names, or may apply; empty if it does not."""
-        named = [name for name in names if self.parts.may_name_tool(name)]
+    def judged(self, names: Sequence[str]) -> tuple[str, ...]:
+        """As `_DenyOrAskRule.judged`: the argument with the path."""
+        return tuple(
+            dict.fromkeys(_PATH_ARGUMENT.get(name, "path") for name in names if self.parts.may_name_tool(name))
+        )
+
+    def reason_for(self, judged: Sequence[str], call: _Call) -> str:
+        """As `_DenyOrAskRule.reason_for`."""
         try:
-            found = any(self._may_match(call, _PATH_ARGUMENT.get(name, "path")) for name in named)
+            found = any(self._may_match(call, each) for each in judged)
         except (ValueError, RecursionError, BudgetExceeded):
             return _NOT_JUDGED
         return _MATCHES if found else ""
@@ -137,12 +162,24 @@ _PATH_ARGUMENT: Final = {name: judged for name, judged in JUDGED_ARGUMENT.items(
 """The argument with the path in Claude Code's tools for files; in its tools that search, it is `path`."""
 
 
+class _AllowRule(Struct, frozen=True):
+    """An allow rule: it applies only to what it certainly covers."""
+
+    text: str
+    place: str
+    """As in `RuleDecision`."""
+    names_tool: Callable[[str], bool]
+    covers: Callable[[str, bytes], bool]
+    """Whether it covers a call of the tool of this name with these arguments."""
+
+
 class _Call:
     """The arguments of a call, and the work that judging it may still take."""
 
     def __init__(self, arguments: bytes) -> None:
         self._arguments = arguments
         self._members: dict[str, bytes] | None = None
+        self._read: dict[tuple[str, bool], _Arguments] = {}
         self.budget: Final = WorkBudget()
 
     def members(self, judged: str) -> dict[str, bytes]:
@@ -156,6 +193,15 @@ class _Call:
         # one of Claude Code's own tools: the rule is about no other argument
         return {key: raw for key, raw in self._members.items() if key.casefold() == judged}
 
+    def arguments(self, judged: str, *, without_long: bool) -> _Arguments:
+        """Read what `members` returns, once for all rules. Raises ValueError, RecursionError, BudgetExceeded."""
+        without_long = without_long and len(self._arguments) > _MOST_BYTES  # otherwise none of them is long
+        found = self._read.get((judged, without_long))
+        if found is None:
+            found = _Arguments(self.members(judged), without_long, self.budget)
+            self._read[judged, without_long] = found
+        return found
+
 
 def _too_many(raw: bytes) -> bool:
     """True if there are too many members to read. It never counts too few, because quotes in texts are escaped."""
@@ -163,26 +209,24 @@ def _too_many(raw: bytes) -> bool:
     return most > _MOST_MEMBERS and most - raw.count(b'\\":') + raw.count(b'\\\\":') > _MOST_MEMBERS
 
 
-def _reason_to_match(members: dict[str, bytes], rule: _DenyOrAskRule, budget: WorkBudget) -> str:
+def _reason_to_match(call: _Call, judged: str, rule: _DenyOrAskRule) -> str:
     """Check every argument, because only the server knows which one the tool takes for its command.
 
     Returns why the rule may be about them; empty if it is not. Raises ValueError, RecursionError, BudgetExceeded.
     """
-    lines = [key for key, raw in members.items() if raw != b"null" and _LINES.search(key)]
-    long: list[str] = []
-    if rule.is_path:
-        long = [key for key, raw in members.items() if raw[:1] == b'"' and len(raw) > _MOST_BYTES and key not in lines]
-        for key in long:
-            if _long_text_may_match(members[key], rule):
-                return f"its argument {_shown(key)} may be such a path"
-    values = _values({key: raw for key, raw in members.items() if key not in long}, budget)
-    for key in lines:
-        if isinstance(values.get(key), list | dict):
+    arguments = call.arguments(judged, without_long=rule.is_path)
+    for key in arguments.long:
+        if _long_text_may_match(arguments.members[key], rule):
+            return f"its argument {_shown(key)} may be such a path"
+    arguments.decode()
+    for key, value in arguments.lines.items():
+        if isinstance(value, list | dict):
             return f"its argument {_shown(key)} is not a text, so the command in it cannot be read"
-    texts = _Texts.of(values)
-    if not texts.values and not long:
+    if not arguments.texts.values and not arguments.long:
         return _NO_ARGUMENT
-    return _reason_of_texts(texts, {key: values.get(key) for key in lines}, members, rule, budget)
+    if arguments.unreadable:
+        return _NOT_JUDGED
+    return _reason_of_texts(arguments, rule, call.budget)
 
 
 class _Texts(Struct, frozen=True):
@@ -201,28 +245,77 @@ class _Texts(Struct, frozen=True):
     def of(values: dict[str, object]) -> _Texts:
         nested = [_texts(value) for value in values.values() if isinstance(value, list | dict)]
         whole = [value for value in values.values() if isinstance(value, str)]
+        if not nested:
+            return _Texts(whole, [], whole, [])
         inner = [text for each, _ in nested for text in each]
         return _Texts(whole, [" ".join(each) for each, _ in nested], whole + inner, [k for _, ks in nested for k in ks])
 
 
-def _reason_of_texts(
-    texts: _Texts, lines: dict[str, object], members: dict[str, bytes], rule: _DenyOrAskRule, budget: WorkBudget
-) -> str:
-    """As `_reason_to_match`; `lines` are the arguments that are command lines."""
-    known = texts.values + [key for key in members if _LIKE_A_PLACE.search(key)] + texts.keys
-    if len(known) > _MOST_TEXTS or any(map(_HALF_PAIR.search, known)):
-        return _NOT_JUDGED
-    for key, value in lines.items():
+class _Arguments:
+    """The arguments of a call as rules read them: what no rule changes is made once, and only where one needs it."""
+
+    def __init__(self, members: dict[str, bytes], without_long: bool, budget: WorkBudget) -> None:
+        self.members: Final = members
+        self._budget: Final = budget
+        line_keys = [key for key, raw in members.items() if raw != b"null" and _LINES.search(key)]
+        self.long: Final = [
+            key
+            for key, raw in members.items()
+            if without_long and len(raw) > _MOST_BYTES and raw[:1] == b'"' and key not in line_keys
+        ]
+        """The texts that are left out of all below because they are long."""
+        self.lines: dict[str, object] = dict.fromkeys(line_keys)
+        """The arguments that are command lines."""
+        self.texts = _Texts([], [], [], [])
+        self.known: list[str] = []
+        """All texts, and all names that may be a path or an address."""
+        self.unreadable = False
+        """There are too many texts, or half of a surrogate pair."""
+        self._decoded = False
+        self._whole: list[str] | None = None
+        self._size = 0  # characters in them
+        self._parts: set[str] | None = None
+
+    def decode(self) -> None:
+        """Decode the arguments. Raises ValueError, RecursionError, BudgetExceeded."""
+        if self._decoded:
+            return
+        short = {key: raw for key, raw in self.members.items() if key not in self.long} if self.long else self.members
+        values = _values(short, self._budget)
+        self.lines = {key: values.get(key) for key in self.lines}
+        self.texts = _Texts.of(values)
+        self.known = self.texts.values + [key for key in self.members if _LIKE_A_PLACE.search(key)] + self.texts.keys
+        self.unreadable = len(self.known) > _MOST_TEXTS or _HALF_PAIR.search("".join(self.known)) is not None
+        self._decoded = True
+
+    def whole(self) -> list[str]:
+        """All texts that may be or spell one value: also a text and a list together. Raises BudgetExceeded."""
+        if self._whole is None:
+            self._whole = [*self.known, *_composed(self.texts.whole, self.texts.joined, self._budget)]
+            self._size = sum(map(len, self._whole))
+        self._budget.spend(1000 * len(self._whole) + 8 * self._size)  # for the rule that is tried
+        return self._whole
+
+    def parts(self) -> set[str]:
+        """The texts between separators of commands that are not in `whole`. Raises BudgetExceeded."""
+        if self._parts is None:
+            self._parts = {part.strip() for text in self.known for part in matchers.COMMAND_SEPARATORS.split(text)}
+            self._parts.difference_update(self.known)
+        self._budget.spend(900 * len(self._parts))  # two thousand of them are too many
+        return self._parts
+
+
+def _reason_of_texts(arguments: _Arguments, rule: _DenyOrAskRule, budget: WorkBudget) -> str:
+    """As `_reason_to_match`, for arguments that can be read."""
+    for key, value in arguments.lines.items():
         if isinstance(value, str) and rule.may_run(value, budget):
             return f"its argument {_shown(key)} may run such a command"
     if rule.is_path:  # no path is composed of several texts
-        return _MATCHES if any(_path_may_match(text, rule, budget) for text in known) else ""
-    whole = [*known, *_composed(texts.whole, texts.joined, budget)]
-    budget.spend(1000 * len(whole) + 8 * sum(map(len, whole)))
-    in_parts = not lines and not matchers.is_path_or_address(rule.parts.specifier)
-    if any(map(rule.matches_text, whole)) or (in_parts and _matches_in_parts(known, rule, budget)):
+        return _MATCHES if any(_path_may_match(text, rule, budget) for text in arguments.known) else ""
+    if any(map(rule.matches_text, arguments.whole())):
         return _MATCHES
-    return ""
+    in_parts = not arguments.lines and not rule.is_place
+    return _MATCHES if in_parts and any(map(rule.matches_text, arguments.parts())) else ""
 
 
 def _values(members: dict[str, bytes], budget: WorkBudget) -> dict[str, object]:
@@ -237,17 +330,13 @@ def _values(members: dict[str, bytes], budget: WorkBudget) -> dict[str, object]:
 
 def _composed(texts: list[str], joined: list[str], budget: WorkBudget) -> list[str]:
     """Return what a text and a list may form together, such as a program and its arguments. Raises BudgetExceeded."""
+    if not joined:
+        return []
     short = [text for text in texts if len(text) <= _NO_PATH]
     if len(texts) * len(joined) > _MOST_TEXTS:
         raise BudgetExceeded
     budget.spend(4 * (len(joined) * sum(map(len, short)) + len(short) * sum(map(len, joined))))
     return [*joined, *(f"{text} {rest}" for text in short for rest in joined)]
-
-
-def _matches_in_parts(known: list[str], rule: _DenyOrAskRule, budget: WorkBudget) -> bool:
-    parts = {part.strip() for text in known for part in matchers.COMMAND_SEPARATORS.split(text)}
-    budget.spend(900 * len(parts))  # two thousand of them are too many
-    return any(map(rule.matches_text, parts))
 
 
 def _path_may_match(text: str, rule: _DenyOrAskRule, budget: WorkBudget) -> bool:
@@ -272,6 +361,8 @@ _DECODER: Final = json.JSONDecoder(parse_int=str, parse_float=str, parse_constan
 
 def _read(raw: bytes) -> object:
     """Decode a JSON value, with numbers and booleans as texts of their spelling."""
+    if raw[:1] == b'"' and (text := raw_json.text(raw)) is not None:  # nearly all
+        return text
     value: object = _DECODER.decode(raw.decode(errors="surrogatepass"))  # `json.loads` would make a decoder each time
     return json.dumps(value) if isinstance(value, bool) else value
 
@@ -293,6 +384,11 @@ def _texts(value: object) -> tuple[list[str], list[str]]:
     return found, keys
 
 
+def _word(specifier: str) -> str:
+    """Return the longest word of a specifier, in lower case; empty if it has none, or is decided otherwise."""
+    return "" if specifier.startswith("domain:") else max(_WORD.findall(specifier), key=len, default="").casefold()
+
+
 def _text_matcher(specifier: str) -> Callable[[str], bool]:
     """Return a function that tells whether a text that is no command line matches the specifier."""
     if specifier.startswith("domain:"):
@@ -300,11 +396,15 @@ def _text_matcher(specifier: str) -> Callable[[str], bool]:
     is_place = matchers.is_path_or_address(specifier)
     spelled = [specifier, specifier.casefold()] if is_place else [specifier]
     patterns = [(matchers.value_pattern(one), matchers.command_pattern(one)) for one in spelled]
+    word = _word(specifier)
 
     def matches(text: str) -> bool:
+        folded = text.casefold()
+        if word not in folded and not _MAY_BECOME_WORD.search(text):
+            return False
         return any(
             _matches_text(one, anywhere, exact, is_place)
-            for one, (anywhere, exact) in zip([text, text.casefold()], patterns, strict=False)
+            for one, (anywhere, exact) in zip((text, folded), patterns, strict=False)
         )
 
     return matches
@@ -338,8 +438,7 @@ class Rules(Struct, frozen=True):
 
     deny: tuple[_DenyOrAskRule | _PathRule, ...] = ()
     ask: tuple[_DenyOrAskRule | _PathRule, ...] = ()
-    allow: tuple[tuple[str, str, Callable[[str, bytes], bool]], ...] = ()
-    """The text of each rule, its place as in `RuleDecision`, and whether it covers a call of a tool of this name."""
+    allow: tuple[_AllowRule, ...] = ()
     hide_denied: bool = True
 
     @staticmethod
@@ -355,8 +454,8 @@ class Rules(Struct, frozen=True):
                 *_agent_rules(settings, "ask"),
             ),
             (
-                *((parsed(text).text, "", matchers.allow_rule(text)) for text in settings.allow),
-                *((one.text, one.place, _agent_allows(one)) for one in settings.agent_rules if one.decision == "allow"),
+                *(_allow_rule(text) for text in settings.allow),
+                *(_agent_allow_rule(one) for one in settings.agent_rules if one.decision == "allow"),
             ),
             settings.hide_denied,
         )
@@ -369,25 +468,71 @@ class Rules(Struct, frozen=True):
         """True if some deny or ask rule may apply to a tool with these names."""
         return any(rule.parts.may_name_tool(name) for rule in (*self.deny, *self.ask) for name in names)
 
+    def about(self, names: Sequence[str]) -> ToolRules:
+        """Return the rules that decide about calls of a tool, by all its names."""
+        deny_or_ask = [(Permission.DENY, rule) for rule in self.deny] + [(Permission.ASK, rule) for rule in self.ask]
+        allowed = matchers.allowed_as(names)
+        named = [(rule, tuple(filter(rule.names_tool, allowed))) for rule in self.allow]
+        about = tuple((permission, rule, judged) for permission, rule in deny_or_ask if (judged := rule.judged(names)))
+        words = [rule.word.encode() if isinstance(rule, _DenyOrAskRule) else b"" for _, rule, _ in about]
+        return ToolRules(about, tuple(one for one in named if one[1]), tuple(words) if all(words) else None)
+
     def hides(self, names: Sequence[str]) -> bool:
         """True if a tool with these names must not be listed, because every call of it would be denied."""
         whole = (rule for rule in self.deny if not rule.parts.specifier)
         return self.hide_denied and any(rule.parts.may_name_tool(name) for rule in whole for name in names)
 
     def judge(self, names: Sequence[str], arguments: bytes) -> RuleDecision | None:
-        """Return the decision about a call; None: no rule applies.
+        """As `ToolRules.judge`, for a call of a tool with these names."""
+        return self.about(names).judge(arguments)
 
-        `names` are all names of its tool, `arguments` is normalised JSON.
-        """
-        call = _Call(arguments)
-        for permission, rules in ((Permission.DENY, self.deny), (Permission.ASK, self.ask)):
-            for rule in rules:
-                if reason := rule.reason_for(names, call):
+
+class ToolRules(Struct, frozen=True):
+    """The permission rules that name one tool, prepared for its calls."""
+
+    deny_or_ask: tuple[tuple[Permission, _DenyOrAskRule | _PathRule, tuple[str, ...]], ...]
+    """The rules in the order in which they count, each with the arguments that it is about."""
+    allow: tuple[tuple[_AllowRule, tuple[str, ...]], ...]
+    """Each rule with the names of the tool to which it applies."""
+    words: tuple[bytes, ...] | None
+    """A word for each deny or ask rule, without which plain arguments do not match it; None: some rule has none."""
+
+    def __bool__(self) -> bool:
+        """True if some rule names the tool."""
+        return bool(self.deny_or_ask or self.allow)
+
+    def judge(self, arguments: bytes) -> RuleDecision | None:
+        """Return the decision about a call with these arguments, normalised JSON; None: no rule applies."""
+        if not (self.words is not None and _is_plain_without(arguments, self.words)):
+            call = _Call(arguments)
+            for permission, rule, judged in self.deny_or_ask:
+                if reason := rule.reason_for(judged, call):
                     return RuleDecision(permission, rule.parts.text, rule.place, reason, rule.at)
-        for text, place, covers in self.allow:
-            if any(covers(name, arguments) for name in matchers.allowed_as(names)):
-                return RuleDecision(Permission.ALLOW, text, place)
+        for allow_rule, names in self.allow:
+            if any(allow_rule.covers(name, arguments) for name in names):
+                return RuleDecision(Permission.ALLOW, allow_rule.text, allow_rule.place)
         return None
+
+
+def _is_plain_without(arguments: bytes, words: tuple[bytes, ...]) -> bool:
+    """True if the arguments are short, spelled as they are meant, and contain none of these words: most calls.
+
+    Then no deny or ask rule with such a word matches them: none is a command line, a list or an object, which may match
+    a rule otherwise, and at least one is a text.
+    """
+    if len(arguments) > _LONGEST_PLAIN or not arguments.isascii():
+        return False
+    folded = arguments.lower()
+    for sign in _NOT_PLAIN:  # `any` with a generator would cost more than the loops
+        if sign in folded:
+            return False
+    for word in words:
+        if word in folded:
+            return False
+    try:
+        return folded.count(b"{") == 1 and b':"' in folded and bool(raw_json.fields(arguments))
+    except ValueError:
+        return False
 
 
 def parsed(text: str) -> matchers.Rule:
@@ -409,6 +554,8 @@ def _deny_or_ask_rule(text: str, place: str = "", at: str = "") -> _DenyOrAskRul
         shell_commands.command_matcher(specifier),
         _text_matcher(specifier),
         matchers.is_path(specifier),
+        matchers.is_path_or_address(one.specifier),
+        _word(specifier),
         place,
         at,
     )
@@ -443,11 +590,22 @@ def _path_pattern(one: AgentRule, *, fold: bool) -> PathPattern:
     return PathPattern.of(one.bases, one.path, one.folders, one.home, fold=fold)
 
 
-def _agent_allows(one: AgentRule) -> Callable[[str, bytes], bool]:
+def _allow_rule(text: str, place: str = "") -> _AllowRule:
+    """Raises ValueError for a text that is not a rule."""
+    one = parsed(text)
+    return _AllowRule(one.text, place, one.names_tool, matchers.allow_rule(text))
+
+
+def _agent_allow_rule(one: AgentRule) -> _AllowRule:
+    """An allow rule of an agent's settings file."""
     if not one.path:
-        return matchers.allow_rule(one.text)
+        return _AllowRule(one.text, one.place, matchers.rule(one.text).names_tool, matchers.allow_rule(one.text))
     pattern = _path_pattern(one, fold=False)
-    return lambda name, arguments: name in one.names and allows(pattern, _PATH_ARGUMENT.get(name, "path"), arguments)
+
+    def covers(name: str, arguments: bytes) -> bool:
+        return name in one.names and allows(pattern, _PATH_ARGUMENT.get(name, "path"), arguments)
+
+    return _AllowRule(one.text, one.place, lambda name: name in one.names, covers)
 
 
 def _all_texts(raw: bytes) -> list[str]:

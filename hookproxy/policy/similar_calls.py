@@ -24,7 +24,7 @@ _INTERPRETERS: Final = re.compile(
     r"sudo|doas|su|env|exec|eval|source|command|builtin|nice|nohup|setsid|timeout|time|watch|xargs|parallel|ssh|"
     r"busybox|toybox|npx|bunx|uvx|pipx|docker|podman|kubectl|systemd-run|flock|script|chroot|nsenter|unshare|\.)"
 )
-"""Programs that run whatever their arguments say: that the first words are the same means nothing."""
+"""Programs that run what their arguments contain: calls with the same first words may do anything."""
 
 COMMAND_ARGUMENTS: Final = ("command", "cmd")
 """The names of arguments that hold a command, if nothing better is known of the tool."""

@@ -57,7 +57,7 @@ def start_server(argv: Sequence[str], started: Callable[[int], None] = lambda _p
             "cannot start the server: its command is empty", "name a program after the two dashes", EXIT_NOT_FOUND
         )
     prepare_for_children()
-    guardian.start()  # before the server, which then has no moment without it
+    guardian.start()  # before the server, so that the server never runs without it
     stdin, to_server = os.pipe()
     from_server, stdout = os.pipe()
     try:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum, auto
 from typing import Final
 
 from msgspec import Struct
 
 from ..jsonrpc import raw_json
-from ..model.hooks import Elicitation
+from ..model.hooks import Elicitation, Tool
 from .calls import Call
 from .elicitation_messages import PendingElicitation
 from .responses import Response
@@ -64,7 +65,7 @@ class ElicitationSeen(Struct, frozen=True):
     """An elicitation in a result, or the response to one in a call (stateless era)."""
 
     message: str
-    """The question to the person."""
+    """The message that the server shows to the person."""
     action: str = ""
     """The response: `accept`, `decline`, `cancel` or `error`; empty: this is the elicitation."""
     elicitation: Elicitation | None = None
@@ -118,6 +119,9 @@ class InitializeAnswered(Struct, frozen=True):
 
 class ToolsListed(Struct, frozen=True):
     """A tools/list result. The router has noted its tools."""
+
+    tools: Sequence[Tool]
+    """The tools on this page that can be read."""
 
 
 class NotJson(Struct, frozen=True):

@@ -98,7 +98,7 @@ class Call(Struct, eq=False):
     """Why it ends before its response could be given, in a sentence without a full stop; empty: it does not."""
     phase: Phase = Phase.HELD
     progress: Progress = Progress.NOT_SENT
-    """As far as it ever was, also if it is repeated."""
+    """The furthest state that it has reached, even if it is repeated later."""
     answer: bytes = b""
     response: Response | None = None
     """The content of the response; None: it is ambiguous."""

@@ -1,4 +1,4 @@
-"""Every sentence that the model may read about hooks, and the lines that carry these sentences.
+"""Every sentence that the model may read about hooks and logins, and the lines that carry these sentences.
 
 A sentence names the hook and one thing that the model can do. Without feedback a line stays the same object (law 2).
 `response_edits` edits the bytes.
@@ -154,7 +154,7 @@ def without_tools(line: bytes, hidden: Callable[[str], bool]) -> bytes:
 def _listed(tools: bytes) -> Iterator[tuple[raw_json.Span, str | None]]:
     """Yield the span and the name of each tool in a list; the name is None if it cannot be read. Raises Unreadable."""
     at = 0
-    for item in map(bytes, raw_json.items(tools)):
+    for item in raw_json.all_items(tools):
         start = tools.index(item, at)
         at = start + len(item)
         yield (start, at), raw_json.text(response_edits.member_or_empty(item, "name"))
@@ -251,6 +251,38 @@ def refused_message(raw_id: bytes, why: str, *, unreadable: bool) -> bytes:
 def message_too_long(size: int, limit: int) -> str:
     """Return why a message of this size is refused."""
     return f"It has {size} bytes, which is more than hooks can judge: {limit} (max_message_bytes)."
+
+
+def login_needed(server: str, command: str) -> str:
+    """Return what to do if a remote server demands a login; `command` is the user's."""
+    return (
+        f"{server} needs a login. Tell the user to run `{command}`. After that the same call works, without a restart."
+    )
+
+
+def login_ended(server: str, why: str, command: str) -> str:
+    """Return what to do if a login at a remote server is no longer valid; `why` has no full stop."""
+    return f"The login at {server} is no longer valid: {why}. Tell the user to run `{command}`. Then try again."
+
+
+def more_scopes_needed(server: str, command: str) -> str:
+    """Return what to do if a login at a remote server does not allow this request."""
+    return f"The login at {server} does not permit this request. Tell the user to run `{command}`. Then try again."
+
+
+def request_not_permitted(server: str) -> str:
+    """Return that a remote server refuses a request which the login should permit: another login does not help."""
+    return f"{server} refuses this request, although the login has the scopes that it asks for. Tell the user."
+
+
+def token_not_renewed(server: str, why: str) -> str:
+    """Return that a token is out of date and could not be replaced now; `why` has no full stop."""
+    return f"The token for {server} could not be renewed: {why}. A login is not needed. Try again later."
+
+
+def credentials_unusable(server: str, why: str) -> str:
+    """Return that a stored login cannot be used; `why` has no full stop and says how to correct it."""
+    return f"The login at {server} cannot be used: {why}. Tell the user."
 
 
 def approval_elicitation(raw_id: bytes, message: str, offers_similar: bool) -> bytes:

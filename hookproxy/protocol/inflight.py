@@ -11,7 +11,7 @@ from . import fast_scan
 
 _MAX_CANCELLED: Final = 1024  # cancelled requests that are remembered: agents cancel a few at a time
 _MAX_BARRED_BYTES: Final = 8 * 1024 * 1024  # of memory for barred ids: some 50,000 cancelled calls in one session
-_BYTES_PER_ID: Final = 150  # of memory for a barred id besides its own characters: two entries in tables
+_BYTES_PER_ID: Final = 150  # of memory for a barred id, without its own characters: two entries in tables
 
 
 class RequestKind(Enum):

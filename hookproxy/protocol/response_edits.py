@@ -14,6 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 from ..jsonrpc import normalize, raw_json
+from ..model import content_blocks
 from ..model.hooks import Tool
 from ..model.settings import Delivery
 from . import structured_content
@@ -35,9 +36,11 @@ _REQUIRED_MEMBERS: Final = {
 }
 """The required members of each type of content block: agents reject a whole result if a block lacks one."""
 
-_RESTRICTING_KEYWORDS: Final = re.compile(
-    r"(?:all|any|one)Of|not|if|const|enum|\$ref|\$dynamicRef|\$recursiveRef|dependentSchemas|dependencies|"
-    r"propertyNames|patternProperties|maxProperties"
+_RESTRICTING_KEYWORDS: Final = frozenset(
+    {
+        *("allOf", "anyOf", "oneOf", "not", "if", "const", "enum", "$ref", "$dynamicRef", "$recursiveRef"),
+        *("dependentSchemas", "dependencies", "propertyNames", "patternProperties", "maxProperties"),
+    }
 )
 """Keywords at the top of a schema that may reject one more member."""
 
@@ -135,7 +138,7 @@ def with_replacement(line: bytes, replacement: bytes, delivery: Delivery, tool: 
         new.setdefault("isError", old["isError"])
     failed = new.get("isError") == b"true"
     if "structuredContent" not in new and expected and delivery is not Delivery.STRIP_OUTPUT_SCHEMA and not failed:
-        text = "\n".join(structured_content.block_texts(structured_content.read_blocks(new.get("content", b"[]"))))
+        text = "\n".join(structured_content.block_texts(content_blocks.read_blocks(new.get("content", b"[]"))))
         structured = structured_content.for_replacement(text, old, tool.output_schema if tool else b"")
         if structured is None:
             new["isError"], note = b"true", DeliveryNote.REPLACEMENT_IS_ERROR
@@ -237,7 +240,7 @@ def _structured_edits(
         return [], [], None
     start, end = spans["structuredContent"]
     structured = result[start:end]
-    texts = structured_content.block_texts(structured_content.read_blocks(result[slice(*spans["content"])]))
+    texts = structured_content.block_texts(content_blocks.read_blocks(result[slice(*spans["content"])]))
     failed = "isError" in spans and result[slice(*spans["isError"])] == b"true"
     if failed or delivery is Delivery.STRIP_OUTPUT_SCHEMA:
         repeated = structured_content.is_repeated(texts, structured)
@@ -266,11 +269,7 @@ def open_schema(output_schema: bytes) -> bool:
     except AMBIGUOUS:
         return False
     others = [bytes(schema.get(key, b"true")) for key in ("additionalProperties", "unevaluatedProperties")]
-    return (
-        others == [b"true", b"true"]
-        and FEEDBACK_MEMBER not in named
-        and not any(map(_RESTRICTING_KEYWORDS.fullmatch, schema))
-    )
+    return others == [b"true", b"true"] and FEEDBACK_MEMBER not in named and _RESTRICTING_KEYWORDS.isdisjoint(schema)
 
 
 def _with_feedback_on_error(line: bytes, text: str) -> DeliveredResponse:

@@ -11,7 +11,8 @@ It is a state machine without I/O, because races live in this table (law 1). Its
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from ..jsonrpc import nesting, raw_json
 from ..model.aliases import Alias
@@ -25,6 +26,8 @@ from .handshake import Handshake
 from .inflight import REQUEST_KINDS, InFlight, RequestKind
 from .responses import Members, Response
 from .tasks import Tasks
+
+_MAX_CHECKED: Final = 1000  # listed tools, as many as servers have: each takes tens of microseconds
 
 
 class Router:
@@ -60,6 +63,7 @@ class Router:
         """The tasks of judged calls."""
         self.handshake = Handshake()
         self._judged_names = fast_scan.JudgedTools()
+        self._judged_tool: str | None = None  # one of the listed tools; None: no checked one is judged
         self._has_judged_call = False
         self.may_judge = judged is not None
         """False: no call is judged, as far as the listed tools show, and none has been."""
@@ -292,11 +296,17 @@ class Router:
         self._judged_names.note(request.tool, judged)
         return judged or (self._judged is not None and request.has_own_state)
 
-    def forget_judged_tools(self) -> None:
-        """Decide anew which tools are judged: more is known of them."""
+    def forget_judged_tools(self, tools: Sequence[str]) -> None:
+        """Decide anew which tools are judged: more is known of these."""
         self._judged_names.clear()
-        if self._judged is not None:
-            self.may_judge = self._has_judged_call or any(map(self._judged, self.tools))
+        if self._judged is None:
+            return
+        if self._judged_tool in tools:
+            self._judged_tool, tools = None, list(self.tools)
+        unchecked = len(self.tools) > _MAX_CHECKED
+        if self._judged_tool is None and not unchecked:
+            self._judged_tool = next(filter(self._judged, tools), None)
+        self.may_judge = self._has_judged_call or self._judged_tool is not None or unchecked
 
     def _note_unjudged_call(self, raw_id: bytes) -> bool:
         """Note a call that is not judged. False: its id or the session's state demands a closer look."""
@@ -353,8 +363,9 @@ class Router:
         if kind is RequestKind.INITIALIZE:
             return actions.InitializeAnswered()
         if kind is RequestKind.TOOLS_LIST and self._judged is not None:
-            self.tools.update((tool.name, tool) for tool in tool_list.listed_tools(line))
-            return actions.ToolsListed()
+            listed = tool_list.listed_tools(line)
+            self.tools.update((tool.name, tool) for tool in listed)
+            return actions.ToolsListed(listed)
         return PASS
 
     def _blocked_response(self, key: bytes, response: Response | None) -> ServerAction:

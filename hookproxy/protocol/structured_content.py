@@ -12,12 +12,11 @@ from typing import Final
 import msgspec
 
 from ..jsonrpc import raw_json, schema
+from ..model.content_blocks import only_text
 from .responses import Members
 
 _WRAPPERS: Final = frozenset({"result", "content"})
 """The only member of a structuredContent that servers make around a text: FastMCP's is `result`."""
-
-_TEXT_MEMBERS: Final = frozenset({"type", "text", "annotations", "_meta"})
 
 _DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
@@ -37,15 +36,6 @@ def is_repeated(texts: Sequence[str], structured: bytes) -> bool:
     return isinstance(inner, list) and len(inner) == len(texts) and all(map(_says, texts, inner))
 
 
-def read_blocks(content: bytes) -> list[Members] | None:
-    """Return the members of each content block, none for one that is no object; None if the content is ambiguous."""
-    try:
-        blocks = raw_json.items(content)
-        return [raw_json.fields(block) if bytes(memoryview(block)[:1]) == b"{" else {} for block in blocks]
-    except (raw_json.Unreadable, raw_json.DuplicateKeys):
-        return None
-
-
 def block_texts(blocks: Sequence[Members] | None) -> list[str]:
     """Return the text of each content block that is only text; none if the content is ambiguous."""
     return [text for members in blocks or () if (text := only_text(members)) is not None]
@@ -58,13 +48,6 @@ def values_of_blocks(content: bytes, blocks: Sequence[Members] | None) -> Iterat
         return
     for members in blocks:
         yield from (raw for raw in members.values() if bytes(memoryview(raw)[:1]) != b'"')
-
-
-def only_text(members: Members) -> str | None:
-    """Return the text of a text block; None for a block with anything else in it."""
-    if members.keys() <= _TEXT_MEMBERS and raw_json.text(bytes(members.get("type", b""))) == "text":
-        return raw_json.text(bytes(members.get("text", b"")))
-    return None
 
 
 def _says(text: str, value: object) -> bool:

@@ -17,9 +17,9 @@ def listed_tools(line: bytes) -> list[Tool]:
     """Return the tools in a tools/list response. Tools that cannot be read are left out, and so stay unknown."""
     tools: list[Tool] = []
     with contextlib.suppress(ValueError, KeyError):
-        for item in raw_json.items(bytes(raw_json.fields(bytes(raw_json.fields(line)["result"]))["tools"])):
+        for item in raw_json.all_items(bytes(raw_json.fields(bytes(raw_json.fields(line)["result"]))["tools"])):
             with contextlib.suppress(ValueError):
-                tools.append(_tool(raw_json.fields(bytes(item))))
+                tools.append(_tool(raw_json.fields(item)))
     return tools
 
 
@@ -30,7 +30,7 @@ def next_cursor(line: bytes) -> str | None:
     """
     with contextlib.suppress(ValueError, KeyError):
         result = raw_json.fields(bytes(raw_json.fields(line)["result"]))
-        raw_json.items(bytes(result["tools"]))
+        raw_json.all_items(bytes(result["tools"]))
         return raw_json.text(bytes(result.get("nextCursor", b""))) or ""
     return None
 

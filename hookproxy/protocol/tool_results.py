@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..jsonrpc import nesting, normalize, raw_json
+from ..model import content_blocks
 from ..model.hooks import Outcome
 from . import elicitations, structured_content
 from .actions import ElicitationSeen
@@ -37,34 +38,51 @@ class ParsedResponse(Struct, frozen=True):
     """The elicitations in a response that is not final."""
 
 
-def read(call: Call, max_depth: int = 0) -> ParsedResponse:
+def read(call: Call, max_depth: int = 0, *, observed: bool = True) -> ParsedResponse:
     """Read a call's response. Raises Unreadable, DuplicateKeys: the agent might read it differently than hooks do.
 
     With `max_depth`, hooks judge the response, and it is unreadable if more brackets than this are open at once.
+    If it is not `observed`, no hook gets the outcome, and only the members of the result are read, not their values.
     """
     if call.response is None:
         raise raw_json.Unreadable("two readers may read it differently")
     if call.response.error is not None:
         _check_depth(call.response.error, max_depth)
-        return ParsedResponse(True, True, Outcome(error=error_text(call.response.error)))
+        return ParsedResponse(True, True, Outcome(error=error_text(call.response.error)) if observed else NO_OUTCOME)
     members = call.response.result or {}
     if any(key not in _READ and raw_json.folded_key(key) in _FOLDED for key in members):
         raise raw_json.Unreadable("a member of its result differs only in case from a known member")
-    result_type = raw_json.text(bytes(members["resultType"])) if "resultType" in members else "complete"
-    waits = result_type == "input_required" or (result_type == "task" and "taskId" in members)
-    handle = (call.stateless and waits) or (call.task and "task" in members)
-    if handle and members.keys().isdisjoint({"content", "structuredContent"}):  # else an agent may show these
-        needs_input = result_type == "input_required"
-        return ParsedResponse(False, needs_input=needs_input, questions=tuple(elicitations.in_result(members)))
+    if (call.stateless or call.task) and (unfinished := _unfinished(call, members)):
+        return unfinished
     failed = "isError" in members and bytes(members["isError"]) == b"true"
-    content = normalize.normalize_output(bytes(members["content"])) if "content" in members else b"[]"
-    blocks = structured_content.read_blocks(content) if max_depth or "structuredContent" in members else None
-    outcome = _outcome(members, content, structured_content.block_texts(blocks), bytes(call.response.other))
-    if max_depth:
-        _check_depth_for_hooks(outcome, blocks, max_depth)
+    if not observed:
+        return ParsedResponse(True, failed, Outcome(has_result=True))
+    outcome = _outcome_for_hooks(members, bytes(call.response.other), max_depth)
     if failed:
         outcome = replace(outcome, error=_failure_text(outcome) or "The tool reported an error without a message.")
     return ParsedResponse(True, failed, outcome)
+
+
+def _outcome_for_hooks(members: Members, other: bytes, max_depth: int) -> Outcome:
+    """Return what hooks get of a result; `other` is the result if it is not an object."""
+    content, blocks = normalize.normalize_blocks(bytes(members["content"])) if "content" in members else (b"[]", ())
+    if blocks is None and (max_depth or "structuredContent" in members):
+        blocks = content_blocks.read_blocks(content)
+    outcome = _outcome(members, content, blocks, other)
+    if max_depth:
+        _check_depth_for_hooks(outcome, blocks, max_depth)
+    return outcome
+
+
+def _unfinished(call: Call, members: Members) -> ParsedResponse | None:
+    """Return the content of a response after which the call goes on; None: the response is final."""
+    result_type = raw_json.text(members["resultType"]) if "resultType" in members else "complete"
+    waits = result_type == "input_required" or (result_type == "task" and "taskId" in members)
+    handle = (call.stateless and waits) or (call.task and "task" in members)
+    if not handle or not members.keys().isdisjoint({"content", "structuredContent"}):  # an agent may show these
+        return None
+    needs_input = result_type == "input_required"
+    return ParsedResponse(False, needs_input=needs_input, questions=tuple(elicitations.in_result(members)))
 
 
 def _check_depth_for_hooks(outcome: Outcome, blocks: Sequence[Members] | None, max_depth: int) -> None:
@@ -83,14 +101,15 @@ def _check_depth(raw: bytes | msgspec.Raw, max_depth: int) -> None:
         raise raw_json.Unreadable(f"it is nested deeper than {max_depth} levels (max_depth)")
 
 
-def _outcome(members: Members, content: bytes, texts: Sequence[str], other: bytes) -> Outcome:
+def _outcome(members: Members, content: bytes, blocks: Sequence[Members] | None, other: bytes) -> Outcome:
     """Return what hooks get of a result: its content blocks, and all that the agent gets besides."""
     structured = bytes(members["structuredContent"]) if "structuredContent" in members else b""
+    texts = structured_content.block_texts(blocks) if structured else []
     repeated = any(text.encode(errors="replace") == structured for text in texts)  # as most servers do
     if structured and not repeated:
         structured = normalize.normalize_output(structured)
         repeated = structured_content.is_repeated(texts, structured)
-    unknown = {name: raw for name, raw in members.items() if _is_unknown(name, bytes(raw))}
+    unknown = {name: raw for name, raw in members.items() if _is_unknown(name, raw)}
     more = normalize.normalize_output(other or _spelled(unknown)) if other or unknown else b""
     whole = b""
     if more or (structured and not repeated):
@@ -105,12 +124,12 @@ def _outcome(members: Members, content: bytes, texts: Sequence[str], other: byte
     )
 
 
-def _is_unknown(name: str, raw: bytes) -> bool:
+def _is_unknown(name: str, raw: msgspec.Raw) -> bool:
     """True for a member that is no part of a tool's result in MCP, or has a value that it cannot have there."""
     if name == "isError":
-        return raw not in (b"true", b"false")
+        return bytes(raw) not in (b"true", b"false")
     if name == "resultType":
-        return raw != b'"complete"'
+        return bytes(raw) != b'"complete"'
     return name not in ("content", "structuredContent", "_meta")
 
 
@@ -123,7 +142,7 @@ def _failure_text(outcome: Outcome) -> str:
     parts = [joined_text(outcome.content)]
     with contextlib.suppress(raw_json.Unreadable):
         for block in map(bytes, raw_json.items(outcome.content)):
-            members = structured_content.read_blocks(b"[%b]" % block)
+            members = content_blocks.read_blocks(b"[%b]" % block)
             if not structured_content.block_texts(members):
                 parts.append(block.decode(errors="replace"))
     structured = b"" if outcome.repeats_structured else outcome.structured

@@ -1,7 +1,7 @@
 """Watches the descriptors and deadlines of many short runs in one event loop, with one timer for all of them.
 
-Law: nothing is overdue that has ended by then. This process may be stopped or busy while a run ends, and then both
-wait: the news that it has ended, and the deadline. Before a deadline counts, the loop handles what has happened.
+Law: a run that has ended before its deadline is not overdue. This process may be stopped or busy while a run ends; then
+the event that it has ended and its deadline both wait. The loop handles what has happened before a deadline counts.
 
 The loop's own `add_reader` and `call_later` for each descriptor and each run would cost 8 % of a small hook.
 """

@@ -1,4 +1,4 @@
-"""Tells people about hooks that run for long, while they run."""
+"""Reports hooks that run for a long time to people, while they run."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import Final
 from ..model.hooks import HookSpec
 
 SLOW_SECONDS: Final = 10.0
-"""Seconds after which people are told that a hook still runs: by then they wonder what they wait for."""
+"""Seconds after which a hook that still runs is reported: by then people wonder why they have to wait."""
 
 
 class SlowHooks:
-    """The hooks that run. One timer serves them all, so that a short run costs none; each run is told once."""
+    """The hooks that run. One timer serves them all, so that a short run costs none; each run is reported once."""
 
-    def __init__(self, tell: Callable[[HookSpec, str], None], seconds: float = SLOW_SECONDS) -> None:
-        self._tell = tell
+    def __init__(self, report: Callable[[HookSpec, str], None], seconds: float = SLOW_SECONDS) -> None:
+        self._report = report
         self._seconds = seconds
         self._running: dict[float, HookSpec] = {}  # by the time of the start, so in its order
-        self._told = 0.0  # runs that began by then have been told
+        self._reported_until = 0.0  # runs that began by then have been reported
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self, spec: HookSpec) -> float:
-        """Note that a hook starts to run. Returns when, by the monotonic clock, which `end` takes."""
+        """Note that a hook starts to run. Returns the time of the start, on the monotonic clock, for `end`."""
         now = monotonic()
         while now in self._running:  # a clock may be coarse, and each run needs its own key
             now = nextafter(now, inf)
@@ -39,14 +39,14 @@ class SlowHooks:
         del self._running[begun]
 
     def _check(self) -> None:
-        """Tell about the runs that are slow by now, and come back for the next one, if any runs."""
+        """Report the runs that are slow by now, and set the timer for the next one, if there is one."""
         self._timer = None
         now = monotonic()
         for begun, spec in self._running.items():
-            if begun <= self._told:
+            if begun <= self._reported_until:
                 continue
             if (left := begun + self._seconds - now) > 0:
                 self._timer = asyncio.get_running_loop().call_later(left, self._check)
                 return
-            self._told = begun
-            self._tell(spec, f"has been running for {now - begun:.0f} s; its timeout is {spec.timeout:g} s")
+            self._reported_until = begun
+            self._report(spec, f"has been running for {now - begun:.0f} s; its timeout is {spec.timeout:g} s")

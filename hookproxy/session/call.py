@@ -94,8 +94,7 @@ async def _process(call: Call, services: CallServices, record: Record) -> bytes 
         return await _resume(context, replace(earlier, feedback=(*session_feedback, *earlier.feedback)))
     evaluation = await services.hooks.run_pre_hooks(context.event_context, services.tool(call.tool), record.hook_runs)
     decision = evaluation.decision
-    if evaluation.arguments is not context.event_context.arguments:
-        context.event_context = replace(context.event_context, arguments=evaluation.arguments)
+    context.event_context = evaluation.context_after(context.event_context)
     if session_feedback:
         decision = replace(decision, feedback=(*session_feedback, *decision.feedback))
     if isinstance(decision, Proceed) and decision.approval_request:
@@ -169,6 +168,7 @@ async def _resume(context: CallContext, earlier: CallRound) -> bytes | None:
     decision: Decision = proceed
     if earlier.rewritten is not None:
         context.event_context = replace(context.event_context, arguments=normalize.normalize(earlier.rewritten))
+    context.event_context = context.services.hooks.keep_managed_alias(context.event_context)
     if earlier.approval_request:
         approval = approval_messages.read_approval(
             response_edits.member_or_empty(context.call.inputs, approval_messages.MEMBER)

@@ -33,8 +33,9 @@ async def handle_response(context: CallContext, line: bytes, decision: Proceed, 
     """
     call, services, record = context.call, context.services, context.record
     try:
-        has_hooks = services.hooks.groups.has_post_hooks_for(call.tool)
-        parsed = tool_results.read(call, services.settings.max_depth if has_hooks else 0)
+        observed = services.hooks.observes_outcome(call.tool)
+        judged = observed and services.hooks.has_post_hooks_for(call.tool)
+        parsed = tool_results.read(call, services.settings.max_depth if judged else 0, observed=observed)
     except ValueError as problem:
         services.report(f"the response to a call of {call.tool} is withheld: {problem}")
         record.result, record.reason = "error", str(problem)
@@ -43,6 +44,8 @@ async def handle_response(context: CallContext, line: bytes, decision: Proceed, 
         record.result = "pending"
         return await _handle_unfinished(context, line, decision, parsed, request)
     record.result = "error" if parsed.failed else "ok"
+    if not (observed or decision.feedback):
+        return HandledResponse(line)
     outcome = replace(parsed.outcome, duration_ms=(context.event_context.outcome or NO_OUTCOME).duration_ms)
     runs_before = len(record.hook_runs)
     comments = await run_post_hooks(call, services, context.event_context, outcome, record.hook_runs)

@@ -42,6 +42,9 @@ from .relay import Relay
 _MAX_NOISE_SHOWN: Final = 2000  # bytes of a line that is not JSON: enough to recognise it
 _BACKPRESSURE: Final = "too many bytes wait for hooks"
 
+OnToolsListed = Callable[[bytes, Sequence[Tool], str], None]
+"""Gets each tools/list response, its tools, and the name that the server gives itself (empty: none)."""
+
 Report = Callable[[str], None]
 """Reports one line to people, on standard error. Never blocks."""
 
@@ -78,13 +81,13 @@ class Proxy:
         self.skipped_hooks = SkippedHooks(groups)
         self.server_lost = ""
         """Why the server answers no more, in a sentence without a full stop; empty while it may answer."""
-        self.on_tools_listed: Callable[[bytes, str], None] = lambda _line, _server_name: None
+        self.on_tools_listed: OnToolsListed = lambda _line, _tools, _server_name: None
         """Called with each tools/list response and the server's own name, after the agent has got the response."""
         self.changes = ChangeEvent()
         self.run_changes = ChangeEvent()  # of the whole run: separate, because calls end often
         self.passed = ChangeEvent()  # lines from the server: separate, because they are many
         session_context = SessionContext(
-            hooks, session, audit, report, self.relay.to_agent, self._spawn, self.changes.notify
+            hooks, session, audit, report, self.relay.to_agent, self.spawn, self.changes.notify
         )
         self.session_events = SessionEvents(session_context)
         self.approvals = Approvals(session_context, self.router.handshake, settings)
@@ -110,7 +113,7 @@ class Proxy:
         self._pool = CoroutinePool(tasks, self._run_call, self._running)
         self.hooks.open(tasks, self.session_events.report_hook_run, self.changes.notify, self.hook_tool_calls.call)
         self.relay.on_passed = self.passed.notify
-        self.audit.schedule = partial(self._spawn, self._flush_audit)
+        self.audit.schedule = partial(self.spawn, self._flush_audit)
 
     async def _flush_audit(self) -> None:
         """Write the records that wait for an idle moment."""
@@ -149,10 +152,10 @@ class Proxy:
                 self.hook_tool_calls.resolve(action)
             case actions.InitializeAnswered():
                 self.session_events.deliver_initialize_response(line, self.router.handshake)
-            case actions.ToolsListed():
+            case actions.ToolsListed(tools):
                 server_name = self.router.handshake.server_name or tool_list.server_name(line)
-                self.relay.to_agent(self._edit_tool_list(line, server_name))
-                self.on_tools_listed(line, server_name)
+                self.relay.to_agent(self._edit_tool_list(line, tools, server_name))
+                self.on_tools_listed(line, tools, server_name)
             case actions.NotJson():
                 shown = line[:_MAX_NOISE_SHOWN].decode(errors="replace").rstrip()
                 self.report(f"the server printed a line that is not JSON: {shown}")
@@ -165,7 +168,8 @@ class Proxy:
             case _:
                 raise AssertionError(f"{action} is for the relay")
 
-    def _spawn(self, function: Callable[..., Coroutine[object, object, None]], *arguments: object) -> None:
+    def spawn(self, function: Callable[..., Coroutine[object, object, None]], *arguments: object) -> None:
+        """Run a coroutine beside the calls; it is cancelled when the session ends."""
         assert self._tasks is not None, "open comes before the first byte"
         self._tasks.start_soon(function, *arguments)
 
@@ -210,15 +214,15 @@ class Proxy:
         for source in self.hooks.groups.sources_run_by(self.agent()):
             self.report(f"{self.agent()} runs the hooks of {source} itself, so they now run twice for each call")
         self.session_events.begin_session()
-        self._spawn(self._prepare_names)
+        self.spawn(self._prepare_names)
 
     async def _prepare_names(self) -> None:
         """Import what recognises tools while the server answers: at the first call it would take longer, or fail."""
         self.hooks.prepare_names()
 
-    def _edit_tool_list(self, line: bytes, server_name: str) -> bytes:
-        self.hooks.note_tools(self.router.tools.values(), server_name)
-        self.router.forget_judged_tools()
+    def _edit_tool_list(self, line: bytes, tools: Sequence[Tool], server_name: str) -> bytes:
+        renamed = self.hooks.note_tools(tools, server_name)
+        self.router.forget_judged_tools(list(self.router.tools) if renamed else [tool.name for tool in tools])
         if self.settings.feedback is Delivery.STRIP_OUTPUT_SCHEMA:
             line = feedback.without_output_schemas(line, self._concerns)
         return feedback.without_tools(line, self.hooks.hides) if self.hooks.has_rules else line

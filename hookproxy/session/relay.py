@@ -18,6 +18,9 @@ STREAM_FROM_BYTES: Final = 65536  # an unfinished line of this size passes in pi
 
 MAX_UNREAD_BYTES: Final = 64 * 1024 * 1024  # limit for a line from the server where no hook reads lines
 
+_LONG_BYTES: Final = 8 * 1024 * 1024  # a block of this size needs room that may not be there; smaller ones are frequent
+_ROOM: Final = 6  # times the line: what it takes at most, with hooks on it
+
 Perform = Callable[[AgentAction | ServerAction, bytes], None]
 """Performs an action, other than PASS and Send, on a line."""
 
@@ -93,7 +96,7 @@ class Relay:
             self._refuse_lost()
         if block.find(b"\n") == len(block) - 1:
             self._agent_block([block] if block else [])
-        elif not self._router.scan_from_agent(block):
+        elif len(block) > _LONG_BYTES or not self._router.scan_from_agent(block):
             self._agent_block(_lines(block))
         elif self._strict:
             self.server.write(block)
@@ -119,8 +122,11 @@ class Relay:
     def _from_agent(self, line: bytes) -> AgentAction:
         """The router's action; a line that takes more memory than there is is refused, and the session goes on."""
         try:
+            _require_room(line)
             return self._router.from_agent(line)
         except MemoryError:
+            if not self._strict:  # it has been sent already
+                return PASS
             raw_id = request_id(line[:END_BYTES], line[-END_BYTES:])
             return Refused(feedback.out_of_memory(len(line)), raw_id or b"null")
 
@@ -162,7 +168,7 @@ class Relay:
             block = b"".join(map(self._replacement, self._server_lines.lost)) + block
             self._server_lines.lost.clear()
         if block:
-            if self._router.scan_from_server(block):
+            if len(block) <= _LONG_BYTES and self._router.scan_from_server(block):
                 self.agent.write(block)
             else:
                 self._server_block([block] if block.find(b"\n") == len(block) - 1 else _lines(block))
@@ -186,6 +192,7 @@ class Relay:
     def _from_server(self, line: bytes) -> ServerAction:
         """The router's action; a response that takes more memory than there is becomes an error."""
         try:
+            _require_room(line)
             return self._router.from_server(line)
         except MemoryError:
             raw_id = response_id(line[:END_BYTES], line[-END_BYTES:])
@@ -282,6 +289,15 @@ class Relay:
     def _send(self, channel: Channel, lines: list[bytes]) -> None:
         channel.write(lines[0] if len(lines) == 1 else b"".join(lines))
         lines.clear()
+
+
+def _require_room(line: bytes) -> None:
+    """Raise MemoryError if there is not enough memory to read a long line.
+
+    msgspec crashes where an allocation fails. The bytes are never written, so that they take no memory themselves.
+    """
+    if len(line) > _LONG_BYTES:
+        bytes(_ROOM * len(line))
 
 
 def _nothing() -> None:

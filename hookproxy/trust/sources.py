@@ -110,6 +110,14 @@ def store_path(environ: Mapping[str, str], home: str) -> str:
     return os.path.join(folder, "trust.json")
 
 
+def logins_folder(environ: Mapping[str, str], home: str) -> str:
+    """The folder of the logins at remote servers. Raises UserError if there is no home folder."""
+    folder = state_folder(environ, home)
+    if not folder:
+        raise UserError("there is no folder for logins", "set HOME or XDG_STATE_HOME")
+    return os.path.join(folder, "logins")
+
+
 class Layer(Struct, frozen=True):
     """The configuration of one hookproxy.toml, or of the user's file and the command line together."""
 

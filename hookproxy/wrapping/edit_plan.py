@@ -6,16 +6,19 @@ unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..dialects.shared.hook_file import suggestion
+from ..model.env_references import ENTRY_VARIABLE
 from ..model.errors import ConfigError
-from . import wrap_entry
+from . import mcp_remote, remote_entry, rewrite_entry, wrap_entry
 from .find_servers import Entry, Kind, NoServers, servers
 from .json_file import JSON
+from .remote_entry import NotTranslatable, Remote
 from .syntax_tree import Edit, MappingNode, Syntax, Tree, apply_edits, location, plain_value, printable_name
 from .toml_file import TOML
 from .wrap_entry import RunOptions, Wrapping
@@ -50,6 +53,12 @@ class Plan(Struct, frozen=True):
     changed: tuple[Entry, ...]
     unchanged: tuple[Entry, ...]
     """The selected entries that no edit changes."""
+    reasons: Mapping[str, str] = {}
+    """Why an entry was left as it is, by its key path; for those that are wrapped already there is none."""
+    rewritten: frozenset[str] = frozenset()
+    """The key paths of those entries in which more than the command and its arguments change."""
+    notes: tuple[str, ...] = ()
+    """What there is to know about the changed entries."""
 
 
 def read(path: str, text: str) -> Configuration:
@@ -72,51 +81,196 @@ def wrapping(entry: Entry) -> Wrapping | None:
     return wrap_entry.parse_wrapping(entry.argv)
 
 
-def wrap(configuration: Configuration, names: Sequence[str], launcher: Launcher, options: RunOptions) -> Plan:
-    """Put hookproxy in front of the servers with these names, or of all if none are given. Raises ConfigError."""
+def wrap(
+    configuration: Configuration,
+    names: Sequence[str],
+    launcher: Launcher,
+    options: RunOptions,
+    replace_mcp_remote: bool = False,
+) -> Plan:
+    """Put hookproxy in front of the servers with these names, or of all if none are given. Raises ConfigError.
 
-    def wrapping_words(entry: Entry) -> tuple[str, ...]:
-        return wrap_entry.wrapping_words(entry, launcher(entry), options)
+    With `replace_mcp_remote`, an entry that starts mcp-remote becomes one with the address.
+    """
+    notes: list[str] = []
+    remotes = _remotes(_selected(configuration, names), configuration.syntax.name, replace_mcp_remote)
+    rewritten = _rewrites(configuration, remotes, launcher, options)
 
-    return _plan(
-        configuration,
-        names,
-        lambda entry: wrap_entry.wrap(configuration.text, configuration.syntax, entry, wrapping_words(entry)),
-        lambda entry: (*wrapping_words(entry), *wrap_entry.server_command(entry)),
-    )
+    def change(entry: Entry) -> Change | None:
+        found = rewritten.get(entry.key_path)
+        if isinstance(found, Change):
+            notes.extend(f"{entry.key_path}: {note}" for note in found.notes)
+            return found
+        if entry.kind is not Kind.STARTED:
+            raise found or NotTranslatable(NO_COMMAND)
+        if found is not None:
+            notes.append(f"{entry.key_path} {found}: mcp-remote is not replaced")
+        if replace_mcp_remote and wrapping(entry) and starts_mcp_remote(entry):
+            notes.append(f"{entry.key_path} is wrapped with mcp-remote already: unwrap it, and wrap it again")
+        words = wrap_entry.wrapping_words(entry, launcher(entry), options)
+        edits = wrap_entry.wrap(configuration.text, configuration.syntax, entry, words)
+        return Change(tuple(edits), (*words, *wrap_entry.server_command(entry))) if edits else None
+
+    return replace(_plan(configuration, names, change), notes=tuple(notes))
+
+
+def why_not(configuration: Configuration) -> dict[str, str]:
+    """Why entries cannot be wrapped, by their key paths: those that can be, or are, are not in it."""
+    others = {entry.key_path: NO_COMMAND for entry in configuration.entries if entry.kind is Kind.OTHER}
+    remotes = _remotes(configuration.entries, configuration.syntax.name, replace_mcp_remote=False)
+    rewritten = _rewrites(configuration, remotes, lambda _entry: (wrap_entry.PROGRAM,), RunOptions())
+    return others | {path: str(found) for path, found in rewritten.items() if isinstance(found, NotTranslatable)}
+
+
+def _remotes(
+    entries: Sequence[Entry], syntax: str, replace_mcp_remote: bool
+) -> list[tuple[Entry, Remote | NotTranslatable]]:
+    """What those entries become that are not wrapped and have an address, or the reason why they do not."""
+    found: list[tuple[Entry, Remote | NotTranslatable]] = []
+    for entry in entries:
+        try:
+            remote = None if wrapping(entry) else remote_entry.remote(entry, syntax, replace_mcp_remote)
+        except NotTranslatable as reason:
+            found.append((entry, reason))
+            continue
+        if remote is not None:
+            found.append((entry, remote))
+    return found
+
+
+def _rewrites(
+    configuration: Configuration,
+    remotes: Sequence[tuple[Entry, Remote | NotTranslatable]],
+    launcher: Launcher,
+    options: RunOptions,
+) -> dict[str, Change | NotTranslatable]:
+    """The changes by which these entries become commands, or why they do not, by their key paths."""
+    found: dict[str, Change | NotTranslatable] = {}
+    changes: dict[str, Change] = {}
+    for entry, remote in remotes:
+        if isinstance(remote, NotTranslatable):
+            found[entry.key_path] = remote
+            continue
+        words = wrap_entry.remote_words(entry, launcher(entry), options, remote.options)
+        try:
+            edits = rewrite_entry.wrap(configuration.text, configuration.syntax, entry, words, remote)
+            changes[entry.key_path] = Change(tuple(edits), words, is_rewritten=True, notes=remote.notes)
+        except NotTranslatable as reason:
+            found[entry.key_path] = reason
+    unsafe = _unsafe(configuration, changes)
+    if unsafe and len(changes) > 1:  # one of them may have made the others unreadable
+        unsafe = {path for path, change in changes.items() if _unsafe(configuration, {path: change})}
+    unreadable = NotTranslatable("is laid out in a way that cannot be edited safely: write its keys in a simpler way")
+    return {**found, **changes, **dict.fromkeys(unsafe, unreadable)}
+
+
+def _unsafe(configuration: Configuration, changes: Mapping[str, Change]) -> set[str]:
+    """Those of the changes that `unwrap` would not undo to the byte, or that change other values of the entry."""
+    if not changes:
+        return set()
+    edits = {path: change.edits for path, change in changes.items()}
+    text = apply_edits(configuration.text, [edit for one in edits.values() for edit in one])
+    after = _entries(configuration.path, text)
+    unsafe = set[str]()
+    for entry in configuration.entries:
+        if (path := entry.key_path) not in changes:
+            continue
+        new = after.get(path)
+        before = apply_edits(configuration.text, [edit for key, one in edits.items() if key != path for edit in one])
+        same = new is not None and rewrite_entry.unrelated(new) == rewrite_entry.unrelated(entry)
+        if new is None or not same or rewrite_entry.with_restored(text, configuration.syntax, [new]) != before:
+            unsafe.add(path)
+    return unsafe
+
+
+def _entries(path: str, text: str) -> dict[str, Entry]:
+    """The entries of a changed text, by their key paths; none if it cannot be read."""
+    try:
+        return {entry.key_path: entry for entry in read(path, text).entries}
+    except ConfigError:
+        return {}
 
 
 def unwrap(configuration: Configuration, names: Sequence[str]) -> Plan:
     """Remove hookproxy again. Raises ConfigError."""
-    return _plan(
-        configuration,
-        names,
-        lambda entry: wrap_entry.unwrap(configuration.text, configuration.syntax, entry),
-        wrap_entry.server_command,
-    )
+    kept = [entry for entry in _selected(configuration, names) if rewrite_entry.kept_text(entry) is not None]
+    restored = rewrite_entry.with_restored(configuration.text, configuration.syntax, kept) if kept else ""
+    before = _entries(configuration.path, restored) if kept else {}
+
+    def change(entry: Entry) -> Change | None:
+        present = wrapping(entry)
+        if entry.kind is Kind.OTHER:
+            raise NotTranslatable(NO_COMMAND)
+        if present is None:
+            return None
+        if present.is_remote:
+            return _restore(configuration, entry, present, restored, before.get(entry.key_path))
+        edits = wrap_entry.unwrap(configuration.text, configuration.syntax, entry)
+        return Change(tuple(edits), wrap_entry.server_command(entry))
+
+    return _plan(configuration, names, change)
 
 
-def _plan(
-    configuration: Configuration,
-    names: Sequence[str],
-    edit: Callable[[Entry], list[Edit]],
-    expected: Callable[[Entry], tuple[str, ...]],
-) -> Plan:
+def _restore(
+    configuration: Configuration, entry: Entry, present: Wrapping, restored: str, before: Entry | None
+) -> Change:
+    """The change that restores an entry: `restored` is the text with all kept entries, of which `before` is this one.
+
+    Raises ConfigError, NotTranslatable.
+    """
+    path, text, syntax = configuration.path, configuration.text, configuration.syntax
+    if rewrite_entry.kept_text(entry) is None:
+        raise NotTranslatable(f"was written by hand, or its variable {ENTRY_VARIABLE} was removed")
+    if before is None:
+        raise rewrite_entry.changed_error(path, text, entry, "its layout")
+    remote = remote_entry.remote(before, syntax.name, replace_mcp_remote=True)
+    if remote is None or wrap_entry.remote_options(present.options) != remote.options:
+        raise rewrite_entry.changed_error(path, text, entry, "its --url or --header")
+    if lost := rewrite_entry.lost_keys(entry, remote, before):
+        raise rewrite_entry.changed_error(path, text, entry, f"its {', '.join(lost)}")
+    edit = rewrite_entry.unwrap(path, text, syntax, entry, restored, before)
+    return Change((edit,), before.argv, is_rewritten=True)
+
+
+class Change(Struct, frozen=True):
+    """The edits of one entry, and the command line that it has after them."""
+
+    edits: tuple[Edit, ...]
+    argv: tuple[str, ...]
+    is_rewritten: bool = False
+    """True if more than its command and arguments change."""
+    notes: tuple[str, ...] = ()
+
+
+def _plan(configuration: Configuration, names: Sequence[str], change: Callable[[Entry], Change | None]) -> Plan:
     selected = _selected(configuration, names)
-    edits: list[Edit] = []
-    changed: list[Entry] = []
-    unchanged: list[Entry] = []
+    changes: dict[str, Change] = {}
+    reasons: dict[str, str] = {}
     for entry in selected:
-        if entry.kind is Kind.STARTED:
+        if entry.kind is not Kind.OTHER:
             _check_name(configuration, entry)
-        entry_edits = edit(entry) if entry.kind is Kind.STARTED else []
-        edits += entry_edits
-        (changed if entry_edits else unchanged).append(entry)
-    text = apply_edits(configuration.text, edits)
-    plan = Plan(text, tuple(edits), tuple(changed), tuple(unchanged))
+        try:
+            found = change(entry)
+        except NotTranslatable as reason:
+            reasons[entry.key_path] = str(reason)
+            if names:
+                raise _not_changed(configuration, entry, str(reason)) from None
+            continue
+        if found is not None:
+            changes[entry.key_path] = found
+    edits = [edit for found in changes.values() for edit in found.edits]
+    changed = tuple(entry for entry in selected if entry.key_path in changes)
+    unchanged = tuple(entry for entry in selected if entry.key_path not in changes)
+    rewritten = frozenset(key_path for key_path, found in changes.items() if found.is_rewritten)
+    plan = Plan(apply_edits(configuration.text, edits), tuple(edits), changed, unchanged, reasons, rewritten)
     if edits:
-        _check_result(configuration, plan, {entry.key_path: expected(entry) for entry in changed})
+        _check_result(configuration, plan, changes)
     return plan
+
+
+def _not_changed(configuration: Configuration, entry: Entry, reason: str) -> ConfigError:
+    place = location(configuration.path, configuration.text, entry.start)
+    return ConfigError(place, f"{entry.key_path} {reason}", "leave this --server out")
 
 
 def require_servers(configuration: Configuration) -> None:
@@ -136,22 +290,15 @@ def _selected(configuration: Configuration, names: Sequence[str]) -> list[Entry]
         if name not in known:
             hint = suggestion(name, known) or f"its servers: {', '.join(map(printable_name, sorted(known)))}"
             raise ConfigError(configuration.path, f"there is no server {name!r} in it", hint)
-    selected = [entry for entry in configuration.entries if not names or entry.name in names]
-    for entry in selected if names else ():
-        if entry.kind is not Kind.STARTED:
-            raise ConfigError(
-                location(configuration.path, configuration.text, entry.start),
-                f"{entry.key_path} {why_not(entry)}",
-                "leave this --server out",
-            )
-    return selected
+    return [entry for entry in configuration.entries if not names or entry.name in names]
 
 
-def why_not(entry: Entry) -> str:
-    """Why an entry cannot be wrapped."""
-    if entry.kind is Kind.REMOTE:
-        return "is reached at an address: the agent starts no program that could be wrapped"
-    return "has no command: the agent itself or an extension starts it"
+NO_COMMAND: Final = "has no command and no address: the agent itself or an extension starts it"
+
+
+def starts_mcp_remote(entry: Entry) -> bool:
+    """True if the server's own command is mcp-remote."""
+    return mcp_remote.parse(wrap_entry.server_command(entry)) is not None
 
 
 def _check_name(configuration: Configuration, entry: Entry) -> None:
@@ -165,7 +312,7 @@ def _check_name(configuration: Configuration, entry: Entry) -> None:
         raise ConfigError(place, f"the name {entry.name!r} cannot be passed on a command line", "rename it")
 
 
-def _check_result(configuration: Configuration, plan: Plan, expected: dict[str, tuple[str, ...]]) -> None:
+def _check_result(configuration: Configuration, plan: Plan, changes: Mapping[str, Change]) -> None:
     """Raise ConfigError unless the new text has exactly the intended changes."""
     error = ConfigError(
         location(configuration.path, configuration.text, plan.changed[0].start),
@@ -179,23 +326,27 @@ def _check_result(configuration: Configuration, plan: Plan, expected: dict[str, 
     if len(after.entries) != len(configuration.entries):
         raise error
     for old, new in zip(configuration.entries, after.entries, strict=True):
-        if old.key_path != new.key_path or new.argv != expected.get(old.key_path, old.argv):
+        change = changes.get(old.key_path)
+        if old.key_path != new.key_path or new.argv != (change.argv if change is not None else old.argv):
             raise error
-    if _unrelated_values(configuration, expected.keys()) != _unrelated_values(after, expected.keys()):
+    if _unrelated_values(configuration, changes) != _unrelated_values(after, changes):
         raise error
 
 
-def _unrelated_values(configuration: Configuration, changed: Container[str]) -> object:
-    """All values of the file, except the commands of these servers."""
-    excluded = {}
+def _unrelated_values(configuration: Configuration, changes: Mapping[str, Change]) -> object:
+    """All values of the file, except the commands of these servers, and what is rewritten with them."""
+    excluded: dict[int, frozenset[str]] = {}
     for entry in configuration.entries:
-        if entry.key_path in changed and entry.parent is not None and entry.command is not None:
-            excluded[id(entry.parent)] = (entry.command.key, entry.args_key)
+        change = changes.get(entry.key_path)
+        if change is not None and change.is_rewritten:  # its other values are compared where it is rewritten
+            excluded[id(entry.body)] = frozenset(entry.values)
+        elif change is not None and entry.command is not None:
+            excluded[id(entry.parent)] = frozenset((entry.command.key, entry.args_key))
     return _values_without(configuration.tree, excluded)
 
 
-def _values_without(tree: Tree, excluded: dict[int, tuple[str, str]]) -> object:
+def _values_without(tree: Tree, excluded: Mapping[int, frozenset[str]]) -> object:
     if not isinstance(tree, MappingNode):
         return plain_value(tree)
-    keys = excluded.get(id(tree), ())
+    keys = excluded.get(id(tree), frozenset())
     return {member.key: _values_without(member.value, excluded) for member in tree.members if member.key not in keys}

@@ -52,6 +52,15 @@ class Entry(Struct, frozen=True):
     args_key: str = "args"
     for_python: bool = False
     """True if its environment has variables that Python reads: hookproxy's own Python must ignore them."""
+    shape: Shape = Shape(())
+    body: MappingNode | None = None
+    """The whole entry."""
+
+    @property
+    def values(self) -> dict[str, object]:
+        """All values of the entry."""
+        value = plain_value(self.body) if self.body is not None else None
+        return value if isinstance(value, dict) else {}
 
     @property
     def list_node(self) -> ListNode | None:
@@ -116,7 +125,17 @@ def _entry(path: str, text: str, key_path: str, member: Member, shape: Shape) ->
         command = server.get("path")
     if command is None or not plain_value(command.value):
         kind = Kind.REMOTE if remote else Kind.OTHER
-        return Entry(member.key, key_path, member.start, kind, disabled)
+        return Entry(
+            member.key,
+            key_path,
+            member.start,
+            kind,
+            disabled,
+            args_key=shape.args,
+            for_python=_for_python(server),
+            shape=shape,
+            body=server,
+        )
     args = None if isinstance(command.value, ListNode) else server.get(shape.args)
     argv = _strings(command.value)
     if not argv:
@@ -138,6 +157,8 @@ def _entry(path: str, text: str, key_path: str, member: Member, shape: Shape) ->
         args,
         args_key=shape.args,
         for_python=_for_python(member.value) or _for_python(server),
+        shape=shape,
+        body=member.value if isinstance(member.value, MappingNode) else None,
     )
 
 

@@ -11,7 +11,20 @@ import re
 from typing import Final, NoReturn
 
 from ..model.errors import ConfigError
-from .syntax_tree import Edit, Leaf, ListNode, MappingNode, Member, Syntax, Tree, duplicate_key, in_brackets, line_at
+from .syntax_tree import (
+    Edit,
+    Layout,
+    Leaf,
+    ListNode,
+    MappingNode,
+    Member,
+    Part,
+    Syntax,
+    Tree,
+    duplicate_key,
+    in_brackets,
+    line_at,
+)
 
 MAX_DEPTH: Final = 200
 """The deepest nesting of objects and lists: agents need about five levels, and Python's stack allows this many."""
@@ -175,4 +188,19 @@ def drop(text: str, mapping: MappingNode, member: Member) -> Edit:
     return Edit(member.start, end, "")
 
 
-JSON: Final = Syntax("JSON", (".json", ".jsonc", ".json5"), read, quote, add, drop)
+def layout(text: str, name: str, mapping: MappingNode) -> Layout | None:
+    """How the object of a server is laid out."""
+    if not mapping.members:
+        return None
+    parts = tuple(Part(each.key, each.start, each.value.start, each.value.end) for each in mapping.members)
+    before = text[mapping.start + 1 : parts[0].start]
+    separator = "," + (before if before.strip(" \t\r\n") == "" and before else " ")
+    return Layout(mapping.start, mapping.end, parts, separator)
+
+
+def pair(key: str, value: str) -> str:
+    """A member of an object."""
+    return f"{quote(key)}: {value}"
+
+
+JSON: Final = Syntax("JSON", (".json", ".jsonc", ".json5"), read, quote, add, drop, layout, pair)

@@ -26,17 +26,29 @@ SHAPES: Final[Mapping[str, tuple[Shape, ...]]] = {
         Shape(("servers",)),
         Shape(("mcp", "servers")),  # VS Code's settings.json, before mcp.json
         Shape(("context_servers",)),
-        Shape(("mcp",)),  # opencode
+        Shape(("mcp",), env="environment", type="local", command_is_list=True),  # opencode
     ),
     "TOML": (Shape(("mcp_servers",)),),
-    "YAML": (Shape(("extensions",), command="cmd"),),
+    "YAML": (Shape(("extensions",), command="cmd", env="envs"),),
 }
 """The shapes that a file may have, by its syntax. The last one of JSON is used only if a file has no other."""
 
 KNOWN_KEYS: Final = "mcpServers, servers, context_servers or mcp in JSON, mcp_servers in TOML, extensions in YAML"
 
-REMOTE_KEYS: Final = ("url", "httpUrl", "serverUrl", "uri")
-"""Keys of a server that the agent does not start, but reaches at an address."""
+REMOTE_KEYS: Final = ("httpUrl", "serverUrl", "url", "uri")
+"""Keys of a server that the agent does not start, but reaches at an address. The first one that is there counts."""
+
+REMOTE_TYPES: Final = ("http", "sse", "streamable-http", "streamable_http", "streamableHttp", "remote")
+"""Values of `type` or `transport` for such a server."""
+
+HEADER_KEYS: Final = ("headers", "http_headers", "env_http_headers", "bearer_token_env_var")
+"""Keys for its headers: the values themselves; in Codex, also the names of variables that have the values."""
+
+LOGIN_KEYS: Final = ("oauth", "auth", "scopes", "oauth_resource")
+"""Keys for the agent's own login to it. They mean nothing for a command."""
+
+UNTRANSLATABLE_KEYS: Final = ("headersHelper", "authProviderType", "targetAudience", "targetServiceAccount", "socket")
+"""Keys by which the agent itself makes credentials or connections, which hookproxy cannot do in its place."""
 
 _APPLICATIONS: Final = "<applications>"
 """In the paths below: the folder for settings of desktop applications. It depends on the system."""

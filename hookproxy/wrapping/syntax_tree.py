@@ -7,6 +7,7 @@ touches keeps every byte (law 2).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
 from msgspec import Struct
 
@@ -69,7 +70,35 @@ class MappingNode(Struct, frozen=True):
         return next((member for member in self.members if member.key == key), None)
 
 
+_SHORT_ESCAPES: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
 Tree = Leaf | ListNode | MappingNode
+
+
+class Part(Struct, frozen=True):
+    """A key of an entry with its value, as a part of the text."""
+
+    key: str
+    start: int
+    value_start: int
+    """The position of the value; for a table with its own header in TOML, the end of that header."""
+    end: int
+    is_table: bool = False
+    """True for a table with its own header."""
+
+
+class Layout(Struct, frozen=True):
+    """How an entry is laid out in the text: its parts in order, from the first one to the last one."""
+
+    start: int
+    end: int
+    parts: tuple[Part, ...]
+    separator: str
+    """The text between two parts."""
+
+    def part(self, key: str) -> Part | None:
+        """The part with this key; None if there is none."""
+        return next((part for part in self.parts if part.key == key), None)
 
 
 class Syntax(Struct, frozen=True):
@@ -85,6 +114,10 @@ class Syntax(Struct, frozen=True):
     """(text, mapping, after, key, value): inserts a key with its spelled value after a member of the mapping."""
     drop: Callable[[str, MappingNode, Member], Edit]
     """(text, mapping, member): removes the member from the mapping. This undoes `add` exactly."""
+    layout: Callable[[str, str, MappingNode], Layout | None]
+    """(text, name, mapping): how the entry of a server is laid out; None if it cannot be rewritten."""
+    pair: Callable[[str, str], str]
+    """(key, value): spells a key with its spelled value."""
 
 
 class Shape(Struct, frozen=True):
@@ -94,6 +127,12 @@ class Shape(Struct, frozen=True):
     """The keys from the top to the servers; `*` is any key."""
     command: str = "command"
     args: str = "args"
+    env: str = "env"
+    """The key of the variables that the command gets."""
+    type: str = "stdio"
+    """The value of `type` for a server that is started."""
+    command_is_list: bool = False
+    """True if the command and its arguments are one list."""
 
 
 def plain_value(tree: Tree) -> object:
@@ -161,6 +200,8 @@ def quoted(word: str) -> str:
 def _escaped(character: str) -> str:
     if character in '"\\':
         return f"\\{character}"
+    if character in _SHORT_ESCAPES:
+        return _SHORT_ESCAPES[character]
     if character.isprintable():
         return character
     return f"\\u{ord(character):04x}" if ord(character) < 0x10000 else f"\\U{ord(character):08x}"

@@ -12,16 +12,19 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import tomlkit
+from msgspec import Struct
 from tomlkit.exceptions import TOMLKitError
 
 from ..config.errors import toml_error
 from ..model.errors import ConfigError
 from .syntax_tree import (
     Edit,
+    Layout,
     Leaf,
     ListNode,
     MappingNode,
     Member,
+    Part,
     Syntax,
     Tree,
     end_of_line,
@@ -39,6 +42,11 @@ _PART: Final = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
 _STATEMENT: Final = re.compile(rf"[ \t]*(?:{_PART}[ \t]*\.[ \t]*)*({_PART})[ \t]*=[ \t]*")
 """The text before the value of a line; in an inline table there is more."""
 _SIMPLIFY_HINT: Final = 'write the server\'s command and args in a simple way: args = ["…", "…"]'
+_KEY: Final = rf"{_PART}(?:[ \t]*\.[ \t]*{_PART})*"
+_HEADER: Final = re.compile(rf"\[\[?[ \t]*({_KEY})[ \t]*\]\]?")
+_PAIR: Final = re.compile(rf"({_KEY})[ \t]*=[ \t]*")
+_SCALAR: Final = re.compile(r"[^\s,#\]}]+(?: [0-9][^\s,#\]}]*)?")
+"""A number, a word or a date, which may have a space before its time."""
 _BLANK: Final = re.compile(r"(?>(?:[ \t\r\n]++|#[^\n]*+)*)")
 _STRING: Final = re.compile(
     r'"""(?>(?:[^"\\]|\\.|"{1,2}(?!"))*)"{3,5}' r"|'''.*?'{3,5}" r'|"(?>(?:[^"\\\n]|\\.)*)"' r"|'[^'\n]*+'", re.DOTALL
@@ -164,4 +172,107 @@ def drop(text: str, mapping: MappingNode, member: Member) -> Edit:
     return Edit(begin, after.end() if first and after else member.value.end, "")
 
 
-TOML: Final = Syntax("TOML", (".toml",), read, quoted, add, drop)
+class _Statement(Struct, frozen=True):
+    """A header of a table, or a key with its value."""
+
+    path: tuple[str, ...]
+    """All keys that lead to it."""
+    table: tuple[str, ...]
+    """The keys of the table in which it stands; for a header, its own."""
+    start: int
+    value_start: int
+    end: int
+    is_header: bool
+
+
+def layout(text: str, name: str, mapping: MappingNode) -> Layout | None:
+    """How the table of a server is laid out; None if its parts do not follow each other below its header."""
+    server = (SERVERS, name)
+    statements = list(_statements(text))
+    own = [at for at, statement in enumerate(statements) if statement.path[:2] == server]
+    if not own or own != list(range(own[0], own[-1] + 1)):
+        return None
+    first, rest = statements[own[0]], [statements[at] for at in own[1:]]
+    if not first.is_header:
+        is_inline = not rest and first.path == server and text.startswith("{", first.value_start)
+        return _inline_layout(text, first) if is_inline else None
+    if first.path != server or not rest:
+        return None
+    parts: list[Part] = []
+    for statement in rest:
+        if statement.is_header:
+            parts.append(Part(statement.path[2], statement.start, statement.end, statement.end, is_table=True))
+        elif statement.table == server:
+            parts.append(Part(statement.path[2], statement.start, statement.value_start, statement.end))
+        else:
+            last = parts[-1]
+            parts[-1] = Part(last.key, last.start, last.value_start, statement.end, is_table=True)
+    indent = text[text.rfind("\n", 0, parts[0].start) + 1 : parts[0].start]
+    return Layout(parts[0].start, parts[-1].end, tuple(parts), line_break(text, parts[0].start) + indent)
+
+
+def _inline_layout(text: str, statement: _Statement) -> Layout | None:
+    parts: list[Part] = []
+    at = _skip_blanks(text, statement.value_start + 1)
+    while found := _PAIR.match(text, at):
+        end = _value_end(text, found.end())
+        parts.append(Part(_path(found[1])[0], at, found.end(), end))
+        at = _skip_blanks(text, end)
+        at = _skip_blanks(text, at + 1) if text.startswith(",", at) else at
+    if not parts or at != statement.end - 1:
+        return None
+    return Layout(statement.value_start, statement.end, tuple(parts), ", ")
+
+
+def _statements(text: str) -> Iterator[_Statement]:
+    """Every header and every key with its value, in order. The text is valid TOML."""
+    table: tuple[str, ...] = ()
+    at = _skip_blanks(text, 1 if text.startswith("\ufeff") else 0)
+    while at < len(text):
+        if header := _HEADER.match(text, at):
+            table, end = _path(header[1]), header.end()
+            yield _Statement(table, table, at, end, end, is_header=True)
+        elif found := _PAIR.match(text, at):
+            end = _value_end(text, found.end())
+            yield _Statement((*table, *_path(found[1])), table, at, found.end(), end, is_header=False)
+        else:
+            return
+        at = _skip_blanks(text, end)
+
+
+def _path(key: str) -> tuple[str, ...]:
+    """The parts of a key, without their quotation marks."""
+    path: list[str] = []
+    value: object = tomllib.loads(f"{key} = 0")
+    while isinstance(value, dict):
+        (name, value), *_ = value.items()
+        path.append(name)
+    return tuple(path)
+
+
+def _value_end(text: str, at: int) -> int:
+    """The end of the value at this position."""
+    if text[at : at + 1] not in ("[", "{"):
+        found = _STRING.match(text, at) or _SCALAR.match(text, at)
+        return found.end() if found else at
+    depth = 0
+    while at < len(text):
+        if text[at] in "[{":
+            depth += 1
+        elif text[at] in "]}":
+            depth -= 1
+            if not depth:
+                return at + 1
+        elif found := _STRING.match(text, at):
+            at = found.end()
+            continue
+        at = max(_skip_blanks(text, at), at + 1) if text[at] in "# \t\r\n" else at + 1
+    return at
+
+
+def pair(key: str, value: str) -> str:
+    """A key with its value."""
+    return f"{key} = {value}"
+
+
+TOML: Final = Syntax("TOML", (".toml",), read, quoted, add, drop, layout, pair)

@@ -9,6 +9,8 @@ before:
 If an entry has no arguments, `wrap` adds the key and `unwrap` removes it. If its list exists but is empty, `unwrap`
 must keep it: to show that, the name is given in one word, `--name=git`, which means the same to `run`. A name such as
 `-x` is always given in one word; if the key was added, it is given twice.
+
+The entry of a server at an address has no command to keep: `rewrite_entry` makes it one.
 """
 
 from __future__ import annotations
@@ -27,7 +29,10 @@ from .syntax_tree import Edit, ListNode, Syntax
 PROGRAM: Final = "hookproxy"
 
 _PYTHON: Final = re.compile(r"(?:python|pypy)[0-9.]*t?")
-_OPTIONS_WITH_VALUE: Final = ("--config", "--hooks", "--project", "--name", "--audit")
+_OPTIONS_WITH_VALUE: Final = ("--config", "--hooks", "--project", "--name", "--audit", "--url", "--header", "--ca")
+_FLAGS: Final = ("--strict", "--verbose", "--allow-http")
+_REMOTE_OPTIONS: Final = ("--url", "--header", "--allow-http")
+"""Options that `wrap` writes for a server at an address."""
 
 
 class RunOptions(Struct, frozen=True):
@@ -56,6 +61,8 @@ class Wrapping(Struct, frozen=True):
     options: RunOptions
     count: int
     """The number of all these words, including `run` and `--`."""
+    is_remote: bool = False
+    """True if hookproxy connects to an address, and starts no command."""
 
 
 def parse_wrapping(argv: Sequence[str]) -> Wrapping | None:
@@ -65,9 +72,11 @@ def parse_wrapping(argv: Sequence[str]) -> Wrapping | None:
     if not launcher or words[:1] != ["run"]:
         return None
     end, command = _command_start(words)
-    if command >= len(words):
+    options = _parse_options(words[1:end])
+    is_remote = end == command == len(words) and any(word.partition("=")[0] == "--url" for word in options.others)
+    if command >= len(words) and not is_remote:
         return None
-    return Wrapping(tuple(argv[:launcher]), _parse_options(words[1:end]), launcher + command)
+    return Wrapping(tuple(argv[:launcher]), options, launcher + command, is_remote)
 
 
 def _command_start(words: Sequence[str]) -> tuple[int, int]:
@@ -76,23 +85,32 @@ def _command_start(words: Sequence[str]) -> tuple[int, int]:
         return words.index("--"), words.index("--") + 1
     position = 1
     while position < len(words) and words[position].startswith("-"):
-        if words[position].partition("=")[0] not in _OPTIONS_WITH_VALUE:
+        if words[position] not in _FLAGS and words[position].partition("=")[0] not in _OPTIONS_WITH_VALUE:
             return len(words), len(words)
         position += 2 if words[position] in _OPTIONS_WITH_VALUE else 1
-    return position, position
+    return min(position, len(words)), min(position, len(words))
+
+
+def remote_options(options: RunOptions) -> tuple[str, ...]:
+    """Those of the options that say where the server is, and what is sent to it."""
+    return tuple(word for words in _split(options.others) if words[0] in _REMOTE_OPTIONS for word in words)
+
+
+def _split(words: Sequence[str]) -> list[tuple[str, ...]]:
+    """The options, each in one word or in two."""
+    found: list[tuple[str, ...]] = []
+    remaining = list(words)
+    while remaining:
+        found.append(_first_option(remaining))
+        del remaining[: len(found[-1])]
+    return found
 
 
 def _with_project(present: tuple[str, ...], given: tuple[str, ...]) -> tuple[str, ...]:
     """The present options, with the given `--project` instead of theirs."""
     if not given:
         return present
-    kept: list[str] = []
-    remaining = list(present)
-    while remaining:
-        words = _first_option(remaining)
-        del remaining[: len(words)]
-        if words[0].partition("=")[0] != "--project":
-            kept += words
+    kept = [word for words in _split(present) if words[0].partition("=")[0] != "--project" for word in words]
     return (*kept, *given)
 
 
@@ -117,12 +135,9 @@ def _parse_options(words: Sequence[str]) -> RunOptions:
     config: str | None = None
     hooks: list[str] = []
     others: list[str] = []
-    remaining = list(words)
-    while remaining:
-        option_words = _first_option(remaining)
+    for option_words in _split(words):
         first, *more = option_words
         key, equals, value = (first, "=", more[0]) if more else first.partition("=")
-        del remaining[: len(option_words)]
         if not equals:
             others += option_words
         elif key == "--name":
@@ -167,7 +182,21 @@ def wrapping_words(entry: Entry, launcher: tuple[str, ...], options: RunOptions)
         )
         if new_options == present.options and name == new_options.name and launcher == present.launcher:
             return entry.argv[: present.count]
-    return (*launcher, "run", *replace(new_options, name=name).words, "--")
+    end = () if present is not None and present.is_remote else ("--",)
+    return (*launcher, "run", *replace(new_options, name=name).words, *end)
+
+
+def remote_words(
+    entry: Entry, launcher: tuple[str, ...], options: RunOptions, where: tuple[str, ...]
+) -> tuple[str, ...]:
+    """The whole command line for a server at an address; `where` are its remote options."""
+    new_options = replace(
+        options,
+        name=_name_option(entry.name, one_word=entry.name.startswith("-")),
+        config=options.config or options.fallback,
+        others=(*options.others, *where),
+    )
+    return (*launcher, "run", *new_options.words)
 
 
 def wrap(text: str, syntax: Syntax, entry: Entry, words: tuple[str, ...]) -> list[Edit]:
@@ -219,14 +248,17 @@ def _replace(syntax: Syntax, entry: Entry, words: tuple[str, ...], count: int) -
         edits.append(Edit(command.value.start, command.value.end, quoted.pop(0)))
         count -= 1
     inserted = "".join(f"{list_node.item_prefix}{word}{list_node.separator}" for word in quoted)
-    return [*edits, Edit(list_node.starts[0], list_node.starts[count], inserted)]
+    if count < len(list_node.starts):
+        return [*edits, Edit(list_node.starts[0], list_node.starts[count], inserted)]
+    whole = inserted[: len(inserted) - len(list_node.separator)]
+    return [*edits, Edit(list_node.starts[0], list_node.items[-1].end, whole)]
 
 
 def unwrap(text: str, syntax: Syntax, entry: Entry) -> list[Edit]:
     """The edits that remove hookproxy's words; none if the entry is not wrapped."""
     present = parse_wrapping(entry.argv)
     command, list_node = entry.command, entry.list_node
-    if present is None or command is None or list_node is None or entry.parent is None:
+    if present is None or present.is_remote or command is None or list_node is None or entry.parent is None:
         return []
     if entry.command_is_list:
         return [Edit(list_node.starts[0], list_node.starts[present.count], "")]

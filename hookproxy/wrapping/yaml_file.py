@@ -14,10 +14,12 @@ from ..dialects.shared.yaml_file import load
 from ..model.errors import ConfigError
 from .syntax_tree import (
     Edit,
+    Layout,
     Leaf,
     ListNode,
     MappingNode,
     Member,
+    Part,
     Syntax,
     Tree,
     end_of_line,
@@ -66,6 +68,14 @@ class _Reader:
         position: int = node.end_mark.index
         return position
 
+    def content_end(self, node: yaml.Node) -> int:
+        """The end of a value without the space and the comments after it, which the end of a block includes."""
+        start = self.start(node)
+        if isinstance(node, yaml.CollectionNode) and node.value and not node.flow_style:
+            last = node.value[-1]
+            return max(start, self.content_end(last[1] if isinstance(last, tuple) else last))
+        return start + len(self.text[start : self.end(node)].rstrip())
+
     def refuse(self, at: int, what: str) -> ConfigError:
         hint = "write it without references, on one line or as a list"
         return ConfigError(f"{self.path}:{line_at(self.text, at)}", f"{what}, which cannot be edited", hint)
@@ -91,7 +101,7 @@ class _Reader:
             if key.value == _MERGE:
                 raise self.refuse(at, f"{name} includes members from another place")
             value = values_by_key.get(key.value)
-            tree: Tree = Leaf(self.start(node), self.end(node), value)
+            tree: Tree = Leaf(self.start(node), self.content_end(node), value)
             if key.value in _EDITABLE_KEYS and value is not None:
                 tree = self.editable(key, node, value, f"{name}.{key.value}")
             members.append(Member(key.value, at, self.end(key), tree))
@@ -168,4 +178,27 @@ def drop(text: str, mapping: MappingNode, member: Member) -> Edit:
     return Edit(member.start, end, "")
 
 
-YAML: Final = Syntax("YAML", (".yaml", ".yml"), read, quoted, add, drop)
+def layout(text: str, name: str, mapping: MappingNode) -> Layout | None:
+    """How the mapping of a server is laid out."""
+    parts = []
+    for member in mapping.members:
+        end = member.value.start + len(text[member.value.start : member.value.end].rstrip())
+        if member.value.start < member.key_end:
+            return None  # the position of an alias is that of its anchor
+        parts.append(Part(member.key, member.start, member.value.start, end))
+    if not parts:
+        return None
+    if text.startswith("{", mapping.start):
+        return Layout(mapping.start, mapping.end, tuple(parts), ", ")
+    indent = text[text.rfind("\n", 0, parts[0].start) + 1 : parts[0].start]
+    if indent.strip():
+        return None
+    return Layout(parts[0].start, parts[-1].end, tuple(parts), line_break(text, parts[0].start) + indent)
+
+
+def pair(key: str, value: str) -> str:
+    """A key with its value."""
+    return f"{key}: {value}"
+
+
+YAML: Final = Syntax("YAML", (".yaml", ".yml"), read, quoted, add, drop, layout, pair)

@@ -26,6 +26,8 @@ from report import (
     HOOK_FIGURES,
     HOOKED,
     RELAYS,
+    RULE_FIGURES,
+    RULED,
     RUNNER_FIGURES,
     RUNNERS,
     Result,
@@ -42,6 +44,7 @@ so no proxy can beat fastmcp by more than the floor does. Each ratio is taken wi
 contestants run in shuffled order; the tables show the median over all blocks and the quartiles.
 unmatched: hooks are configured, and none matches; budgets without a running hook apply to this one. /bin/true:
 that program runs before each call. reader: a program that reads its input to the end runs after each call.
+rules + audit: a hookproxy.toml has permission rules about the tool, and every call is recorded in full.
 spawn + wait: a small Python process calls os.posix_spawn and waits, for the same program, one after another.
 For the 10 MB result it also sends the reader as many bytes as hookproxy sent it: only this time is
 subtracted, and the time of the result itself in the pipes is not."""
@@ -119,6 +122,7 @@ def show(samples: Samples, results: list[Result], about: str, markdown: bool) ->
     parts = [
         (["no hook at work", "where", *RELAYS], figure_rows(samples, FIGURES, RELAYS)),
         (["a hook at work", "where", *HOOKED], figure_rows(samples, HOOK_FIGURES, HOOKED)),
+        (["rules and an audit", "where", *RULED], figure_rows(samples, RULE_FIGURES, RULED)),
         (["other hooks", "where", *RUNNERS], figure_rows(samples, RUNNER_FIGURES, RUNNERS)),
         (["budget", "where", "measured", "quartiles", "limit", ""], budget_rows(results, plain)),
     ]

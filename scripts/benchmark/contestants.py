@@ -20,6 +20,20 @@ DIRECT, FLOOR, FASTMCP, SPAWN = "direct", "floor", "fastmcp", "spawn + wait"
 PLAIN, UNMATCHED = "hookproxy", "hookproxy unmatched"
 PRE_HOOK, POST_HOOK = "hookproxy /bin/true", "hookproxy reader"
 
+CONFIGURED = "hookproxy rules + audit"
+AUDIT = "audit.jsonl"
+"""The file in the folder in which that one records its calls."""
+_CONFIGURATION = """\
+[permissions]
+deny = ["delete_*", "echo(rm *)"]
+ask = ["echo(git push:*)"]
+[audit]
+file = "audit.jsonl"
+arguments = "full"
+results = "full"
+calls = "all"
+"""
+
 PYTHON, WORKER, HTTP = "hookproxy python", "hookproxy worker", "hookproxy http"
 COLD_PYTHON, WARM_PYTHON = "hookproxy Python script", "hookproxy warm Python script"
 COLD_JQ, WARM_JQ = "hookproxy bash+jq", "hookproxy warm bash+jq"
@@ -82,6 +96,14 @@ def hookproxy(name: str, folder: Path, hooks: Hooks) -> Contestant:
     return Contestant(name, lambda server: [*argv, "--", *server])
 
 
+def configured(folder: Path) -> Contestant:
+    """hookproxy with a hookproxy.toml: permission rules about the echo tool, and an audit of everything."""
+    config = folder / "hookproxy.toml"
+    config.write_text(_CONFIGURATION)
+    argv = [str(Path(sys.executable).parent / "hookproxy"), "run", "--config", str(config)]
+    return Contestant(CONFIGURED, lambda server: [*argv, "--", *server])
+
+
 def own(name: str, folder: Path, *lines: str, around: tuple[str, ...] = ()) -> Contestant:
     """The same with a hook of our own; `lines` say how it runs, beside the files of _HOOKS."""
     for file, text in _HOOKS.items():
@@ -127,6 +149,7 @@ def all_contestants(folder: Path) -> dict[str, Contestant]:
         hookproxy(UNMATCHED, folder, {"PreToolUse": (elsewhere, true), "PostToolUse": (elsewhere, true)}),
         hookproxy(PRE_HOOK, folder, {"PreToolUse": ("mcp__.*__echo", true)}),
         hookproxy(POST_HOOK, folder, {"PostToolUse": ("mcp__.*__many", shlex.join(drain(folder)))}),
+        configured(folder),
         Contestant(SPAWN, lambda _: [sys.executable, str(HERE / "spawner.py")]),
         Contestant(FASTMCP, lambda server: fastmcp + server, slow=True, foreign=True),
         *all_runners(folder),

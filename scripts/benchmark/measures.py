@@ -14,6 +14,8 @@ from typing import Any
 
 from agent import LONG_RESULT, Fault, Peer, Placement, Session, Spawner, move_to, time_limit
 from contestants import (
+    AUDIT,
+    CONFIGURED,
     DIRECT,
     DRAINED,
     FASTMCP,
@@ -82,9 +84,23 @@ def same(names: Iterable[str], take: Take, slow: Take) -> dict[str, Take]:
     return {name: slow if name == FASTMCP else take for name in names}
 
 
+def recorded(folder: Path, calls: int, take: Take) -> Take:
+    """The same measurement, where the audit must have a line for each of its calls."""
+    file = folder / AUDIT
+
+    def checked(peer: Session) -> list[float]:
+        before = file.read_bytes().count(b"\n") if file.exists() else 0
+        figures = take(peer)
+        if (lines := file.read_bytes().count(b"\n") - before) != calls:
+            raise Fault(f"{calls} calls, but {lines} lines in the audit")
+        return figures
+
+    return checked
+
+
 def unhooked() -> list[Measure]:
     """Measures of calls that no hook concerns. Memory comes first: it wants fresh processes."""
-    with_memory = RELAYS[1:] if os.path.exists("/proc/self/status") else ()
+    with_memory = (*RELAYS[1:], CONFIGURED) if os.path.exists("/proc/self/status") else ()
     return [
         Measure("memory", 1, {name: lambda peer: peer.memory() for name in with_memory}, warm_up=False),
         Measure(
@@ -166,6 +182,22 @@ def hooked(folder: Path) -> list[Measure]:
                 POST_HOOK: lambda peer: hooked_result(peer, folder / DRAINED),
             },
         ),
+        Measure(
+            "rules",
+            8,
+            {
+                UNMATCHED: lambda peer: peer.latencies(100, 5),
+                CONFIGURED: recorded(folder, 105, lambda peer: peer.latencies(100, 5)),
+            },
+        ),
+        Measure(
+            "rules-result",
+            4,
+            {
+                UNMATCHED: lambda peer: peer.long_result(b"big"),
+                CONFIGURED: recorded(folder, 1, lambda peer: peer.long_result(b"big")),
+            },
+        ),
         Measure("runners", 8, {name: lambda peer: peer.latencies(100, 5) for name in (UNMATCHED, *WITHOUT_SPAWN)}),
         Measure("scripts", 4, {name: lambda peer: spaced(peer, 4) for name in (UNMATCHED, *WITH_SCRIPTS)}),
     ]
@@ -231,7 +263,7 @@ class Bench:
         """One round of starts, with a server that boots in 300 ms and at once."""
         for boot_ms in (300, 0):
             figures = self.samples.figures[f"start-{boot_ms}", placement.name]
-            names = [name for name in RELAYS if name in self.contestants]
+            names = [name for name in (*RELAYS, CONFIGURED) if name in self.contestants]
             for name in random.sample(names, len(names)):
                 try:
                     session = start(self.contestants[name], placement, self.folder, boot_ms)

@@ -9,6 +9,7 @@ from statistics import median, quantiles
 from contestants import (
     COLD_JQ,
     COLD_PYTHON,
+    CONFIGURED,
     DIRECT,
     FASTMCP,
     FLOOR,
@@ -29,6 +30,7 @@ from measures import Block, Samples
 
 RELAYS = [DIRECT, FLOOR, PLAIN, UNMATCHED, FASTMCP]
 HOOKED = [SPAWN, FLOOR, UNMATCHED, PRE_HOOK, POST_HOOK]
+RULED = [UNMATCHED, CONFIGURED]
 RUNNERS = [UNMATCHED, *WITHOUT_SPAWN, *WITH_SCRIPTS]
 TIMES = "\N{MULTIPLICATION SIGN}"
 US, MS, K = 1e-3, 1e-6, 1e-3
@@ -97,6 +99,13 @@ HOOK_FIGURES = [
     Figure("a 10 MB many-token result, ms", "hooked-result", MS, form=".1f"),
 ]
 
+RULE_FIGURES = [
+    Figure("a small call, p50 µs", "rules", US, form=".1f"),
+    Figure("a 10 MB result, ms", "rules-result", MS, form=".1f"),
+    Figure("start to initialize, server boots in 300 ms, ms", "start-300", MS),
+    Figure("start to initialize, server boots at once, ms", "start-0", MS),
+    Figure("resident memory, idle, MB", "memory", 1, nth(0), ".1f"),
+]
 
 RUNNER_FIGURES = [
     Figure("one call, p50 µs", "runners", US),
@@ -107,6 +116,11 @@ RUNNER_FIGURES = [
 def beyond_unhooked(name: str) -> Callable[[Of], float]:
     """Milliseconds that the contestant's hook adds to a call."""
     return lambda of: (of(name) - of(UNMATCHED)) * MS
+
+
+def beyond_unconfigured(of: Of) -> float:
+    """Milliseconds that rules and an audit add."""
+    return (of(CONFIGURED) - of(UNMATCHED)) * MS
 
 
 def added(of: Of, name: str) -> float:
@@ -190,6 +204,30 @@ BUDGETS = [
     ),
     Budget("resident memory, idle", "memory", lambda of: of(UNMATCHED), 32, "MB", statistic=nth(0)),
     Budget("resident memory after a 10 MB result", "memory", lambda of: of(UNMATCHED), 45, "MB", statistic=nth(1)),
+    Budget("small call with rules and a full audit: beyond without", "rules", beyond_unconfigured, 0.075, "ms"),
+    Budget("10 MB result with rules and a full audit: beyond without", "rules-result", beyond_unconfigured, 37.5, "ms"),
+    Budget(
+        "start with a hookproxy.toml, server boots in 300 ms: beyond without",
+        "start-300",
+        beyond_unconfigured,
+        25,
+        "ms",
+    ),
+    Budget(
+        "start with a hookproxy.toml, server boots at once: beyond without",
+        "start-0",
+        beyond_unconfigured,
+        25,
+        "ms",
+    ),
+    Budget(
+        "resident memory with a hookproxy.toml, idle",
+        "memory",
+        lambda of: of(CONFIGURED),
+        30,
+        "MB",
+        statistic=nth(0),
+    ),
     Budget("one hooked call over spawn + wait", "hook", lambda of: of(PRE_HOOK) / of(SPAWN), 1.3),
     Budget(
         "one hooked call less an unhooked one, over spawn + wait",
@@ -288,7 +326,7 @@ def budget_rows(results: list[Result], paint: Callable[[str, bool], str]) -> lis
     rows = []
     for result in results:
         budget = result.budget
-        digits = 2 if budget.unit == TIMES and result.middle < 10 else 1
+        digits = 2 if budget.unit == TIMES and result.middle < 10 else 3 if (budget.limit or 1) < 0.1 else 1
         number, low, high = (f"{n:.{digits}f}" for n in (result.middle, result.low, result.high))
         sign = "≥" if budget.least else "≤"
         limit, mark = "", ""

@@ -24,7 +24,9 @@ MARKS = re.compile(r"(?<=<!-- made: )(\S+)( -->\n)(.*?)(?=<!-- end -->)", re.DOT
 PARTS: dict[str, Callable[[], str]] = {
     "agent-sides": agent_sides.agent_sides,
     "agents": agents.agents,
-    "dialects": tables.tables,
+    "systems": tables.systems,
+    "events": tables.events,
+    "fields": tables.fields,
     "summary": verbs.summary,
     "verbs": verbs.verbs,
     "keys": keys.keys,

@@ -101,7 +101,7 @@ def _events(dialect: Dialect) -> str:
 def _inputs(dialect: Dialect) -> str:
     """The input of a hook before and after one call, as the dialect writes it."""
     blocks = []
-    for event in CALLS:
+    for event in _calls(dialect):
         spec = _spec(dialect, event)
         hook_input = dialect.write_input(spec, _event_context(dialect, event))
         env = "".join(f"{name}={value}\n" for name, value in sorted(hook_input.env.items()))
@@ -110,6 +110,11 @@ def _inputs(dialect: Dialect) -> str:
         if env:
             blocks.append(f"… and in environment variables:\n\n<!-- block: example -->\n```text\n{env}```")
     return "\n\n".join(blocks)
+
+
+def _calls(dialect: Dialect) -> list[Event]:
+    """The events before and after a call that the dialect has."""
+    return [event for event in CALLS if event in dialect.events.values()]
 
 
 def _spec(dialect: Dialect, event: Event) -> HookSpec:
@@ -141,11 +146,13 @@ def _event_context(dialect: Dialect, event: Event) -> EventContext:
 
 
 def _results(dialect: Dialect) -> str:
+    events = _calls(dialect)
     rows = [
-        row(text, *(_verdict_text(event, dialect.read_output(_spec(dialect, event), result)) for event in CALLS))
+        row(text, *(_verdict_text(event, dialect.read_output(_spec(dialect, event), result)) for event in events))
         for text, result in RESULTS.items()
     ]
-    return "\n".join([row("the hook", "before a call", "after a call"), row(*["---"] * 3), *rows])
+    heads = ["the hook", *("before a call" if event is Event.PRE_TOOL_USE else "after a call" for event in events)]
+    return "\n".join([row(*heads), row(*["---"] * len(heads)), *rows])
 
 
 def _verdict_text(event: Event, verdict: Verdict) -> str:

@@ -1,4 +1,7 @@
-"""README's table of the dialects, side by side."""
+"""The tables of all dialects: README's list, and what their events and their hooks' output are called."""
+
+import re
+from pathlib import Path
 
 from hookproxy.dialects.dialect import Dialect, Effect
 from hookproxy.dialects.registry import DIALECTS
@@ -38,10 +41,61 @@ def members_with(dialect: Dialect, effect: Effect) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def tables() -> str:
-    """The table: a column for each dialect, without the `@current` editions."""
-    shown = [dialect for name, dialect in DIALECTS.items() if "@" not in name]
-    head = [row("", *(f"`{dialect.name}`" for dialect in shown)), row(*["---"] * (len(shown) + 1))]
-    events = [row(text, *(names_of(dialect, event) for dialect in shown)) for event, text in EVENT_TEXTS.items()]
-    effects = [row(f"**{effect}**", *(members_with(dialect, effect) for dialect in shown)) for effect in Effect]
-    return "\n".join([*head, *events, *effects])
+PAGES = Path(__file__).resolve().parents[2] / "docs" / "dialects"
+
+EVENT_COLUMNS = {
+    "before a call": (Event.PRE_TOOL_USE, Event.PRE_MCP_TOOL_CALL),
+    "after a success": (Event.POST_TOOL_USE,),
+    "after a failure": (Event.POST_TOOL_USE_FAILURE, Event.ERROR_OCCURRED),
+    "refused, cancelled": (Event.PERMISSION_DENIED, Event.STOP),
+    "a person is asked": (Event.PERMISSION_REQUEST, Event.NOTIFICATION, Event.USER_INPUT),
+    "the server asks": (Event.ELICITATION, Event.ELICITATION_RESULT),
+    "session": (Event.SESSION_START, Event.SESSION_END),
+}
+EFFECT_COLUMNS = {
+    "decides": (Effect.DECIDES,),
+    "reason": (Effect.REASON,),
+    "rewrites": (Effect.REWRITES, Effect.REWRITES_META),
+    "tells the model": (Effect.TELLS_MODEL,),
+    "replaces or hides output": (Effect.REPLACES, Effect.HIDES),
+    "tells the person": (Effect.TELLS_PERSON,),
+    "stops the agent": (Effect.DENIES_AND_STOPS,),
+    "other": (Effect.ALLOWS_FOR_SESSION, Effect.REPEATS_CALL, Effect.ANSWERS_ELICITATION),
+    "without effect": (Effect.NONE,),
+}
+
+
+def shown() -> list[Dialect]:
+    """All dialects without the `@current` editions."""
+    return [dialect for name, dialect in DIALECTS.items() if "@" not in name]
+
+
+def systems() -> str:
+    """README's list: each system, its dialect, and the folders in which its files are recognised."""
+    rows = [row("system", "dialect", "its hook files are in"), row(*["---"] * 3)]
+    for dialect in shown():
+        page = (PAGES / f"{dialect.name}.md").read_text("utf-8")
+        title = re.sub(r"^# [^:]*: ", "", page.partition("\n")[0])
+        editions = [name for name in DIALECTS if name.startswith(f"{dialect.name}@")]
+        names = [f"[`{dialect.name}`](docs/dialects/{dialect.name}.md)", *(f"`{name}`" for name in editions)]
+        folders = ", ".join(f"`{folder}`" for folder in dialect.folders)
+        rows.append(row(title, ", ".join(names), folders))
+    return "\n".join(rows)
+
+
+def events() -> str:
+    """A row for each dialect: what it calls the events that can occur behind MCP."""
+    rows = [row("", *EVENT_COLUMNS), row(*["---"] * (len(EVENT_COLUMNS) + 1))]
+    for dialect in shown():
+        cells = [", ".join(filter(None, (names_of(dialect, one) for one in each))) for each in EVENT_COLUMNS.values()]
+        rows.append(row(f"[`{dialect.name}`]({dialect.name}.md)", *cells))
+    return "\n".join(rows)
+
+
+def fields() -> str:
+    """A row for each dialect: the members of its hooks' output, by what they do."""
+    rows = [row("", *EFFECT_COLUMNS), row(*["---"] * (len(EFFECT_COLUMNS) + 1))]
+    for dialect in shown():
+        cells = [", ".join(filter(None, (members_with(dialect, e) for e in each))) for each in EFFECT_COLUMNS.values()]
+        rows.append(row(f"[`{dialect.name}`]({dialect.name}.md)", *cells))
+    return "\n".join(rows)

@@ -6,6 +6,7 @@ import fcntl
 import itertools
 import json
 import os
+import resource
 import select
 import signal
 import subprocess
@@ -201,8 +202,6 @@ except OSError as problem:
 
 
 def test_a_full_disk_leaves_no_line_out_of_the_chain(tmp_path: Path) -> None:
-    import resource
-
     file = tmp_path / "audit.jsonl"
     with append_file(file, chain=True) as one:
         one.append(LINE)
@@ -427,3 +426,31 @@ def test_a_line_that_nobody_finishes_gets_its_end(file: Path) -> None:
             cut.write(b'{"b":')
         one.append(b'{"c":3}\n')
     assert file.read_bytes() == b'{"a":1}\n{"b":\n{"c":3}\n'
+
+
+def test_lines_that_wait_are_appended_in_one_write_after_a_torn_one(file: Path) -> None:
+    file.write_bytes(b'{"torn')
+    with append_file(file) as one:
+        assert one.append_some([b"{}\n", b"[]\n", b"1\n"]) == 3
+    assert file.read_bytes() == b'{"torn\n{}\n[]\n1\n'
+
+
+def test_lines_of_a_chain_and_lines_that_do_not_fit_into_one_file_are_appended_one_by_one(file: Path) -> None:
+    with append_file(file, chain=True) as one:
+        assert one.append_some([LINE, LINE]) == 1
+    with append_file(file.with_name("other"), limit=len(LINE)) as one:
+        assert one.append_some([LINE, LINE]) == 1
+
+
+def test_of_lines_that_a_full_disk_cuts_only_the_whole_ones_count(file: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with append_file(file) as one:
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (2 * len(LINE) + 3, before[1]))
+            assert one.append_some([LINE] * 3) == 2
+            with pytest.raises(OSError, match="large"):
+                one.append_some([LINE])
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        assert one.append_some([LINE]) == 1
+    assert file.read_bytes() == LINE * 2 + LINE[:3] + b"\n" + LINE

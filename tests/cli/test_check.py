@@ -195,9 +195,18 @@ def test_clean_is_0(clean: Path) -> None:
 
 
 def test_a_remark_alone_is_clean(clean: Path) -> None:
-    ended = check(clean, "--hooks", "settings.json", CLAUDECODE="1")
+    ended = check(clean, "--hooks", "claude=settings.json", CLAUDECODE="1")
     assert (ended.returncode, ended.stderr) == (0, "")
     assert "settings.json\n  note: an agent that calls itself 'claude-code' runs " in ended.stdout
+
+
+def test_a_file_whose_shape_other_systems_share_is_never_taken_for_claudes_in_silence(clean: Path) -> None:
+    ended = check(clean, "--hooks", "settings.json")
+    assert ended.returncode == 0
+    assert "read as a hook file of claude; if it is one of codex" in " ".join(ended.stdout.split())
+    (clean / ".claude").mkdir()
+    (clean / "settings.json").rename(clean / ".claude/settings.json")
+    assert "read as a hook file" not in check(clean, "--hooks", ".claude/settings.json").stdout
 
 
 def test_no_hook_at_all_is_a_finding(tmp_path: Path) -> None:
@@ -332,7 +341,7 @@ def test_programs_get_one_document_whose_keys_stay(project: Path) -> None:
 
 
 def test_programs_also_get_a_document_without_findings_and_without_hooks(clean: Path) -> None:
-    read = document(clean, "--hooks", "settings.json")
+    read = document(clean, "--hooks", "claude=settings.json")
     assert (len(read["hooks"]), read["findings"], read["remarks"]) == (1, [], [])
     read = document(clean)
     assert (read["hooks"], [one["file"] for one in read["findings"]]) == ([], [""])

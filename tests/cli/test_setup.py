@@ -206,7 +206,20 @@ def test_without_a_terminal_it_changes_nothing_unless_told_to(project: Path, cur
     assert servers(cursor)["git"]["command"] == HOOKPROXY
     again = run(project, "setup", "--yes")
     assert again.returncode == 0
-    assert "nothing to do: every server that an agent starts is wrapped already\n" in again.stdout
+    assert "nothing to do: every server that can be wrapped is wrapped already\n" in again.stdout
+
+
+def test_servers_at_an_address_are_wrapped_too(project: Path, cursor: Path, hooks: Path) -> None:
+    before = configuration(far={"url": "https://x"}, near={"command": "npx", "args": ["mcp-remote", "https://y"]})
+    cursor.write_text(before)
+    done = run(project, "setup", "--yes", "--replace-mcp-remote")
+    assert done.returncode == 0, done.stderr
+    assert servers(cursor)["far"]["args"][-2:] == ["--url", "https://x"]
+    assert servers(cursor)["near"]["args"][-2:] == ["--url", "https://y"]
+    again = run(project, "setup", "--yes")
+    assert "nothing to do: every server that can be wrapped is wrapped already\n" in again.stdout
+    assert run(project, "unwrap", "cursor").returncode == 0
+    assert cursor.read_text() == before
 
 
 def test_a_second_time_servers_that_their_agent_guards_itself_are_no_error(
@@ -225,8 +238,8 @@ def test_the_error_of_one_file_is_two_lines(project: Path, cursor: Path, hooks: 
     for verb in (["setup", "--yes"], ["wrap", "--all"], ["unwrap", "--all"]):
         done = run(project, *verb)
         lines = (done.stdout + done.stderr).splitlines()
-        error = next(number for number, line in enumerate(lines) if "settings.json:1: not JSON" in line)
-        assert lines[error].startswith("error: ")
+        beginning = f"error: {home}/.gemini/settings.json:1: not JSON"
+        error = next(number for number, line in enumerate(lines) if line.startswith(beginning))
         assert lines[error + 1] == "hint: correct it there; comments are allowed"
 
 

@@ -133,12 +133,37 @@ def test_a_note_says_that_no_hook_is_configured(folder: Path) -> None:
     assert "no hook" not in run(folder, "wrap", "x.json", "--dry-run", "--config", "hooks.toml").stderr
 
 
-def test_remote_servers_are_not_changed_and_a_note_says_why(folder: Path) -> None:
-    far, both = {"url": "https://x"}, {"url": "https://y", "command": "z"}
+def test_mcp_remote_is_replaced_only_with_the_option_that_a_note_names(folder: Path) -> None:
+    file = folder / "x.json"
+    file.write_text(before := configuration("git", far={"command": "npx", "args": ["-y", "mcp-remote", "https://x"]}))
+    done = run(folder, "wrap", "x.json")
+    assert (
+        "mcpServers.far starts mcp-remote: with --replace-mcp-remote, hookproxy connects to the address" in done.stderr
+    )
+    assert servers(file)["far"]["args"][-3:] == ["-y", "mcp-remote", "https://x"]
+    assert run(folder, "unwrap", "x.json").returncode == 0
+    done = run(folder, "wrap", "x.json", "--replace-mcp-remote")
+    assert "starts mcp-remote" not in done.stderr
+    assert servers(file)["far"]["args"] == ["run", "--name", "far", "--url", "https://x"]
+    assert run(folder, "unwrap", "x.json").returncode == 0
+    assert file.read_text() == before
+
+
+def test_unwrap_says_why_an_entry_at_an_address_stays_wrapped(folder: Path) -> None:
+    file = folder / "x.json"
+    file.write_text(before := configuration("git", far={"command": "hookproxy", "args": ["run", "--url", "https://x"]}))
+    done = run(folder, "unwrap", "x.json")
+    assert done.returncode == 0
+    assert "mcpServers.far is not changed: it was written by hand, or its variable HOOKPROXY_ENTRY" in done.stderr
+    assert file.read_text() == before
+
+
+def test_remote_servers_that_cannot_be_wrapped_are_not_changed_and_a_note_says_why(folder: Path) -> None:
+    far, both = {"url": "https://x", "headersHelper": "token.sh"}, {"url": "https://y", "command": "z"}
     (folder / "x.json").write_text(configuration("git", far=far, both=both))
     done = run(folder, "wrap", "x.json")
     assert done.returncode == 0
-    assert "mcpServers.far is not changed: it is reached at an address" in done.stderr
+    assert "mcpServers.far is not changed: it has 'headersHelper', by which the agent itself connects" in done.stderr
     assert "mcpServers.both also has an address" in done.stderr
     assert servers(folder / "x.json")["far"] == far
 
@@ -238,7 +263,7 @@ def test_it_lists_configurations_and_which_servers_are_wrapped(folder: Path, hom
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == (
         f"{folder}/.mcp.json  Claude Code, Copilot CLI\n"
-        "  mcpServers.git  not wrapped\n  mcpServers.far  remote\n  mcpServers.off  not wrapped, disabled\n\n"
+        "  mcpServers.git  not wrapped\n  mcpServers.far  not wrapped\n  mcpServers.off  not wrapped, disabled\n\n"
         f"{home}/.codex/config.toml  Codex\n"
         f"  mcp_servers.git  wrapped: {HOOKPROXY} run --name git\n\n"
     )

@@ -14,6 +14,7 @@ import pytest
 from hookproxy.wrapping.known_agents import AGENTS, AGENTS_BY_NAME
 from tests.cli.test_wrap import HOOKPROXY, configuration, run, servers
 from tests.support import agent_homes
+from tests.wrapping.connections import connection, entry_of
 
 pytestmark = pytest.mark.slow
 
@@ -55,6 +56,25 @@ def test_all_agents_are_wrapped_and_every_byte_comes_back(home: Path, project: P
     assert agent_homes.content(files) == wrapped
     assert run(project, "unwrap", "--all", "--dry-run").returncode == 0
     assert agent_homes.content(files) == wrapped
+    assert run(project, "unwrap", "--all").returncode == 0
+    assert agent_homes.content(files) == files
+
+
+def test_servers_at_an_address_are_wrapped_for_all_agents_and_every_byte_comes_back(home: Path, project: Path) -> None:
+    assert set(agent_homes.REMOTE) == set(AGENTS_BY_NAME)
+    files = agent_homes.write_all(home, project, agent_homes.REMOTE)
+    done = run(project, "wrap", "--all")
+    assert done.returncode == 0, done.stderr
+    for file in files:
+        entry = entry_of(str(file), file.read_text(), "far")
+        url, headers = connection(entry, {"KEY": "value"})
+        assert (url, [name for name, _ in headers]) == ("https://example.com/mcp", ["X-Key"])
+        assert not any("k0123456789" in word for word in entry.argv)
+        assert file.read_text().count("k0123456789") <= 1
+    listed = run(project, "wrap").stdout
+    assert listed.count(f"  wrapped: {HOOKPROXY} run --name far --url https://example.com/mcp --header X-Key: ") == 12
+    wrapped = agent_homes.content(files)
+    assert (run(project, "wrap", "--all").stdout, agent_homes.content(files)) == ("", wrapped)
     assert run(project, "unwrap", "--all").returncode == 0
     assert agent_homes.content(files) == files
 

@@ -30,8 +30,9 @@ class HookInput(NamedTuple):
     env: Mapping[str, str]
 
 
-def read(dialect: str, content: object, path: str = "/repo/hooks.json") -> HookList:
+def read(dialect: str, content: object, path: str = "") -> HookList:
     """The hooks of a file; `content` is its text, or its JSON value."""
+    path = path or f"/repo/hooks{DIALECTS[dialect].suffixes[0]}"
     text = content if isinstance(content, str) else json.dumps(content)
     return DIALECTS[dialect].read_hook_file(HookFile(path, text, "/repo", cwd="/repo"))
 

@@ -16,7 +16,22 @@ from tests.dialects.calls import inputs, program, read, text_outcome
 from tests.dialects.tables import result, table
 from tests.dialects.tables import verdict as expected_verdict
 
-TABLES: Final = {name: table(name) for name in ("cascade", "cline", "gemini", "kiro", "vscode")}
+NAMES: Final = (
+    "augment",
+    "cascade",
+    "cline",
+    "codex",
+    "crush",
+    "droid",
+    "gemini",
+    "goose",
+    "iflow",
+    "kimi",
+    "kiro",
+    "qwen",
+    "vscode",
+)
+TABLES: Final = {name: table(name) for name in NAMES}
 OUTPUT: Final = [(name, row) for name, rows in TABLES.items() for row in rows["output"]]
 INPUT: Final = [(name, row) for name, rows in TABLES.items() for row in rows["input"]]
 

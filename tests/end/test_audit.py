@@ -15,14 +15,15 @@ from hookproxy.audit.hash_chain import is_whole
 PROXIES: Final = 16
 CALLS: Final = 30
 SERVER: Final = Path(__file__).parents[1] / "docs" / "tiny_server.py"
-CONFIG: Final = """
+MAX_FILE_BYTES: Final = 65536
+CONFIG: Final = f"""
 [audit]
 file = "audit.jsonl"
 calls = "all"
 required = true
 chain = true
 shared = true
-max_file_bytes = 65536
+max_file_bytes = {MAX_FILE_BYTES}
 redact_keys = ["password"]
 """
 
@@ -43,7 +44,7 @@ def test_sixteen_proxies_that_are_killed_keep_one_chain(tmp_path: Path) -> None:
         for number, one in enumerate(proxies):
             assert one.stdout is not None
             for _ in range(1 + number):
-                answered[number].add((number, json.loads(one.stdout.readline())["id"]))
+                note_answer(answered[number], number, one.stdout.readline())
             one.kill()  # some have done all their calls by now, others few
     finally:
         for one in proxies:
@@ -52,7 +53,7 @@ def test_sixteen_proxies_that_are_killed_keep_one_chain(tmp_path: Path) -> None:
         output, _ = one.communicate()
         for line in output.splitlines(keepends=True):
             if line.endswith(b"\n"):
-                answered[number].add((number, json.loads(line)["id"]))
+                note_answer(answered[number], number, line)
     files = [each for each in tmp_path.glob("audit.jsonl*") if each.suffix != ".lock"]
     lines = [line for each in files for line in each.read_bytes().split(b"\n") if line]
     found = [json.loads(line) for line in lines if is_whole(line)]
@@ -67,8 +68,19 @@ def test_sixteen_proxies_that_are_killed_keep_one_chain(tmp_path: Path) -> None:
         [*hookproxy, "audit", "verify", str(tmp_path / "audit.jsonl")], capture_output=True, encoding="utf-8"
     )
     assert checked.returncode == 0, checked.stdout
-    assert len(files) > 1
+    assert all(each.stat().st_size <= MAX_FILE_BYTES for each in files)  # usually there are more than two
     assert checked.stdout.count("chained lines are unchanged") == len(files)
+
+
+def note_answer(answered: set[tuple[int, int]], proxy: int, line: bytes) -> None:
+    """Note a call that was answered by the server.
+
+    A proxy that does not get the lock of the file within a second, because the machine is busy, says that instead: such
+    a call needs no line.
+    """
+    message = json.loads(line)
+    if b"the configuration requires an audit log and it cannot be written" not in line:
+        answered.add((proxy, message["id"]))
 
 
 def call(proxy: int, number: int) -> bytes:

@@ -12,7 +12,15 @@ from pathlib import Path
 import pytest
 
 from tests.end.agent import HOOKPROXY, SERVER, Agent, Scene, call, text_of
-from tests.support.managed_folder import NOBODY, ROOT_ONLY, in_private_etc, python_for_user, root_only_folder, write
+from tests.support.managed_folder import (
+    NOBODY,
+    ROOT_ONLY,
+    as_user,
+    in_private_etc,
+    python_for_user,
+    root_only_folder,
+    write,
+)
 
 pytestmark = [ROOT_ONLY, pytest.mark.anyio]
 
@@ -121,12 +129,11 @@ async def test_a_managed_rule_holds_whatever_the_user_allows(box: Box) -> None:
     ],
 )
 async def test_no_environment_and_no_option_switches_it_off(box: Box, environ: dict[str, str]) -> None:
-    path = environ.pop("PATH", None)
-    prefix = ["env", f"PATH={path}"] if path else []
-    words = in_private_etc(
-        box.etc, *prefix, HOOKPROXY, "run", "--config=/dev/null", "--name=other", "--", *box.server, user=box.user
-    )
-    agent = box.scene.start(words, {"HOME": "/", "XDG_STATE_HOME": str(box.scene.folder / "state"), **environ})
+    own = {name: value for name, value in environ.items() if name != "PATH"}
+    prefix = ["env", f"PATH={environ['PATH']}"] if "PATH" in environ else []  # here, or mount would not be found
+    program = [HOOKPROXY, "run", "--config=/dev/null", "--name=other", "--", *box.server]
+    words = in_private_etc(box.etc, *prefix, *as_user(box.user), *program)
+    agent = box.scene.start(words, {"HOME": "/", "XDG_STATE_HOME": str(box.scene.folder / "state"), **own})
     await agent.initialize()
     assert "managed: no secrets" in text_of(await agent.ask(call(1, "echo", text="secret")))
     assert "error" not in await agent.ask(call(2, "echo", text="harmless"))

@@ -205,3 +205,26 @@ def test_what_only_observes_is_not_told_at_start_up() -> None:
     assert only(found).unseen
     unlisted = coverage([group(spec())], Settings(), "shell", [Tool("execute_command")])
     assert unlisted.summary() == "1 hook on 1 of 1 tool"  # only its calls show whether it is Bash
+
+
+def of_gemini(matcher: str) -> Group:
+    dialect = DIALECTS["gemini"]
+    matches = matchers.javascript_regex(matcher)
+    hook = HookSpec("gemini", "f.json: x", Event.PRE_TOOL_USE, "true", matcher, matches, shell="true")
+    return Group(dialect, "f.json", (hook,), dialect.tool_names)
+
+
+def test_a_hook_of_another_system_sees_that_systems_names() -> None:
+    settings = Settings(aliases=(ALIAS,), auto_aliases=False)
+    (seen,) = only(covered(of_gemini("^run_shell_command$"), settings=settings)).seen
+    assert (seen.tool, seen.name) == ("git_commit", "run_shell_command")
+    assert seen.alias is not None
+    assert seen.alias.arguments == {"command": "message"}
+    assert only(covered(of_gemini("^mcp_git_git_log$"))).seen == (SeenTool("git_log", "mcp_git_git_log"),)
+
+
+def test_what_a_hook_of_another_system_waits_for_has_that_systems_names() -> None:
+    why = only(covered(of_gemini("^(write_file|replace)$"))).why_never
+    assert why.endswith('; none is known as write_file or replace: [tools.X] with as = "Write" names one')
+    why = only(covered(of_gemini("^git_log$"))).why_never
+    assert why.endswith("; it sees 'mcp_git_git_log', not 'git_log'")

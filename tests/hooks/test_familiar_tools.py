@@ -12,8 +12,11 @@ import pytest
 from msgspec.structs import replace
 
 from hookproxy.dialects.dialect import Group
+from hookproxy.hooks.familiar_tools import FamiliarTools
+from hookproxy.hooks.select import HookGroups
+from hookproxy.jsonrpc import raw_json
 from hookproxy.model.aliases import Alias
-from hookproxy.model.hooks import Event, Order
+from hookproxy.model.hooks import Event, Order, Tool
 from hookproxy.model.settings import Limit, OnFailure, Per, Settings, ToolNames
 from tests.support.proxy_rig import DIRECT_LOOP, Peer, Rig, group, hook, rig, stub, stub_group
 
@@ -225,6 +228,38 @@ async def test_an_argument_that_is_added_to_a_call_hides_it_from_no_guard(tmp_pa
     assert (name, seen["file_path"], seen["content"]) == ("Write", "/x", "text")
 
 
+@pytest.mark.parametrize("managed", [False, True])
+async def test_a_tool_list_that_changes_during_a_call_takes_no_name_from_it(tmp_path: Path, *, managed: bool) -> None:
+    guard = replace(mcp_group(hook(seen_by(tmp_path), POST, matcher="Read")), managed=managed)
+    tool: dict[str, Any] = {
+        "name": "read_file",
+        "inputSchema": {"type": "object", "properties": {"path": {"type": "string"}}},
+    }
+    async with rig(guard) as proxied:
+        await list_tools(proxied, tool)
+        await proxied.agent.send(call(1, "read_file", path="/x"))
+        await proxied.server.line()
+        await list_tools(proxied, {**tool, "annotations": {"destructiveHint": True}})
+        await proxied.server.send(result(1, content=[{"type": "text", "text": "done"}]))
+        assert (await proxied.agent.message())["id"] == 1
+    assert documents(tmp_path) == [("Read", {"file_path": "/x"})]
+
+
+async def test_the_depth_of_results_is_limited_for_managed_hooks_of_familiar_names_that_the_user_switched_off(
+    tmp_path: Path,
+) -> None:
+    guard = replace(mcp_group(hook(seen_by(tmp_path), POST, matcher="Read")), managed=True)
+    async with rig(guard, settings=Settings(auto_aliases=False, managed=Settings())) as proxied:
+        await proxied.agent.send(call(1, "read_file", path="/x"))
+        await proxied.server.line()
+        deep: object = 1
+        for _ in range(100):
+            deep = [deep]
+        await proxied.server.send(result(1, content=[], structuredContent={"x": deep}))
+        assert "max_depth" in json.dumps(await proxied.agent.message())
+    assert documents(tmp_path) == []
+
+
 @pytest.mark.parametrize(("matcher", "allowed"), [("Bash", False), ("execute_command", True)])
 async def test_no_hook_answers_for_the_person_by_a_name_that_was_only_recognised(
     matcher: str, *, allowed: bool
@@ -270,4 +305,79 @@ async def test_no_added_argument_hides_the_one_that_counts_before_the_tool_is_li
         await proxied.agent.send(call(2, tool, **arguments))
         assert "the same argument" in (await proxied.agent.message())["error"]["message"]
         await list_tools(proxied, {"name": tool, "inputSchema": schema})
-        assert await judged(proxied, call(3, tool, **arguments)) == arguments
+        if tool == "execute_command":  # the server may run both
+            await proxied.agent.send(call(3, tool, **arguments))
+            assert "the same argument" in (await proxied.agent.message())["error"]["message"]
+        else:
+            assert await judged(proxied, call(3, tool, **arguments)) == arguments
+
+
+@pytest.mark.parametrize("listed_first", [True, False])
+async def test_a_tool_with_two_arguments_for_commands_hides_neither_from_hooks(
+    tmp_path: Path, *, listed_first: bool
+) -> None:
+    guard = mcp_group(hook(seen_by(tmp_path), matcher="Bash"))
+    properties = {"command": {"type": "string"}, "script": {"type": ["string", "null"]}}
+    async with rig(guard) as proxied:
+        if listed_first:
+            await list_tools(
+                proxied, {"name": "run_command", "inputSchema": {"type": "object", "properties": properties}}
+            )
+        assert await judged(proxied, call(1, "run_command", script="rm x")) == {"script": "rm x"}
+        assert await judged(proxied, call(2, "run_command", command="rm y")) == {"command": "rm y"}
+        await proxied.agent.send(call(3, "run_command", command="ls", script="rm z"))
+        message = (await proxied.agent.message())["error"]["message"]
+        assert "'command' and 'script' may be the same argument" in message
+    assert documents(tmp_path) == [("Bash", {"command": "rm x"}), ("Bash", {"command": "rm y"})]
+
+
+@pytest.mark.parametrize("properties", [None, frozenset({"command", "cmd"})])
+def test_a_preset_knows_both_arguments_of_one_tool_that_may_be_the_command(properties: frozenset[str] | None) -> None:
+    familiar = FamiliarTools(["npx", "bash-command-mcp"])
+    if properties:
+        familiar.note_tools([Tool("run", properties=properties)], "")
+    groups = HookGroups([], "files", familiar=familiar)
+    for own in ("cmd", "command"):
+        found = groups.alias("run", json.dumps({own: "rm"}).encode())
+        assert found is not None
+        assert (found.name, json.loads(found.for_hooks(json.dumps({own: "rm"}).encode()))) == (
+            "Bash",
+            {"command": "rm"},
+        )
+    with pytest.raises(raw_json.Unreadable, match="the same argument"):
+        groups.alias("run", b'{"cmd":"rm","command":"ls"}')
+
+
+@pytest.mark.parametrize("listed_first", [True, False])
+@pytest.mark.parametrize(
+    ("action", "seen"), [("view", True), ("VIEW", True), ("create", False), ("undo_edit", False), ("wat", True)]
+)
+async def test_a_text_editor_is_seen_as_read_only_for_calls_that_may_read(
+    tmp_path: Path, action: str, *, seen: bool, listed_first: bool
+) -> None:
+    guard = mcp_group(hook(seen_by(tmp_path), matcher="Read"), hook(f"{seen_by(tmp_path)}; :", matcher="Edit"))
+    keys = ("command", "path", "file_text", "old_str", "new_str")
+    properties: dict[str, object] = {key: {"type": "string"} for key in keys}
+    properties["view_range"] = {"type": "array"}
+    async with rig(guard) as proxied:
+        if listed_first:
+            await list_tools(
+                proxied, {"name": "text_editor", "inputSchema": {"type": "object", "properties": properties}}
+            )
+        assert await judged(proxied, call(1, "text_editor", command=action, path="/x"))
+    found = dict(documents(tmp_path))
+    assert ("Read" in found) is seen
+    if seen:
+        assert found["Read"]["file_path"] == "/x"
+    if listed_first:
+        assert ("Edit" in found) is (action.lower() != "view")
+
+
+async def test_tools_of_earlier_pages_keep_their_names(tmp_path: Path) -> None:
+    guard = mcp_group(hook(seen_by(tmp_path), matcher="Bash"))
+    async with rig(guard) as proxied:
+        await list_tools(proxied, {"name": "execute_command", "inputSchema": SCHEMA})
+        await list_tools(proxied, {"name": "other", "inputSchema": SCHEMA})
+        assert await judged(proxied, call(1, "execute_command", cmd="ls", n=1)) == {"cmd": "ls", "n": 1}
+        assert proxied.proxy.router.may_judge
+    assert documents(tmp_path) == [("Bash", {"command": "ls", "n": 1})]

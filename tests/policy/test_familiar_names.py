@@ -17,7 +17,10 @@ from hypothesis import strategies as st
 from msgspec import Struct, json
 
 from hookproxy.model.aliases import Alias
+from hookproxy.policy import familiar_names
 from hookproxy.policy.familiar_names import (
+    FAMILIAR_NAMES,
+    action_of,
     aliases_for_call,
     argument_types,
     familiar_aliases,
@@ -123,7 +126,8 @@ def test_an_alias_renames_only_arguments_that_the_tool_has_and_never_onto_one_th
         ]
         for one in aliases:
             assert set(one.arguments.values()) <= tool.arguments.keys(), tool.name
-            assert tool.arguments.keys().isdisjoint(one.arguments), tool.name
+            own_commands = {own for known, own in one.arguments.items() if known in tool.arguments}
+            assert own_commands <= one.needed, tool.name  # only for calls that have this argument
             assert one.needed <= tool.arguments.keys(), tool.name
 
 
@@ -132,6 +136,12 @@ def test_a_configured_preset_says_of_published_tools_what_a_recognised_one_says(
         for one in PRESETS[tool.preset].tools if tool.preset else ():
             if one.tool == tool.name and one.name:
                 assert tool.by_preset.split()[0].split(",")[0] == one.name, (tool.server, tool.name)
+
+
+def test_the_familiar_names_are_those_that_recognition_gives() -> None:
+    right = {name for tool in TOOLS if tool.right for name in tool.right.split()[0].split(",")}
+    assert right <= set(FAMILIAR_NAMES)
+    assert set(FAMILIAR_NAMES) == set(familiar_names._RECOGNISE)
 
 
 # --- names that say one thing and arguments that say another ---
@@ -260,6 +270,41 @@ def test_a_tool_that_does_several_things_gets_the_name_that_fits_the_call(keys: 
     assert [one.name for one in aliases_for_call(aliases, keys.split())][: len(names)] == names
 
 
+@pytest.mark.parametrize(
+    ("keys", "action", "names"),
+    [
+        ("path", "view", {"Read"}),
+        ("path", None, {"Read"}),
+        ("path", "create", {"Edit", "Write"}),
+        ("path", "undo_edit", {"Edit", "Write"}),
+        ("path file_text", "create", {"Write"}),
+        ("path", "peek", {"Edit", "Write", "Read"}),
+        ("path", "", {"Edit", "Write", "Read"}),
+    ],
+)
+def test_what_a_call_asks_an_editor_to_do_decides_whether_it_reads(
+    keys: str, action: str | None, names: set[str]
+) -> None:
+    aliases = familiar_aliases("str_replace_based_edit_tool", EDITOR)
+    assert {one.name for one in aliases_for_call(aliases, ["command", *keys.split()], action)} == names
+
+
+@pytest.mark.parametrize(
+    ("arguments", "action"),
+    [
+        (b'{"command":"Vi\\u0065w"}', "view"),
+        (b'{"action":"create"}', "create"),
+        (b'{"command":null,"action":"view"}', ""),
+        (b'{"command":["view"]}', ""),
+        (b'{"path":"view"}', None),
+        (b'{"command":', ""),
+    ],
+)
+def test_the_action_is_read_from_a_call(arguments: bytes, action: str | None) -> None:
+    assert action_of(familiar_aliases("str_replace_based_edit_tool", EDITOR), arguments) == action
+    assert action_of(familiar_aliases("read_file", {"path": "string"}), arguments) is None
+
+
 def test_without_aliases_a_call_has_none() -> None:
     assert aliases_for_call((), ["command"]) == ()
 
@@ -336,8 +381,10 @@ def test_recognition_never_raises_and_never_gives_an_argument_two_meanings(
     for one in aliases:
         assert len(set(one.arguments.values())) == len(one.arguments)
         assert set(one.arguments.values()) | one.needed <= arguments.keys()
-        assert arguments.keys().isdisjoint(one.arguments)
-        call = json.encode(dict.fromkeys(arguments, 1))
+        taken = one.arguments.keys() & arguments.keys()
+        assert taken <= {"command"}
+        assert {one.arguments[known] for known in taken} <= one.needed
+        call = json.encode(dict.fromkeys(arguments.keys() - taken, 1))
         assert one.for_call(call).for_server(one.for_hooks(call)) == call
     assert (not aliases_for_call(aliases, keys)) == (not aliases)
 

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from hookproxy.model.aliases import Alias
-from hookproxy.model.hooks import Elicitation
+from hookproxy.model.hooks import Elicitation, Tool
 from hookproxy.protocol.actions import (
     PASS,
     CallAnswered,
@@ -457,7 +457,7 @@ def test_the_table_of_tools_is_updated_by_lists_that_pass(router: Router) -> Non
     router.from_agent(b'{"id":1,"method":"tools/list"}\n')
     assert not router.may_pass_in_pieces(b'{"id":1,"result":')
     listing = b'{"id":1,"result":{"tools":[{"name":"danger","inputSchema":{"properties":{"path":{}}}}]}}\n'
-    assert router.from_server(listing) == ToolsListed()
+    assert router.from_server(listing) == ToolsListed([router.tools["danger"]])
     assert router.tools["danger"].properties == {"path"}
     assert router.requests == {}
     spelled_otherwise = CALL.replace(b'"a":1', b'"Path":"/etc"')
@@ -556,3 +556,40 @@ def test_blanks_that_are_not_json_before_the_response_to_a_call_are_left_out(rou
     assert router.release(started.call)
     assert router.from_server(blank + ANSWER) == CallAnswered(started.call)
     assert started.call.answer == ANSWER
+
+
+@pytest.mark.parametrize(
+    ("pages", "asked", "may_judge"),
+    [
+        (["safe"], ["safe"], [False]),
+        (["safe", "other", "danger", "more"], ["safe", "other", "danger"], [False, False, True, True]),
+        (["danger", "safe", "!danger"], ["danger", "danger", "safe"], [True, True, False]),
+    ],
+)
+def test_a_page_of_tools_decides_anew_about_its_own_tools(
+    pages: list[str], asked: list[str], may_judge: list[bool]
+) -> None:
+    seen: list[str] = []
+    judged = {"danger"}
+
+    def is_judged(tool: str) -> bool:
+        seen.append(tool)
+        return tool in judged
+
+    router = Router(is_judged)
+    found: list[bool] = []
+    for page in pages:
+        name = page.removeprefix("!")
+        if name != page:
+            judged.clear()
+        router.tools[name] = Tool(name)
+        router.forget_judged_tools([name])
+        found.append(router.may_judge)
+    assert (seen, found) == (asked, may_judge)
+
+
+def test_of_very_many_tools_some_may_be_judged() -> None:
+    router = Router(lambda _tool: False)
+    router.tools.update((name, Tool(name)) for name in map(str, range(1001)))
+    router.forget_judged_tools(list(router.tools))
+    assert router.may_judge

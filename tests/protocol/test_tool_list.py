@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hookproxy.model.hooks import Tool
+from hookproxy.protocol.feedback import without_tools
 from hookproxy.protocol.tool_list import listed_tools, next_cursor
 
 
@@ -25,6 +26,32 @@ def test_a_list_contains_its_tools() -> None:
 def test_a_tool_that_cannot_be_read_stays_unknown_and_the_other_tools_are_known(tool: bytes) -> None:
     listed = listed_tools(b'{"result":{"tools":[{"name":"a"},%b,{"name":"b"}]}}' % tool)
     assert [one.name for one in listed] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [b'{"name":"\\ud800"}', b'{"name":"q","inputSchema":{"properties":{"\\ud800":{}}}}', b'{"\\udc00":1,"name":"q"}'],
+)
+def test_half_of_a_surrogate_pair_makes_only_its_own_tool_unknown(tool: bytes) -> None:
+    for blank in (b"", b" "):
+        tools = b'[%b{"name":"a"}%b,%b%b,{"name":"b"}%b]' % (blank, blank, blank, tool, blank)
+        line = b'{"jsonrpc":"2.0","id":1,"result":{"tools":%b}}' % tools
+        assert [one.name for one in listed_tools(line)] == ["a", "b"]
+        assert next_cursor(line) == ""
+        hidden = without_tools(line, lambda name: name == "b")
+        assert b'"b"' not in hidden
+        assert tool in hidden
+
+
+@pytest.mark.parametrize("tools", [b'[{"name":"\\ud800"}', b'[{"name":"\\ud800"},]', b'["\\ud800"]x', b"[" * 9000])
+def test_a_broken_list_with_half_of_a_surrogate_pair_stays_unknown(tools: bytes) -> None:
+    assert listed_tools(b'{"result":{"tools":%b}}' % tools) == []
+
+
+def test_half_of_a_surrogate_pair_in_a_description_leaves_the_tool_known() -> None:
+    line = b'{"result":{"tools":[{"name":"a","description":"\\ud800","inputSchema":{"properties":{"x":{}}}}]}}'
+    (tool,) = listed_tools(line)
+    assert tool.properties == {"x"}
 
 
 @pytest.mark.parametrize(

@@ -146,3 +146,22 @@ def test_a_member_that_some_readers_take_for_a_known_one_makes_it_unreadable(key
 
 def test_a_task_without_an_id_is_not_a_task() -> None:
     assert answered(b'{"resultType":"task"}', stateless=True).final
+
+
+@pytest.mark.parametrize(("failed", "known"), [(b"true", True), (b"false", False)])
+def test_of_a_result_that_no_hook_gets_only_its_own_members_are_read(failed: bytes, known: bool) -> None:
+    twins = b'{"content":[{"type":"text","text":"a","text":"b"}],"isError":%b}' % failed
+    call = replace(CALL)
+    call.response = Response(result=raw_json.fields(twins))
+    assert read(call, observed=False) == ParsedResponse(True, known, Outcome(has_result=True))
+    with pytest.raises(raw_json.DuplicateKeys):
+        read(call)
+    call.response = Response(result=raw_json.fields(b'{"IsError":true}'))
+    with pytest.raises(raw_json.Unreadable, match="differs only in case"):
+        read(call, observed=False)
+
+
+def test_an_error_that_no_hook_gets_is_a_failure() -> None:
+    call = replace(CALL)
+    call.response = Response(error=raw_json.fields(b'{"e":{"code":1,"code":2}}')["e"])
+    assert read(call, observed=False) == ParsedResponse(True, True)

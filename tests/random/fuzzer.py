@@ -25,6 +25,7 @@ from hookproxy.protocol.calls import Call, Phase
 from hookproxy.protocol.router import Router
 from hookproxy.session.relay import Relay
 from tests.support import readers
+from tests.support.recording_channel import RecordingChannel
 
 SECRET: Final = "SECRET-5e1c"
 """Stands in everything that the server says in a result."""
@@ -40,36 +41,6 @@ class Finding(Exception):
     """A law is broken."""
 
 
-class Recording:
-    """A channel whose other end is the fuzzer."""
-
-    def __init__(self, on_write: Callable[[bytes], None]) -> None:
-        self.write = on_write
-        self.gone, self.queued = False, 0
-
-    def start(
-        self,
-        on_bytes: Callable[[bytes], None],
-        on_end: Callable[[], None],
-        on_full: Callable[[bool], None],
-        on_gone: Callable[[], None],
-    ) -> None:
-        self.says = on_bytes
-        self.ends = on_end
-
-    def pause(self) -> None: ...
-
-    def resume(self) -> None: ...
-
-    def drain(self) -> None: ...
-
-    async def flushed(self) -> None: ...
-
-    def end_output(self) -> None: ...
-
-    def close(self) -> None: ...
-
-
 class Session:
     """One agent, one server, and hooks that decide at random. Tools: `danger` is denied, `judged` is judged."""
 
@@ -77,7 +48,7 @@ class Session:
         self.dice = dice
         self.steps: list[tuple[str, bytes]] = []
         self.router = Router(lambda tool: tool in ("danger", "judged"))
-        self.agent, self.server = Recording(self.to_agent), Recording(self.to_server)
+        self.agent, self.server = RecordingChannel(self.to_agent), RecordingChannel(self.to_server)
         self.relay = Relay(self.agent, self.server, self.router, LIMIT, True, self.perform, stream_from=STREAM_FROM)
         self.relay.start(_nothing, _nothing, _nothing)
         self.held: list[Call] = []

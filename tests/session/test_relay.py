@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Final
 
 import pytest
@@ -23,6 +22,7 @@ from hookproxy.protocol.actions import (
 from hookproxy.protocol.calls import Call
 from hookproxy.protocol.router import Router
 from hookproxy.session.relay import STREAM_FROM_BYTES, Relay
+from tests.support.recording_channel import RecordingChannel
 
 LIMIT: Final = 300_000
 INITIALIZE: Final = b'{"jsonrpc":"2.0","id":"i","method":"initialize","params":{}}\n'
@@ -36,52 +36,11 @@ def answer(number: int, size: int = 0) -> bytes:
     return b'{"jsonrpc":"2.0","id":%d,"result":{"x":"%b"}}\n' % (number, b"x" * size)
 
 
-class Recording:
-    """A channel that remembers what was done with it; the test is its peer."""
-
-    def __init__(self) -> None:
-        self.written: list[bytes] = []
-        self.reading = False
-        self.gone = False
-        self.queued = 0
-
-    def start(
-        self,
-        on_bytes: Callable[[bytes], None],
-        on_end: Callable[[], None],
-        on_full: Callable[[bool], None],
-        on_gone: Callable[[], None],
-    ) -> None:
-        self.says, self.ends, self.is_full, self.goes = on_bytes, on_end, on_full, on_gone
-        self.reading = True
-
-    def write(self, piece: bytes) -> None:
-        self.written.append(piece)
-
-    def pause(self) -> None:
-        self.reading = False
-
-    def resume(self) -> None:
-        self.reading = True
-
-    def drain(self) -> None: ...
-
-    async def flushed(self) -> None: ...
-
-    def end_output(self) -> None: ...
-
-    def close(self) -> None: ...
-
-    @property
-    def got(self) -> bytes:
-        return b"".join(self.written)
-
-
 class Scene:
     """A relay between two recording channels."""
 
     def __init__(self, strict: bool = True, limit: int = LIMIT) -> None:
-        self.agent, self.server = Recording(), Recording()
+        self.agent, self.server = RecordingChannel(), RecordingChannel()
         self.router = Router((lambda tool: tool == "danger") if strict else None)
         self.performed: list[AgentAction | ServerAction] = []
         self.lines: list[bytes] = []
@@ -465,7 +424,7 @@ def test_an_honest_long_line_passes_whole_although_a_call_has_come_since(ending:
 def test_a_long_line_that_began_when_no_listed_tool_was_judged_is_broken_off_if_a_call_is_judged_now() -> None:
     scene = Scene()
     scene.router.tools["safe"] = Tool("safe")
-    scene.router.forget_judged_tools()
+    scene.router.forget_judged_tools(["safe"])
     scene.agent.says(SAFE)
     line = answer(8, 200_000)
     scene.server.says(line[:100_000])

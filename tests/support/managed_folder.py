@@ -74,8 +74,14 @@ def in_private_etc(private: Path, *command: str, user: int = 0) -> list[str]:
 
 
 def as_user(user: int) -> Sequence[str]:
-    """The words before a command that make it run as this user."""
-    return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--no-new-privs"] if user else []
+    """The words before a command that make it run as this user, whatever PATH is.
+
+    The command must follow at once: setpriv can start a program that the user cannot, if a folder of root holds it.
+    """
+    if not user:
+        return []
+    program = shutil.which("setpriv") or "setpriv"
+    return [program, f"--reuid={user}", f"--regid={user}", "--clear-groups", "--no-new-privs"]
 
 
 def python_for_user(user: int) -> str:

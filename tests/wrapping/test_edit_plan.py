@@ -16,6 +16,7 @@ TEXT = json.dumps({
         "time": {"command": "uvx"},
         "far": {"url": "https://x"},
         "ext": {"source": "extension"},
+        "odd": {"type": "ws", "url": "wss://x"},
     }
 })  # fmt: skip
 
@@ -24,19 +25,18 @@ def plan(text: str = TEXT, *names: str) -> edit_plan.Plan:
     return edit_plan.wrap(edit_plan.read("x.json", text), names, launcher, OPTIONS)
 
 
-def test_all_started_servers_are_wrapped_and_the_others_have_a_reason() -> None:
+def test_all_servers_with_a_command_or_an_address_are_wrapped_and_the_others_have_a_reason() -> None:
     found = plan()
-    assert [entry.name for entry in found.changed] == ["git", "time"]
-    assert [edit_plan.why_not(entry).split(":")[0] for entry in found.unchanged] == [
-        "is reached at an address", "has no command",
-    ]  # fmt: skip
+    assert [entry.name for entry in found.changed] == ["git", "time", "far"]
+    assert [entry.name for entry in found.unchanged] == ["ext", "odd"]
+    assert found.reasons["mcpServers.ext"].startswith("has no command and no address")
 
 
 def test_one_server_alone_is_wrapped_and_unwrapped() -> None:
     one = plan(TEXT, "time").text
     assert argv("x.json", one)["mcpServers.git"] == ("npx", "git")
     both = plan(one).text
-    only = edit_plan.unwrap(edit_plan.read("x.json", both), ["git"]).text
+    only = edit_plan.unwrap(edit_plan.read("x.json", both), ["git", "far"]).text
     assert only == one
     assert unwrapped("x.json", only) == TEXT
 
@@ -53,8 +53,8 @@ def test_a_name_selects_the_servers_of_all_projects() -> None:
     ("name", "what"),
     [
         ("gti", "there is no server 'gti' in it\nhint: did you mean 'git'?"),
-        ("nothing", "there is no server 'nothing' in it\nhint: its servers: ext, far, git, time"),
-        ("far", "x.json:1: mcpServers.far is reached at an address"),
+        ("nothing", "there is no server 'nothing' in it\nhint: its servers: ext, far, git, odd, time"),
+        ("odd", "x.json:1: mcpServers.odd has the type 'ws', which hookproxy does not know"),
         ("ext", "x.json:1: mcpServers.ext has no command"),
     ],
 )

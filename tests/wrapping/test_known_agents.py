@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from hookproxy.wrapping.known_agents import AGENTS, AGENTS_BY_NAME, SHAPES, config_files
-from hookproxy.wrapping.syntax_tree import Shape
 
 
 def paths(platform: str, **environ: str) -> set[tuple[str, str]]:
@@ -79,4 +78,4 @@ def test_no_agent_has_the_name_of_another() -> None:
 
 
 def test_the_most_general_shape_comes_last() -> None:
-    assert SHAPES["JSON"][-1] == Shape(("mcp",))
+    assert SHAPES["JSON"][-1].path == ("mcp",)

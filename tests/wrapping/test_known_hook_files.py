@@ -13,6 +13,9 @@ from hookproxy.wrapping.known_hook_files import find
 GROUP: Final = json.dumps({"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "true"}]}]}})
 CLAW: Final = json.dumps({"hooks": {"PreToolUse": ["true"]}})
 CASCADE: Final = json.dumps({"hooks": {"pre_mcp_tool_use": [{"command": "true"}]}})
+KIMI: Final = "[[hooks]]\nevent = 'PreToolUse'\ncommand = 'true'\n"
+TOML: Final = "[[hooks.PreToolUse]]\n[[hooks.PreToolUse.hooks]]\ntype = 'command'\ncommand = 'true'\n"
+FLAT: Final = json.dumps({"hooks": {"PreToolUse": [{"command": "true"}]}})
 KIRO: Final = json.dumps({"hooks": {"preToolUse": [{"command": "true"}]}})
 COPILOT: Final = json.dumps({"version": 1, "hooks": {"preToolUse": [{"type": "command", "bash": "true"}]}})
 
@@ -32,11 +35,20 @@ def test_the_hook_files_of_every_system_are_found_in_their_places(home: Path, pr
     own = [
         ("claude", str(Path(write(home / ".claude" / "settings.json", GROUP)).parent)),
         ("claw@current", write(home / ".claw" / "settings.json", CLAW)),
+        ("codex", write(home / ".codex" / "hooks.json", GROUP)),
+        ("codex", write(home / ".codex" / "config.toml", TOML)),
         ("copilot@current", write(home / ".copilot" / "hooks" / "a.json", COPILOT)),
+        ("droid", write(home / ".factory" / "hooks.json", GROUP)),
+        ("kimi", write(home / ".kimi-code" / "config.toml", KIMI)),
         ("lime", write(home / ".lime" / "settings.json", CLAW)),
+        ("qwen", write(home / ".qwen" / "settings.json", GROUP)),
         ("cascade", write(home / ".codeium" / "windsurf" / "hooks.json", CASCADE)),
+        ("augment", write(home / ".augment" / "settings.json", GROUP)),
         ("cline", str(Path(write(home / "Documents" / "Cline" / "Hooks" / "TaskStart", "")).parent)),
         ("cline", str(Path(write(home / ".cline" / "hooks" / "TaskStart.sh", "")).parent)),
+        ("crush", write(home / ".config" / "crush" / "crush.json", FLAT)),
+        ("goose", write(home / ".agents" / "plugins" / "a" / "hooks" / "hooks.json", GROUP)),
+        ("iflow", write(home / ".iflow" / "settings.json", GROUP)),
         ("kiro", write(home / ".kiro" / "hooks" / "a.json", KIRO)),
         ("kiro", write(home / ".kiro" / "agents" / "a.json", KIRO)),
         ("kiro", write(home / ".aws" / "amazonq" / "cli-agents" / "a.json", KIRO)),
@@ -46,12 +58,23 @@ def test_the_hook_files_of_every_system_are_found_in_their_places(home: Path, pr
         ("claude", write(project / ".claude" / "settings.local.json", GROUP)),
         ("claw@current", write(project / ".claw.json", CLAW)),
         ("claw@current", write(project / ".claw" / "settings.json", CLAW)),
+        ("codex", write(project / ".codex" / "hooks.json", GROUP)),
+        ("codex", write(project / ".codex" / "config.toml", TOML)),
         ("copilot@current", write(project / ".github" / "hooks" / "a.json", COPILOT)),
         ("copilot@current", write(project / ".github" / "hooks" / "b.json", COPILOT)),
+        ("droid", write(project / ".factory" / "settings.json", GROUP)),
+        ("droid", write(project / ".factory" / "settings.local.json", GROUP)),
         ("lime", write(project / ".lime" / "settings.local.json", CLAW)),
+        ("qwen", write(project / ".qwen" / "settings.json", GROUP)),
         ("cascade", write(project / ".windsurf" / "hooks.json", CASCADE)),
+        ("augment", write(project / ".augment" / "settings.json", GROUP)),
+        ("augment", write(project / ".augment" / "settings.local.json", GROUP)),
         ("cline", str(Path(write(project / ".clinerules" / "hooks" / "TaskStart", "")).parent)),
         ("cline", str(Path(write(project / ".cline" / "hooks" / "TaskStart", "")).parent)),
+        ("crush", write(project / "crush.json", FLAT)),
+        ("crush", write(project / ".crush.json", FLAT)),
+        ("goose", write(project / ".agents" / "plugins" / "a" / "hooks" / "hooks.json", GROUP)),
+        ("iflow", write(project / ".iflow" / "settings.json", GROUP)),
         ("kiro", write(project / ".kiro" / "hooks" / "a.json", KIRO)),
         ("kiro", write(project / ".kiro" / "hooks" / "a.kiro.hook", KIRO)),
         ("kiro", write(project / ".kiro" / "agents" / "a.json", KIRO)),

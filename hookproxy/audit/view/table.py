@@ -139,7 +139,7 @@ _CAUSES: Final = {
     "audit": "the audit log could not be written",
     "stopped": "a hook stopped all calls",
 }
-"""Causes of refusals in words; those of other causes are in the reason."""
+"""What is shown for a cause of a refusal; for other causes, the reason says it."""
 
 
 def refusal_text(entry: CallRecord, *, with_reason: bool = True) -> str:

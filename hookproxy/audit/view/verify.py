@@ -120,7 +120,7 @@ def _check_middle(first: FileCheck) -> None:
 
 
 def _check_checkpoint(files: list[FileCheck], path: str, key: bytes) -> None:
-    """Find lines that were removed from the end: the checkpoint beside the file names more."""
+    """Find lines that were removed from the end: the checkpoint counts more lines."""
     last = files[-1]
     if any(one.broken for one in files):
         return

@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 
 from ...jsonrpc import normalize, raw_json
+from ...model.content_blocks import read_blocks
 from ...model.hooks import EventContext, Outcome
 from ..shared import input as shared_input
 
@@ -210,11 +211,14 @@ def _texts(outcome: Outcome) -> list[str]:
 
 def _only_image(outcome: Outcome) -> _Members | None:
     """The members of `file` for a result that is one image."""
-    try:
-        blocks = [_members(bytes(block)) for block in raw_json.items(outcome.content)]
-    except raw_json.Unreadable:
-        return None
-    if len(blocks) != 1 or outcome.structured or _text(blocks[0], "type") != "image" or blocks[0].keys() - _IMAGE:
+    blocks = read_blocks(outcome.content)
+    if (
+        blocks is None
+        or len(blocks) != 1
+        or outcome.structured
+        or _text(blocks[0], "type") != "image"
+        or blocks[0].keys() - _IMAGE
+    ):
         return None
     return _file_members(blocks[0], {"base64": "data", "type": "mimeType"})
 

@@ -90,9 +90,14 @@ def read_hook_file(file: HookFile) -> HookList:
 
 
 def recognises(members: Mapping[str, object]) -> bool:
-    """Whether there are matcher groups under Codex's event names, or no events yet."""
+    """Whether there are matcher groups under Codex's event names, or no events yet.
+
+    Files with groups and a `version` are meant for Codex too, although it refuses them.
+    """
     events = members.get("hooks")
-    return isinstance(events, dict) and all(
+    if not isinstance(events, dict) or ("version" in members and not events):
+        return False
+    return all(
         name in _NO_EVENTS
         or (
             (name in EVENTS or name in UNAVAILABLE_EVENTS)

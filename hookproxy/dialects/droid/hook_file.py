@@ -66,11 +66,15 @@ def read_hook_file(file: HookFile) -> HookList:
 def recognises(members: Mapping[str, object]) -> bool:
     """Whether there are matcher groups under Droid's event names, in `hooks` or at the top."""
     events = members.get("hooks", members)
-    return isinstance(events, dict) and all(
-        isinstance(groups, list) and all(isinstance(group, dict) and "hooks" in group for group in groups)
-        if name in EVENTS or name in UNAVAILABLE_EVENTS
-        else shared_hook_file.is_comment(name)
-        for name, groups in events.items()
+    return (
+        isinstance(events, dict)
+        and "version" not in members
+        and all(
+            isinstance(groups, list) and all(isinstance(group, dict) and "hooks" in group for group in groups)
+            if name in EVENTS or name in UNAVAILABLE_EVENTS
+            else shared_hook_file.is_comment(name)
+            for name, groups in events.items()
+        )
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ...model.hooks import Document, EventContext, HookSpec
+from ...model.hooks import Document, Event, EventContext, HookSpec
 from ..shared import input as shared_input
 
 
@@ -25,7 +25,8 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
         name = "error" if outcome.error else "tool_output"
         document[name] = shared_input.utf8(outcome.error or shared_input.result_text(outcome))
     if context.trigger:
-        document["source" if context.event == "SessionStart" else "reason"] = context.trigger
+        names = {Event.SESSION_START: "source", Event.NOTIFICATION: "notification_type"}
+        document[names.get(context.event, "reason")] = context.trigger
     if context.message:
         document["message"] = shared_input.utf8(context.message)
     return Document(shared_input.json_line(document), {})

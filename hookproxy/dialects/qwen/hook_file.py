@@ -114,11 +114,15 @@ def read_hook_file(file: HookFile) -> HookList:
 def recognises(members: Mapping[str, object]) -> bool:
     """Whether there are matcher groups under Qwen Code's event names, or no events yet."""
     events = members.get("hooks")
-    return isinstance(events, dict) and all(
-        (name in EVENTS or name in UNAVAILABLE_EVENTS)
-        and isinstance(groups, list)
-        and all(isinstance(group, dict) and "hooks" in group for group in groups)
-        for name, groups in events.items()
+    return (
+        isinstance(events, dict)
+        and "version" not in members
+        and all(
+            (name in EVENTS or name in UNAVAILABLE_EVENTS)
+            and isinstance(groups, list)
+            and all(isinstance(group, dict) and "hooks" in group for group in groups)
+            for name, groups in events.items()
+        )
     )
 
 
@@ -163,8 +167,6 @@ def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
     timeout = hook.timeout
     if hook.url and "timeout" not in entry.members and hook.event is not Event.SESSION_END:
         timeout = _HTTP_TIMEOUT
-    elif entry.members.get("timeout") and entry.seconds("timeout", TIMEOUT) >= _MILLISECONDS and not hook.url:
-        timeout = entry.milliseconds("timeout", TIMEOUT)
     project = ((name, file.project_dir) for name in IDENTITY_VARIABLES[NAME])
     variables = entry.table("env")
     return replace(
@@ -190,6 +192,7 @@ _FORMAT: Final = CommandFile(
     trigger_matchers=(Event.SESSION_START, Event.SESSION_END, Event.NOTIFICATION),
     matcher_notes=_matcher_notes,
     sequential=True,
+    milliseconds_from=_MILLISECONDS,
     other_handler=_other_handler,
     finish=_finish,
 )

@@ -368,7 +368,7 @@ def _on_event(event: Event, output: _AnyOutput, reason: str, blocks: bool) -> Ve
     if verdict.permission is not Permission.DENY and (blocks or output.decision in _DENYING):
         reason = (output.reason if output.decision in _DENYING else "") or reason
         return Verdict(permission=Permission.DENY, reason=shared_output.truncate(reason))
-    return verdict
+    return replace(verdict, permission=None) if verdict.failure else verdict
 
 
 def _exit_code(code: int, explanation: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -42,10 +43,14 @@ class CommandFile(Struct, frozen=True):
     """Raises re.error, ValueError, OverflowError for a matcher that cannot be used: its hooks are left out."""
     grouped: bool = False
     """Entries are in groups with a matcher, as in Claude Code's files."""
+    group_keys: tuple[str, ...] = ()
+    """The keys of a group that have a meaning besides `matcher` and `hooks`."""
     timeout_key: str = "timeout"
     """Empty: entries have no timeout."""
     milliseconds: bool = False
     """The unit of `timeout_key`. Otherwise it is seconds."""
+    milliseconds_from: float = math.inf
+    """A command's timeout of this or more is in milliseconds in any case."""
     also_on_failure: tuple[str, ...] = ()
     """Names of events after a call that occur after a failed call, too."""
     trigger_matchers: tuple[Event, ...] = ()
@@ -162,7 +167,7 @@ def has_entries(members: Mapping[str, object], events: set[str], key: str) -> bo
 def _group(format: CommandFile, file: HookFile, name: str, group: Table) -> HookList:
     group.require("hooks", 'write {"hooks": [{"type": "command", "command": "./guard.sh"}]}')
     keys = (*_GROUP_KEYS, "sequential") if format.sequential else _GROUP_KEYS
-    notes = HookList((), tuple(_unknown_keys(group, keys)))
+    notes = HookList((), tuple(_unknown_keys(group, (*keys, *format.group_keys))))
     entries = shared_hook_file.read_each(group, "hooks", lambda entry: read_entry(format, file, name, group, entry))
     return shared_hook_file.merge((notes, entries))
 
@@ -171,7 +176,9 @@ def _timeout(format: CommandFile, event: Event, entry: Table, notes: list[str]) 
     """The entry's timeout in seconds. One that its author may have meant otherwise adds to `notes`."""
     key = format.timeout_key
     written = bool(key) and key in entry.members
-    if written and format.milliseconds:
+    value = entry.members.get(key, 0)
+    is_long = isinstance(value, int | float) and value >= format.milliseconds_from and "url" not in entry.members
+    if written and (format.milliseconds or is_long):
         seconds = entry.milliseconds(key, format.timeout)
         notes += shared_hook_file.milliseconds_notes(key, seconds)
     elif written:

@@ -225,6 +225,7 @@ _JSON_TOKEN: Final = re.compile(
     r"""
       "(?>(?:\\.|[^"\\])*)"?                # a string, so that nothing in it is taken for a comment
     | (?P<comment>//[^\n\r]*|/\*.*?\*/)
+    | [{\[,](?>(?:\s|//[^\n\r]*|/\*.*?\*/)*),   # a comma without a value before it: an error
     | (?P<comma>,(?=(?>(?:\s|//[^\n\r]*|/\*.*?\*/)*)[}\]]))
     """,
     re.VERBOSE | re.DOTALL,

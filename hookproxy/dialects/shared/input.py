@@ -10,10 +10,10 @@ from typing import Final
 import msgspec
 
 from ...jsonrpc import raw_json
+from ...model.content_blocks import only_text
 from ...model.hooks import Outcome
 from ...processes.environment import VARIABLE_LIMIT
 
-_TEXT_MEMBERS: Final = frozenset({"type", "text", "annotations", "_meta"})
 _ENCODER: Final = msgspec.json.Encoder()
 
 
@@ -88,7 +88,5 @@ def _block(raw: bytes) -> str:
     """A text block as its text, anything else as JSON: an image may have a `text` as well."""
     text = None
     with contextlib.suppress(raw_json.Unreadable, raw_json.DuplicateKeys):
-        members = raw_json.fields(raw)
-        if members.keys() <= _TEXT_MEMBERS and raw_json.text(bytes(members.get("type", b'"text"'))) == "text":
-            text = raw_json.text(bytes(members.get("text", b"")))
+        text = only_text(raw_json.fields(raw))
     return raw.decode(errors="replace") if text is None else text

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import string
 import warnings
+from collections.abc import Callable
 from typing import Final
 
 _ESCAPE: Final = r"""
@@ -56,6 +57,12 @@ _POSIX: Final = {
     "word": frozenset(string.ascii_letters + string.digits + "_"),
     "xdigit": frozenset(string.hexdigits),
 }
+
+
+def unanchored(pattern: str) -> Callable[[str], bool]:
+    """Return the test whether a name contains a match of the pattern. Raises as `compile_pattern`."""
+    expression = compile_pattern(pattern)
+    return lambda name: expression.search(name) is not None
 
 
 def compile_pattern(pattern: str) -> re.Pattern[str]:

@@ -343,7 +343,7 @@ class HttpChannel:
             value = await self.remote.credentials.value()
         except (OSError, ValueError) as problem:
             if self._transfers.pop(exchange, None) is transfer:
-                why = f"The credentials for the server cannot be used: {problem}. {self._login_hint}"
+                why = f"The credentials for the server cannot be used: {problem}"
                 self.idle(connection)
                 self.client.lost(exchange, why.rstrip(". "))
             return

@@ -1,0 +1,87 @@
+"""Reads Augment's settings files into hook specs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from ...model.aliases import ToolSpelling, ToolSpellings
+from ...model.hooks import Event, HookSpec
+from ...policy import matchers
+from ..dialect import HookFile, HookList
+from ..shared import command_file
+from ..shared.command_file import CommandFile
+from ..shared.hook_file import Table
+
+NAME: Final = "augment"
+EVENTS: Final = {
+    event.value: event for event in (Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.SESSION_START, Event.SESSION_END)
+}
+UNAVAILABLE_EVENTS: Final = {
+    "Stop": "an MCP server does not see the agent's turns",
+    "PromptSubmit": "prompts never pass through MCP",
+    "Notification": "the page describes no document for it",
+}
+TOOL_SPELLINGS: Final[ToolSpellings] = {
+    "Bash": (ToolSpelling("launch-process"),),
+    "Read": (ToolSpelling("view", {"file_path": "path"}),),
+    "LS": (ToolSpelling("view"),),
+    "Write": (ToolSpelling("save-file", {"file_path": "path", "content": "file_content"}),),
+    "Edit": (
+        ToolSpelling("str-replace-editor", {"file_path": "path", "old_string": "old_str_1", "new_string": "new_str_1"}),
+    ),
+    "MultiEdit": (ToolSpelling("str-replace-editor", {"file_path": "path"}),),
+    "WebFetch": (ToolSpelling("web-fetch"),),
+    "WebSearch": (ToolSpelling("web-search"),),
+}
+OWN_TOOLS: Final = frozenset(spelling.name for spellings in TOOL_SPELLINGS.values() for spelling in spellings)
+
+_MCP: Final = re.compile(r"(?<![\w-])mcp:")
+"""The prefix of a matcher for tools of MCP servers only; `mcp:*` is all of them."""
+
+
+def read_hook_file(file: HookFile) -> HookList:
+    """The hooks of a settings file. Raises ConfigError."""
+    return command_file.read_hook_file(_FORMAT, file)
+
+
+def recognises(members: Mapping[str, object]) -> bool:
+    """Whether there are groups under Augment's event names. Claude Code's files have the same shape."""
+    return command_file.has_entries(members, {*EVENTS, *UNAVAILABLE_EVENTS}, "hooks")
+
+
+def compile_matcher(pattern: str) -> Callable[[str], bool]:
+    """An unanchored regular expression over a tool's name, and over `mcp:` and the name for a server's tool.
+
+    Raises re.error, OverflowError.
+    """
+    if pattern in ("", "*"):
+        return lambda _name: True
+    matches = matchers.javascript_regex(re.sub(r"(?<![\w-])mcp:\*", "mcp:.*", pattern))
+    if not _MCP.search(pattern):
+        return matches
+    return lambda name: matches(name) or (name not in OWN_TOOLS and matches(f"mcp:{name}"))
+
+
+def _finish(_file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
+    """The hook with its arguments. Its group's `metadata` asks for members that every hook gets here."""
+    words = entry.texts("args") or ()
+    return replace(hook, shell="", argv=("bash", "-c", f'{hook.shell} "$@"', "bash", *words)) if words else hook
+
+
+_FORMAT: Final = CommandFile(
+    dialect=NAME,
+    events=EVENTS,
+    unavailable=UNAVAILABLE_EVENTS,
+    timeout=60.0,
+    milliseconds=True,
+    keys=("type", "command", "timeout", "args"),
+    group_keys=("metadata",),
+    compile_matcher=compile_matcher,
+    grouped=True,
+    also_on_failure=("PostToolUse",),
+    finish=_finish,
+)

@@ -1,0 +1,34 @@
+"""Writes the input of Crush's hooks: the document and the variables."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ...jsonrpc import raw_json
+from ...model.hooks import Document, EventContext, HookSpec
+from ...processes.environment import VARIABLE_LIMIT
+from ..shared import input as shared_input
+
+
+def write_input(spec: HookSpec, context: EventContext) -> Document:
+    """The document, and variables with the same values."""
+    session, name = context.session, shared_input.utf8(context.tool_name)
+    document = {
+        "event": spec.event_name,
+        "session_id": shared_input.utf8(session.id),
+        "cwd": shared_input.utf8(session.cwd),
+        "tool_name": name,
+        "tool_input": msgspec.Raw(context.arguments),
+    }
+    env = {"CRUSH": "1", "AGENT": "crush", "AI_AGENT": "crush", "CRUSH_EVENT": spec.event_name, "CRUSH_TOOL_NAME": name}
+    env |= {"CRUSH_SESSION_ID": session.id, "CRUSH_CWD": session.cwd, "CRUSH_PROJECT_DIR": session.project_dir}
+    members = raw_json.fields(context.arguments)
+    for argument, variable in {
+        "command": "CRUSH_TOOL_INPUT_COMMAND",
+        "file_path": "CRUSH_TOOL_INPUT_FILE_PATH",
+    }.items():
+        text = raw_json.text(bytes(members.get(argument, b"")))
+        if text is not None:
+            env[variable] = text
+    cut = any(len(f"{variable}={value}\0".encode(errors="replace")) > VARIABLE_LIMIT for variable, value in env.items())
+    return Document(stdin=shared_input.json_line(document), env=env, cut=cut)

@@ -1,0 +1,81 @@
+"""Reads the hooks.json of Goose's plugins into hook specs."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from ...model.aliases import ToolSpelling, ToolSpellings
+from ...model.hooks import Event, HookSpec
+from ..dialect import Files, HookFile, HookList, Plugin
+from ..shared import command_file, re2_regex
+from ..shared.command_file import CommandFile
+from ..shared.hook_file import Table
+
+NAME: Final = "goose"
+EVENTS: Final = {
+    event.value: event
+    for event in (
+        Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE, Event.SESSION_START, Event.SESSION_END,
+    )
+}  # fmt: skip
+_OBSERVES: Final = "it only observes Goose's own tools, as PreToolUse and PostToolUse do here"
+UNAVAILABLE_EVENTS: Final = {
+    "UserPromptSubmit": "prompts never pass through MCP",
+    "Stop": "an MCP server does not see the agent's turns",
+    "PreToolUseResult": "it only observes what PreToolUse hooks decided, which the audit has",
+    **dict.fromkeys(("BeforeReadFile", "AfterFileEdit", "BeforeShellExecution", "AfterShellExecution"), _OBSERVES),
+}
+TOOL_SPELLINGS: Final[ToolSpellings] = {
+    "Bash": (ToolSpelling("developer__shell"),),
+    "Write": (ToolSpelling("developer__write", {"file_path": "path"}),),
+    "Edit": (ToolSpelling("developer__edit", {"file_path": "path", "old_string": "before", "new_string": "after"}),),
+    "LS": (ToolSpelling("developer__tree"),),
+}
+"""Goose's `developer` tools. It has none that only reads a file."""
+
+_KEPT: Final = re.compile(r"[^a-z0-9_-]")
+
+
+def mcp_tool_name(server: str, tool: str) -> str:
+    """`EXTENSION__TOOL`; an extension's name is in lower case and without blanks."""
+    return f"{_KEPT.sub('_', ''.join(server.split()).lower())}__{tool}"
+
+
+def read_hook_file(file: HookFile) -> HookList:
+    """The hooks of a hooks.json. Raises ConfigError."""
+    return command_file.read_hook_file(_FORMAT, file)
+
+
+def recognises(members: Mapping[str, object]) -> bool:
+    """Whether there are groups under Goose's event names. Claude Code's files have the same shape."""
+    return command_file.has_entries(members, {*EVENTS, *UNAVAILABLE_EVENTS}, "hooks")
+
+
+def find_plugin(path: str, _files: Files) -> Plugin | None:
+    """The plugin whose `hooks` folder the file is in."""
+    folder, inner = os.path.split(os.path.dirname(path))
+    return Plugin(folder) if inner == "hooks" else None
+
+
+def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
+    """The hook with its plugin's folder. `on_failure` of any value but `allow` blocks."""
+    root = file.plugin.root if file.plugin else os.path.dirname(file.path)
+    closed = hook.event is Event.PRE_TOOL_USE and entry.text("on_failure", "allow") != "allow"
+    return replace(hook, env=(("PLUGIN_ROOT", root),), fails_closed=closed)
+
+
+_FORMAT: Final = CommandFile(
+    dialect=NAME,
+    events=EVENTS,
+    unavailable=UNAVAILABLE_EVENTS,
+    timeout=30.0,
+    keys=("type", "command", "timeout", "on_failure"),
+    compile_matcher=re2_regex.unanchored,  # "*" is not valid, so its rule is skipped, as documented
+    grouped=True,
+    finish=_finish,
+)

@@ -1,0 +1,23 @@
+"""Writes the input of Goose's hooks."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ...model.hooks import Document, EventContext, HookSpec
+from ..shared import input as shared_input
+
+
+def write_input(spec: HookSpec, context: EventContext) -> Document:
+    """The document on standard input. There are no variables but `PLUGIN_ROOT`."""
+    name, session = shared_input.utf8(context.tool_name), context.session
+    members: dict[str, object] = {"event": spec.event_name, "session_id": shared_input.utf8(session.id)}
+    if context.tool:
+        members |= {
+            "matcher_context": name,
+            "tool_name": name,
+            "tool_input": msgspec.Raw(context.arguments),
+            "working_dir": shared_input.utf8(session.cwd),
+            "tool_call_id": shared_input.utf8(context.tool_use_id),
+        }
+    return Document(stdin=shared_input.json_line(members), env={})

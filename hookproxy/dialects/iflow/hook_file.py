@@ -1,0 +1,92 @@
+"""Reads iFlow CLI's settings files into hook specs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from ...model.aliases import ToolSpelling, ToolSpellings
+from ...model.hooks import Event
+from ...policy import matchers
+from ..dialect import HookFile, HookList
+from ..shared import command_file
+from ..shared.command_file import NO_TIMEOUT, CommandFile
+
+NAME: Final = "iflow"
+EVENTS: Final = {
+    event.value: event
+    for event in (
+        Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.SESSION_START, Event.SESSION_END, Event.NOTIFICATION,
+    )
+}  # fmt: skip
+_NO_TURNS: Final = "an MCP server does not see the agent's turns"
+UNAVAILABLE_EVENTS: Final = {
+    "UserPromptSubmit": "prompts never pass through MCP",
+    "SetUpEnvironment": "the agent describes its environment to the model itself",
+    "Stop": _NO_TURNS,
+    "SubagentStop": _NO_TURNS,
+}
+ALIASES: Final = {
+    "run_shell_command": ("shell", "Shell", "bash", "Bash"),
+    "replace": ("Edit", "edit", "Write", "write"),
+    "multi_edit": ("MultiEdit", "multiEdit"),
+    "write_file": ("write", "create", "save", "Write"),
+    "read_file": ("read", "Read"),
+    "search_file_content": ("grep", "search", "Grep"),
+    "list_directory": ("ls", "list", "LS"),
+}
+"""iFlow CLI's own tools with their aliases, on which matchers are tried, too: the page's, and Claude Code's names."""
+
+
+def _named(*tools: str) -> tuple[ToolSpelling, ...]:
+    return tuple(ToolSpelling(name) for tool in tools for name in (tool, *ALIASES[tool]))
+
+
+TOOL_SPELLINGS: Final[ToolSpellings] = {
+    "Bash": _named("run_shell_command"),
+    "Edit": _named("replace"),
+    "MultiEdit": _named("multi_edit", "replace"),
+    "Write": _named("write_file"),
+    "Read": _named("read_file"),
+    "Grep": _named("search_file_content"),
+    "LS": _named("list_directory"),
+}
+_REGEX: Final = re.compile(r"[|\\^$.*+?()\[\]{}]")
+
+
+def read_hook_file(file: HookFile) -> HookList:
+    """The hooks of a settings file. Raises ConfigError."""
+    return command_file.read_hook_file(_FORMAT, file)
+
+
+def recognises(members: Mapping[str, object]) -> bool:
+    """Whether there are groups under iFlow CLI's event names. Claude Code's files have the same shape."""
+    return command_file.has_entries(members, {*EVENTS, *UNAVAILABLE_EVENTS}, "hooks")
+
+
+def compile_matcher(pattern: str) -> Callable[[str], bool]:
+    """All, a regular expression if it has a character of one, else a name; an invalid expression is a name."""
+    if pattern in ("", "*"):
+        return lambda _name: True
+    if not _REGEX.search(pattern):
+        return lambda name: name == pattern
+    try:
+        return matchers.javascript_regex(pattern)
+    except re.error as error:
+        if not matchers.is_no_expression(error):
+            raise
+        return lambda name: name == pattern
+
+
+_FORMAT: Final = CommandFile(
+    dialect=NAME,
+    events=EVENTS,
+    unavailable=UNAVAILABLE_EVENTS,
+    timeout=NO_TIMEOUT,
+    keys=("type", "command", "timeout"),
+    compile_matcher=compile_matcher,
+    grouped=True,
+    also_on_failure=("PostToolUse",),
+    trigger_matchers=(Event.SESSION_START,),
+)

@@ -1,0 +1,117 @@
+"""Reads the JSON of systems whose hooks mostly decide by their exit status, but may print a decision as well.
+
+It never raises: what cannot be read never counts as an approval, and a denial in it counts (law 3).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ...model.hooks import Event, HookResult, HookSpec, Permission, Verdict
+from . import output as shared_output
+
+_NO_JSON: Final = msgspec.Raw(b"")
+
+
+class DecisionWords(Struct, frozen=True):
+    """What the words of a decision mean to one system. Any other word is a failure."""
+
+    denies: tuple[str, ...]
+    allows: tuple[str, ...] = ()
+    asks: tuple[str, ...] = ()
+    without_effect: tuple[str, ...] = ()
+    merges: bool = False
+    """Rewritten arguments hold only the members that change."""
+
+
+class _Specific(Struct, frozen=True, kw_only=True):
+    """`hookSpecificOutput`, as in Claude Code's JSON."""
+
+    decision: str | None = None
+    permissionDecision: str | None = None
+    reason: str | None = None
+    permissionDecisionReason: str | None = None
+    updatedInput: msgspec.Raw = _NO_JSON
+    additionalContext: str | None = None
+
+
+class _JsonOutput(Struct, frozen=True, kw_only=True):
+    """The members of all of these systems. Types are strict, null counts as absent, other members are ignored."""
+
+    decision: str | None = None
+    reason: str | None = None
+    halt: bool | None = None
+    continues: bool | None = msgspec.field(default=None, name="continue")
+    stopReason: str | None = None
+    systemMessage: str | None = None
+    context: str | tuple[str, ...] | None = None
+    updated_input: msgspec.Raw = _NO_JSON
+    hookSpecificOutput: _Specific = _Specific()
+
+
+_DECODER: Final = msgspec.json.Decoder(_JsonOutput)
+
+
+def read(words: DecisionWords, spec: HookSpec, result: HookResult) -> Verdict | None:
+    """The verdict of what a hook prints; None: it is no JSON object."""
+    try:
+        output = shared_output.parse_json_object(result.stdout, _DECODER)
+    except shared_output.InvalidOutput as error:
+        kept = shared_output.keep_deciding_members(result, _deciding(words))
+        verdict = _verdict(words, spec.event, _DECODER.decode(kept.stdout))
+        return shared_output.invalid_output_verdict(verdict, str(error))
+    if output is None and shared_output.decode(result.stdout).startswith("{"):
+        return Verdict(failure=shared_output.CUT_JSON if result.cut else shared_output.INCOMPLETE_JSON)
+    return None if output is None else _verdict(words, spec.event, output)
+
+
+def _deciding(words: DecisionWords) -> shared_output.DecidingMembers:
+    reasons = dict.fromkeys(
+        ("reason", "stopReason", "hookSpecificOutput.reason", "hookSpecificOutput.permissionDecisionReason"),
+        shared_output.ANY_TEXT,
+    )
+    names = ("decision", "hookSpecificOutput.decision", "hookSpecificOutput.permissionDecision")
+    return {**dict.fromkeys(names, words.denies), "halt": (True,), "continue": (False,), **reasons}
+
+
+def _verdict(words: DecisionWords, event: Event, output: _JsonOutput) -> Verdict:
+    """The verdict of JSON output: a denial counts whatever else there is."""
+    specific, before = output.hookSpecificOutput, event is Event.PRE_TOOL_USE
+    said = [word for word in (output.decision, specific.decision, specific.permissionDecision) if word]
+    stop = bool(output.halt) or output.continues is False
+    reason = specific.permissionDecisionReason or specific.reason or output.reason or output.stopReason or ""
+    context = (output.context,) if isinstance(output.context, str) else output.context or ()
+    base = Verdict(
+        reason=shared_output.truncate(reason),
+        feedback=shared_output.nonempty(*context, specific.additionalContext or ""),
+        messages=shared_output.nonempty(output.systemMessage or ""),
+        stop=stop,
+    )
+    if stop or any(word in words.denies for word in said):
+        if before:
+            return replace(base, permission=Permission.DENY)
+        return replace(base, reason="", feedback=shared_output.nonempty(reason) + base.feedback)
+    known = (*words.allows, *words.asks, *words.without_effect)
+    unknown = next((word for word in said if word not in known), "")
+    if unknown:
+        quoted = shared_output.truncate(repr(unknown), shared_output.MAX_EXPLANATION)
+        return replace(base, reason="", failure=f"gave an unknown decision: {quoted}")
+    spelled = (shared_output.one_line(raw) for raw in (specific.updatedInput, output.updated_input))
+    arguments = next((raw for raw in spelled if raw not in (b"", b"null")), b"")
+    if arguments and not (before and arguments.startswith(b"{")):
+        where = "arguments that are not an object" if before else f"arguments on {event}, where they cannot change"
+        return replace(base, reason="", failure=f"gave {where}")
+    permission = Permission.ASK if any(word in words.asks for word in said) else None
+    if permission is None and any(word in words.allows for word in said):
+        permission = Permission.ALLOW
+    return replace(
+        base,
+        permission=permission if before else None,
+        reason=base.reason if before and permission else "",
+        arguments=arguments or None,
+        merges=bool(arguments) and words.merges,
+    )

@@ -1,0 +1,301 @@
+"""Each agent's documents and output, with a hook of Claude Code that denies, rewrites, asks, comments or replaces."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hookproxy.convert.run_hook import ForeignHook, run_hook
+from hookproxy.dialects.agent_side import Can, HookOutput, agent_side, names
+from hookproxy.dialects.registry import DIALECTS
+from hookproxy.model.hooks import Event
+
+pytestmark = pytest.mark.anyio
+
+CLAUDE: Final = {"session_id": "s1", "cwd": "/", "permission_mode": "default"}
+CURSOR: Final = {"conversation_id": "c", "cursor_version": "3.19", "workspace_roots": ["/"]}
+TIMED: Final = {"session_id": "s1", "cwd": "/", "timestamp": "2026-01-01T00:00:00.000Z"}
+CLINE: Final = {"clineVersion": "4.1.13", "timestamp": "1", "taskId": "t", "workspaceRoots": ["/"]}
+
+BEFORE: Final[dict[str, dict[str, Any]]] = {
+    "claude": CLAUDE | {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "rm x"}},
+    "codex": CLAUDE
+    | {"turn_id": "t", "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "rm x"}},
+    "droid": CLAUDE
+    | {
+        "permission_mode": "off",
+        "hook_event_name": "PreToolUse",
+        "tool_name": "Execute",
+        "tool_input": {"command": "rm x"},
+    },
+    "qwen": CLAUDE
+    | TIMED
+    | {"hook_event_name": "PreToolUse", "tool_name": "run_shell_command", "tool_input": {"command": "rm x"}},
+    "copilot": TIMED | {"hook_event_name": "PreToolUse", "tool_name": "bash", "tool_input": {"command": "rm x"}},
+    "vscode": TIMED
+    | {
+        "hook_event_name": "PreToolUse",
+        "tool_use_id": "t",
+        "tool_name": "run_in_terminal",
+        "tool_input": {"command": "rm x"},
+    },
+    "gemini": TIMED
+    | {"hook_event_name": "BeforeTool", "tool_name": "run_shell_command", "tool_input": {"command": "rm x"}},
+    "cursor": CURSOR | {"hook_event_name": "preToolUse", "tool_name": "Shell", "tool_input": {"command": "rm x"}},
+    "cascade": {"agent_action_name": "pre_run_command", "tool_info": {"command_line": "rm x", "cwd": "/"}},
+    "kiro": {
+        "hook_event_name": "preToolUse",
+        "cwd": "/",
+        "tool_name": "execute_bash",
+        "tool_input": {"command": "rm x"},
+    },
+    "cline": CLINE
+    | {
+        "hookName": "PreToolUse",
+        "preToolUse": {"toolName": "execute_command", "parameters": {"command": "rm x"}},
+    },
+}
+"""What each agent gives before it runs `rm x` by its own shell tool."""
+
+AFTER: Final[dict[str, dict[str, Any]]] = {
+    "claude": CLAUDE
+    | {
+        "hook_event_name": "PostToolUse",
+        "tool_name": "mcp__files__read",
+        "tool_input": {"path": "a"},
+        "tool_response": [{"type": "text", "text": "hello"}],
+    },
+    "codex": CLAUDE
+    | {
+        "turn_id": "t",
+        "hook_event_name": "PostToolUse",
+        "tool_name": "mcp__files__read",
+        "tool_input": {"path": "a"},
+        "tool_response": {"content": [{"type": "text", "text": "hello"}], "isError": False},
+    },
+    "droid": CLAUDE
+    | {
+        "hook_event_name": "PostToolUse",
+        "tool_name": "mcp__files__read",
+        "tool_input": {"path": "a"},
+        "tool_response": "hello",
+    },
+    "qwen": CLAUDE
+    | TIMED
+    | {
+        "hook_event_name": "PostToolUse",
+        "tool_name": "mcp__files__read",
+        "tool_input": {"path": "a"},
+        "tool_response": {"content": [{"type": "text", "text": "hello"}]},
+    },
+    "copilot": TIMED
+    | {
+        "hook_event_name": "PostToolUse",
+        "tool_name": "files-read",
+        "tool_input": {"path": "a"},
+        "tool_result": {"result_type": "success", "text_result_for_llm": "hello"},
+    },
+    "vscode": TIMED
+    | {
+        "hook_event_name": "PostToolUse",
+        "tool_use_id": "t",
+        "tool_name": "mcp_files_read",
+        "tool_input": {"path": "a"},
+        "tool_response": "hello",
+    },
+    "gemini": TIMED
+    | {
+        "hook_event_name": "AfterTool",
+        "tool_name": "mcp_files_read",
+        "tool_input": {"path": "a"},
+        "tool_response": {"llmContent": [{"text": "hello"}], "returnDisplay": "hello"},
+        "mcp_context": {"server_name": "files", "tool_name": "read"},
+    },
+    "cursor": CURSOR
+    | {
+        "hook_event_name": "postToolUse",
+        "tool_name": "MCP:read",
+        "tool_input": {"path": "a"},
+        "tool_output": '{"content":[{"type":"text","text":"hello"}]}',
+    },
+    "cascade": {
+        "agent_action_name": "post_mcp_tool_use",
+        "tool_info": {
+            "mcp_server_name": "files",
+            "mcp_tool_name": "read",
+            "mcp_tool_arguments": {"path": "a"},
+            "mcp_result": "hello",
+        },
+    },
+    "kiro": {
+        "hook_event_name": "postToolUse",
+        "cwd": "/",
+        "tool_name": "@files/read",
+        "tool_input": {"path": "a"},
+        "tool_response": "hello",
+    },
+    "cline": CLINE
+    | {
+        "hookName": "PostToolUse",
+        "postToolUse": {
+            "toolName": "use_mcp_tool",
+            "parameters": {"server_name": "files", "tool_name": "read", "arguments": '{"path":"a"}'},
+            "result": "hello",
+            "success": True,
+        },
+    },
+}
+"""What each agent gives after the tool `read` of the server `files` has answered `hello`."""
+
+_ENVELOPE: Final = {
+    "hookSpecificOutput": {
+        "hookEventName": "PreToolUse",
+        "permissionDecision": "deny",
+        "permissionDecisionReason": "no rm",
+    }
+}
+DENIED: Final[dict[str, Any]] = {
+    **dict.fromkeys(("claude", "codex", "droid", "qwen", "vscode"), _ENVELOPE),
+    "copilot": {"permissionDecision": "deny", "permissionDecisionReason": "no rm"},
+    "cursor": {"permission": "deny", "user_message": "no rm", "agent_message": "no rm"},
+    "gemini": {"decision": "deny", "reason": "no rm"},
+    "cline": {"cancel": True, "errorMessage": "no rm"},
+}
+BY_STATUS: Final = ("cascade", "kiro")
+
+
+def test_every_agent_is_tested() -> None:
+    assert set(BEFORE) == set(AFTER) == {*DENIED, *BY_STATUS}
+    assert set(names()) <= set(BEFORE)
+
+
+def prints(value: object) -> str:
+    return f"printf %s {shlex.quote(json.dumps(value))}"
+
+
+def specific(event: str, **members: object) -> str:
+    return prints({"hookSpecificOutput": {"hookEventName": event, **members}})
+
+
+async def output_of(agent: str, command: str, document: object, matcher: str = "") -> HookOutput:
+    side = agent_side(agent)
+    assert side is not None
+    hook = ForeignHook(DIALECTS["claude"], command, matcher=matcher)
+    return await run_hook(hook, side, json.dumps(document).encode(), {"PATH": "/usr/bin:/bin"})
+
+
+@pytest.mark.parametrize("agent", names())
+async def test_a_denial_of_the_agents_own_shell(agent: str) -> None:
+    output = await output_of(agent, "echo no rm >&2; exit 2", BEFORE[agent], "Bash")
+    if agent in BY_STATUS:
+        assert (output.status, output.stdout, output.stderr) == (2, b"", "no rm")
+    else:
+        assert (output.status, json.loads(output.stdout)) == (0, DENIED[agent])
+
+
+@pytest.mark.parametrize("agent", names())
+async def test_the_hook_gets_the_command_under_its_own_names(agent: str, tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    output = await output_of(agent, f"cat > {shlex.quote(str(seen))}", BEFORE[agent], "Bash")
+    document = json.loads(seen.read_text())
+    assert (document["tool_name"], document["tool_input"]["command"]) == ("Bash", "rm x")
+    assert (output.status, output.stdout) == (0, b"")
+
+
+@pytest.mark.parametrize("agent", names())
+async def test_a_question_is_asked_or_refuses_the_call(agent: str) -> None:
+    side = agent_side(agent)
+    assert side is not None
+    asks = specific("PreToolUse", permissionDecision="ask", permissionDecisionReason="sure?")
+    output = await output_of(agent, asks, BEFORE[agent])
+    if Can.ASK in side.can:
+        assert b'"ask"' in output.stdout
+    else:
+        assert output.status == 2 or b'"deny"' in output.stdout or b'"cancel":true' in output.stdout
+        assert "sure?" in (output.stdout.decode() + output.stderr)
+
+
+@pytest.mark.parametrize("agent", names())
+async def test_a_rewrite_has_the_agents_names_or_refuses_the_call(agent: str) -> None:
+    side = agent_side(agent)
+    assert side is not None
+    rewrites = specific("PreToolUse", permissionDecision="allow", updatedInput={"command": "ls"})
+    output = await output_of(agent, rewrites, BEFORE[agent])
+    if Can.REWRITE in side.can:
+        assert b'{"command":"ls"}' in output.stdout.replace(b": ", b":")
+        assert b'"deny"' not in output.stdout
+    else:
+        assert output.status == 2 or b'"deny"' in output.stdout or b'"cancel":true' in output.stdout
+
+
+@pytest.mark.parametrize("agent", names())
+async def test_a_hook_after_a_call_sees_the_result(agent: str, tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    await output_of(agent, f"cat > {shlex.quote(str(seen))}", AFTER[agent], "mcp__files__.*")
+    document = json.loads(seen.read_text())
+    assert document["tool_name"].endswith("read")
+    assert document["tool_input"] == {"path": "a"}
+    assert "hello" in json.dumps(document["tool_response"])
+
+
+@pytest.mark.parametrize("agent", names())
+async def test_a_comment_reaches_the_model_or_is_reported(agent: str) -> None:
+    side = agent_side(agent)
+    assert side is not None
+    output = await output_of(agent, specific("PostToolUse", additionalContext="look"), AFTER[agent])
+    told = bool(side.can & (Can.TELL_AFTER | Can.BLOCK_AFTER))
+    assert ("look" in output.stdout.decode()) is told
+    assert told or "look" in output.stderr
+
+
+@pytest.mark.parametrize("agent", names())
+async def test_output_that_is_replaced_never_stays_silently(agent: str) -> None:
+    side = agent_side(agent)
+    assert side is not None
+    output = await output_of(agent, specific("PostToolUse", updatedMCPToolOutput="***"), AFTER[agent])
+    if Can.REPLACE in side.can:
+        assert b"***" in output.stdout
+    else:
+        assert f"{agent} lets no hook replace the output of a tool" in output.stderr
+
+
+KEYS: Final = st.sampled_from(sorted({*BEFORE["cline"], *AFTER["gemini"], *AFTER["cascade"], *BEFORE["cursor"]}))
+
+
+@pytest.mark.parametrize("agent", names())
+@given(
+    raw=st.binary()
+    | st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+        lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner),
+        max_leaves=8,
+    ).map(lambda value: json.dumps(value).encode())
+)
+def test_any_document_is_read_or_a_value_error(agent: str, raw: bytes) -> None:
+    side = agent_side(agent)
+    assert side is not None
+    try:
+        event = side.read_document(raw, {})
+    except ValueError:
+        return
+    assert isinstance(event.context.event, Event)
+
+
+@pytest.mark.parametrize("agent", names())
+@pytest.mark.parametrize("key", ["tool_input", "tool_info", "preToolUse", "workspaceRoots", "workspace_roots"])
+@pytest.mark.parametrize("value", [1, "x", None, [], [1], {}, {"a": 1}, "[]", '{"a":1,"a":2}'])
+def test_members_of_the_wrong_type_are_a_value_error_or_absent(agent: str, key: str, value: object) -> None:
+    side = agent_side(agent)
+    assert side is not None
+    document = BEFORE[agent] | ({key: value} if key in BEFORE[agent] else {})
+    try:
+        event = side.read_document(json.dumps(document).encode(), {})
+    except ValueError:
+        return
+    assert event.context.event is Event.PRE_TOOL_USE

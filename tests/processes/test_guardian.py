@@ -1,0 +1,34 @@
+"""The table of guarded processes; tests/end/test_killed.py has what the guardian does with it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="there is a guardian on Linux only"),
+]
+
+PROGRAM = """
+import os
+from hookproxy.processes.guardian import _Guardian
+
+one, pids = _Guardian(), list(range(900_000_000, 900_000_300))  # numbers that no process has
+one.add_server(pids[0])
+for pid in pids[1:]:
+    one.add_hook(pid)
+for pid in pids[::3]:
+    one.remove(pid)
+one.add_hook(pids[0])
+lines = os.pread(one._table, 1 << 20, 0).rstrip(b"\\0").decode().splitlines()
+found = {int(fields[1]) for fields in map(str.split, lines) if len(fields) == 3}
+print(found == {*pids[1::3], *pids[2::3], pids[0]}, len(lines) == len(pids), {len(line) for line in lines})
+"""
+
+
+def test_the_table_grows_and_its_whole_entries_are_the_processes_that_are_guarded() -> None:
+    ended = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, timeout=30)
+    assert ended.stdout == "True True {31}\n"
