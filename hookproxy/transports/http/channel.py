@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 from msgspec import Struct
 
-from ...model.credentials import Credentials, NoCredentials
+from ...model.credentials import Credentials, NoCredentials, NotReady
 from ...model.errors import printable
 from ...protocol import feedback
 from ...protocol.fast_scan import request_id
@@ -332,10 +332,13 @@ class HttpChannel:
         transfer.connection = connection
         if connection.is_closed:
             transfer.on_lost("it has closed the connection at once")
-        elif not self._uses_credentials:
-            self._write(connection, transfer, None)
-        else:
+            return
+        try:
+            value = self.remote.credentials.value_now() if self._uses_credentials else None
+        except NotReady:
             self._spawn(self._send_authorized(connection, transfer))
+        else:
+            self._write(connection, transfer, value)
 
     async def _send_authorized(self, connection: Connection, transfer: _Transfer) -> None:
         exchange = transfer.exchange

@@ -12,7 +12,7 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from hookproxy.model.credentials import Credentials, NoCredentials
+from hookproxy.model.credentials import Credentials, NoCredentials, NotReady
 from hookproxy.transports.http.address import Address
 from hookproxy.transports.http.channel import HttpChannel, Remote
 from tests.support.http_server import Request, Respond, Server, serving
@@ -765,6 +765,9 @@ class Tokens:
     def __init__(self, *values: str) -> None:
         self.values = list(values)
         self.refusals: list[tuple[int, str, str | None]] = []
+
+    def value_now(self) -> str | None:
+        raise NotReady
 
     async def value(self) -> str | None:
         await asyncio.sleep(0)
