@@ -166,6 +166,7 @@ _MODULES: Final = {
     "cline": "cline",
     "codex": "codex",
     "copilot": "copilot",
+    "cursor": "cursor",
     "droid": "droid",
     "gemini": "gemini",
     "kiro": "kiro",

@@ -20,6 +20,7 @@ _CONSTANTS: Final = {
     "copilot": "copilot.COPILOT",
     "copilot@current": "copilot.COPILOT_CURRENT",
     "crush": "crush.CRUSH",
+    "cursor": "cursor.CURSOR",
     "docker-agent": "docker_agent.DOCKER_AGENT",
     "docker-agent@current": "docker_agent.DOCKER_AGENT_CURRENT",
     "droid": "droid.DROID",

@@ -230,9 +230,9 @@ class _LayerCoverage:
             return "the server has no tools"
         all_tools = f"the server's {_count(len(self._tools), 'tool')}"
         if id(spec) in self._selected:
-            return f"its `if` {spec.only_if!r} names none of {all_tools}"
+            return f"{spec.condition} names none of {all_tools}"
         hint = yield from self._hint(spec, group)
-        return f"its matcher {spec.matcher!r} matches none of {all_tools}{hint}"
+        return f"{spec.matched_by} matches none of {all_tools}{hint}"
 
     def _seen_by_same_hook(self, spec: HookSpec, group: Group) -> Generator[None, None, tuple[SeenTool, ...]]:
         """The tools of a hook that is configured a second time: where both match, the other one is selected."""
@@ -299,7 +299,7 @@ def _familiar(spec: HookSpec, group: Group) -> dict[str, str]:
 
 def _unknown_names(never: Sequence[HookCoverage]) -> list[str]:
     """The familiar names that no tool has and that matchers of these hooks match, in the order of `FAMILIAR_NAMES`."""
-    waiting = [hook for hook in never if hook.why_never.startswith("its matcher")]
+    waiting = [hook for hook in never if hook.why_never.startswith(hook.spec.matched_by)]
     wanted = {name for hook in waiting for name in _familiar(hook.spec, hook.group).values()}
     return [name for name in FAMILIAR_NAMES if name in wanted]
 

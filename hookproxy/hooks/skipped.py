@@ -69,11 +69,11 @@ class SkippedHooks:
 def _why_not(spec: HookSpec, matching: Sequence[HookSpec], names: Sequence[str]) -> str:
     """Why a hook is not among those for the tool with these names."""
     if not any(map(spec.matches, names)):
-        return f"its matcher {spec.matcher!r} does not match the tool"
+        return f"{spec.matched_by} does not match the tool"
     same = [one for one in matching if one.identity == spec.identity and one.dialect == spec.dialect]
     if same:
         return f"it is the same hook as {same[0].source}, which runs once"
-    return f"its matcher {spec.matcher!r} does not match the name that it sees"
+    return f"{spec.matched_by} does not match the name that it sees"
 
 
 def _why(spec: HookSpec, record: Record) -> str:
@@ -87,7 +87,7 @@ def _why(spec: HookSpec, record: Record) -> str:
         return reason
     if record.cause in _REFUSED_BY_HOOK and record.result == "refused":
         return "an earlier hook had refused the call"
-    return f"its `if` {spec.only_if!r} does not match the call" if spec.only_if else _ENDED
+    return f"{spec.condition} does not match the call" if spec.only_if or spec.accepts else _ENDED
 
 
 def _why_not_after(event: Event, result: str) -> str:

@@ -149,6 +149,19 @@ class HookSpec(Struct, frozen=True):
         return self.shell or " ".join(self.argv) or self.call or tool or self.url.partition("?")[0]
 
     @property
+    def matched_by(self) -> str:
+        """What says for which tools it runs, for people: its matcher; its event, if it has none or it is about the
+        arguments."""
+        if self.matcher and self.accepts is None:
+            return f"its matcher {self.matcher!r}"
+        return f"its event {self.event_name or self.event}"
+
+    @property
+    def condition(self) -> str:
+        """What says for which calls of such a tool it runs, for people."""
+        return f"its `if` {self.only_if!r}" if self.only_if else f"its matcher {self.matcher!r}"
+
+    @property
     def identity(self) -> tuple[object, ...]:
         """Everything that its run or its failure depends on. Entries with the same identity run once per event."""
         return tuple(getattr(self, name) for name in self.__struct_fields__ if name not in _NOT_IDENTITY)

@@ -104,7 +104,7 @@ def _not_matching(context: _HookContext) -> str:
     groups, spec = context.trials.hooks.groups, context.spec
     names = groups.match_values(context.group, context.event_context)
     if not any(map(spec.matches, names)):
-        return f"its matcher {spec.matcher!r} does not match {' or '.join(map(repr, names))}"
+        return f"{spec.matched_by} does not match {' or '.join(map(repr, names))}"
     selected = [one.spec for each in groups.select_for(context.event_context) for one in each.hooks]
     if any(one is spec for one in selected):
         return ""
@@ -119,7 +119,7 @@ def _not_run(context: _HookContext, group_run: GroupRun) -> str:
         return "an earlier hook of its file refused the call"
     if spec.event is Event.PERMISSION_REQUEST and not _needs_person(context.trial) and not spec.every_call:
         return _NO_QUESTION
-    return f"its `if` {spec.only_if!r} does not match this call"
+    return f"{spec.condition} does not match this call"
 
 
 def _event_did_not_occur(context: _HookContext) -> str:

@@ -135,6 +135,7 @@ def test_agents_are_recognised_by_their_documents() -> None:
         "vscode": COPILOT | {"tool_use_id": "t"},
         "gemini": COPILOT | {"hook_event_name": "BeforeTool"},
         "cascade": {"agent_action_name": "pre_run_command"},
+        "cursor": {"hook_event_name": "preToolUse", "cursor_version": "3.19.10", "tool_use_id": "t"},
         "cline": {"hookName": "PreToolUse"},
         "kiro": {"hook_event_name": "preToolUse", "tool_name": "@files/read"},
     }

@@ -22,6 +22,7 @@ NAMES: Final = (
     "cline",
     "codex",
     "crush",
+    "cursor",
     "droid",
     "gemini",
     "goose",
@@ -85,7 +86,8 @@ def test_every_event_has_an_input_row(name: str) -> None:
 KEYS: Final = st.sampled_from([
     "decision", "reason", "permissionDecision", "hookSpecificOutput", "cancel", "review", "contextModification",
     "context", "errorMessage", "overrideInput", "shouldContinue", "halt", "updated_input", "version", "updatedInput",
-    "additionalContext", "permissionDecisionReason", "continue", "stopReason",
+    "additionalContext", "permissionDecisionReason", "continue", "stopReason", "permission", "updated_mcp_tool_output",
+    "additional_context", "hookEventName", "agent_message",
 ])  # fmt: skip
 LEAVES: Final = (
     st.sampled_from(["allow", "deny", "block", "approve"]) | st.none() | st.booleans() | st.integers() | st.floats()

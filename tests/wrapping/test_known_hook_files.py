@@ -17,6 +17,7 @@ KIMI: Final = "[[hooks]]\nevent = 'PreToolUse'\ncommand = 'true'\n"
 TOML: Final = "[[hooks.PreToolUse]]\n[[hooks.PreToolUse.hooks]]\ntype = 'command'\ncommand = 'true'\n"
 FLAT: Final = json.dumps({"hooks": {"PreToolUse": [{"command": "true"}]}})
 KIRO: Final = json.dumps({"hooks": {"preToolUse": [{"command": "true"}]}})
+CURSOR: Final = json.dumps({"version": 1, "hooks": {"beforeMCPExecution": [{"command": "true"}]}})
 COPILOT: Final = json.dumps({"version": 1, "hooks": {"preToolUse": [{"type": "command", "bash": "true"}]}})
 
 
@@ -38,6 +39,7 @@ def test_the_hook_files_of_every_system_are_found_in_their_places(home: Path, pr
         ("codex", write(home / ".codex" / "hooks.json", GROUP)),
         ("codex", write(home / ".codex" / "config.toml", TOML)),
         ("copilot@current", write(home / ".copilot" / "hooks" / "a.json", COPILOT)),
+        ("cursor", write(home / ".cursor" / "hooks.json", CURSOR)),
         ("droid", write(home / ".factory" / "hooks.json", GROUP)),
         ("kimi", write(home / ".kimi-code" / "config.toml", KIMI)),
         ("lime", write(home / ".lime" / "settings.json", CLAW)),
@@ -62,6 +64,7 @@ def test_the_hook_files_of_every_system_are_found_in_their_places(home: Path, pr
         ("codex", write(project / ".codex" / "config.toml", TOML)),
         ("copilot@current", write(project / ".github" / "hooks" / "a.json", COPILOT)),
         ("copilot@current", write(project / ".github" / "hooks" / "b.json", COPILOT)),
+        ("cursor", write(project / ".cursor" / "hooks.json", CURSOR)),
         ("droid", write(project / ".factory" / "settings.json", GROUP)),
         ("droid", write(project / ".factory" / "settings.local.json", GROUP)),
         ("lime", write(project / ".lime" / "settings.local.json", CLAW)),

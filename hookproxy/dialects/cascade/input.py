@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import msgspec
 
-from ...jsonrpc import raw_json
 from ...model.hooks import Document, EventContext, HookSpec, Outcome
+from ..shared import familiar_call
 from ..shared import input as shared_input
-
-_OLD: Final = ("old_string", "oldText", "old_text", "old_str", "old", "search")
-_NEW: Final = ("new_string", "newText", "new_text", "new_str", "new", "replace")
-"""How servers spell the two texts of an edit in a list of edits; the first of each is Cascade's."""
 
 
 def write_input(spec: HookSpec, context: EventContext) -> Document:
@@ -31,12 +25,15 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
 def _tool_info(event_name: str, context: EventContext) -> dict[str, object]:
     when, _, what = event_name.partition("_")
     if what == "run_command":
-        command = _text(context, "command_line")
+        command = familiar_call.command_line(context.arguments, "command_line")
         return {"command_line": command, "cwd": shared_input.utf8(context.session.cwd)}
     if what == "read_code":
-        return {"file_path": _text(context, "file_path")}
+        return {"file_path": familiar_call.text(context.arguments, "file_path")}
     if what == "write_code":
-        return {"file_path": _text(context, "file_path"), "edits": _edits(_members(context))}
+        return {
+            "file_path": familiar_call.text(context.arguments, "file_path"),
+            "edits": familiar_call.edits(context.arguments),
+        }
     info: dict[str, object] = {
         "mcp_server_name": shared_input.utf8(context.session.server),
         "mcp_tool_arguments": msgspec.Raw(context.arguments),
@@ -45,37 +42,3 @@ def _tool_info(event_name: str, context: EventContext) -> dict[str, object]:
     if when == "post":
         return {"mcp_result": shared_input.utf8(shared_input.result_text(context.outcome or Outcome())), **info}
     return info
-
-
-def _members(context: EventContext) -> dict[str, bytes]:
-    return {name: bytes(value) for name, value in raw_json.fields(context.arguments).items()}
-
-
-def _text(context: EventContext, name: str) -> str:
-    """An argument as text. If the call has no such text, all of its arguments: a guard searches what there is."""
-    value = raw_json.text(_members(context).get(name, b""))
-    return context.arguments.decode(errors="replace") if value is None else value
-
-
-def _edits(members: dict[str, bytes]) -> list[object]:
-    """What is written, as Cascade's list of edits: each has the old and the new text."""
-    listed = members.get("edits", b"")
-    if listed.startswith(b"["):
-        return [_edit(bytes(item)) for item in raw_json.items(listed)]
-    old, new = members.get("old_string", b'""'), members.get("new_string", members.get("content"))
-    if new is None:  # another form: what there is
-        return [msgspec.Raw(msgspec.json.encode({name: msgspec.Raw(value) for name, value in members.items()}))]
-    return [{"old_string": msgspec.Raw(old), "new_string": msgspec.Raw(new)}]
-
-
-def _edit(item: bytes) -> object:
-    """One of a server's list of edits under Cascade's names. Members that it does not know stay as they are."""
-    if not item.startswith(b"{"):
-        return msgspec.Raw(item)
-    edit = {name: bytes(value) for name, value in raw_json.fields(item).items()}
-    renamed: dict[str, bytes] = {}
-    for spellings in (_OLD, _NEW):
-        found = next((name for name in spellings if name in edit), "")
-        if found:
-            renamed[spellings[0]] = edit.pop(found)
-    return {name: msgspec.Raw(value) for name, value in {**renamed, **edit}.items()}

@@ -61,6 +61,8 @@ class CommandFile(Struct, frozen=True):
     """How an entry runs that is no command; None: it is one. Raises ConfigError for a type that cannot run."""
     finish: Callable[[HookFile, Table, HookSpec], HookSpec] = lambda _file, _entry, hook: hook
     """Sets what only this system has. Raises ConfigError for an entry that cannot run."""
+    notes_on: Callable[[str, Table], list[str]] = lambda _name, _entry: []
+    """What an entry of the event of this name does not do as its author wrote, each a sentence without a place."""
     without_effect: Mapping[str, str] = field(default_factory=dict)
     """Keys that have a meaning to the system only, each with a reason."""
     no_command: Callable[[Table], str] = lambda _entry: ""
@@ -134,6 +136,7 @@ def read_entry(format: CommandFile, file: HookFile, name: str, matched: Table, e
         sequential=format.sequential and matched.flag("sequential"),
     )
     hook = format.finish(file, entry, hook)
+    notes += format.notes_on(name, entry)
     notes += [f"{key} is ignored: {why}" for key, why in format.without_effect.items() if entry.members.get(key)]
     hooks = [hook]
     if name in format.also_on_failure:

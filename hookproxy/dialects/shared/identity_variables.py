@@ -42,6 +42,7 @@ IDENTITY_VARIABLES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "cursor": (
         "CURSOR_CODE_REMOTE",
+        "CURSOR_PLUGIN_ROOT",
         "CURSOR_PROJECT_DIR",
         "CURSOR_TRANSCRIPT_PATH",
         "CURSOR_USER_EMAIL",

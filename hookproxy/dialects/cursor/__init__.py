@@ -1,0 +1,34 @@
+"""Cursor: the hooks of its hooks.json files."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...model.hooks import Order
+from ...model.settings import ToolNames
+from ..dialect import Dialect
+from ..shared.identity_variables import IDENTITY_VARIABLES
+from . import hook_file, input, output
+
+CURSOR: Final = Dialect(
+    name=hook_file.NAME,
+    described_by="Cursor's page on hooks, cursor.com/docs/hooks, as of August 2026, and measurements of Cursor 3.19",
+    events=hook_file.EVENTS,
+    unavailable=hook_file.UNAVAILABLE_EVENTS,
+    output_fields=output.FIELDS,
+    order=Order.TOGETHER,
+    default_timeout=hook_file.TIMEOUT,
+    tool_names=ToolNames.MCP,
+    read_hook_file=hook_file.read_hook_file,
+    write_input=input.write_input,
+    read_output=output.read_output,
+    mcp_tool_name=hook_file.mcp_tool_name,
+    tool_spellings=hook_file.TOOL_SPELLINGS,
+    recognises=hook_file.recognises,
+    recognises_at_home=hook_file.recognises_at_home,
+    folders=(".cursor",),
+    find_plugin=hook_file.find_plugin,
+    agents=("cursor-vscode",),
+    constant_environment=True,
+    variables=IDENTITY_VARIABLES["cursor"],
+)

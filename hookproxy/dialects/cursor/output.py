@@ -1,0 +1,281 @@
+"""Reads the exit status and output of a Cursor hook into a verdict. Output before a call that cannot be read blocks.
+
+It never raises: invalid output is a failure or a denial that names what is wrong, and never an approval (law 3).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Final, Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from ...model.hooks import NO_VERDICT, Ended, Event, HookResult, HookSpec, Permission, Verdict
+from ..dialect import Effect
+from ..shared import output as shared_output
+
+DENIES: Final = 2
+"""The exit status that denies: "equivalent to returning permission: deny"."""
+
+LONGEST_CONTEXT: Final = 10_000
+"""UTF-16 units: Cursor drops a longer `additional_context`."""
+
+_MOST_STARTS: Final = 64
+"""How many `{` are tried as the beginning of the JSON after other text. With more, the output is invalid: finding it
+must not take long."""
+
+_NO_JSON: Final = msgspec.Raw(b"")
+_NOT_JSON: Final = "printed text that is not JSON"
+_CLAUDE_NAMES: Final = {"preToolUse": "PreToolUse", "postToolUse": "PostToolUse", "sessionStart": "SessionStart"}
+"""The events at which Claude Code's `hookSpecificOutput` counts, with its names for them."""
+
+_PERMISSIONS: Final = {
+    "allow": Permission.ALLOW,
+    "approve": Permission.ALLOW,
+    "ask": Permission.ASK,
+    "deny": Permission.DENY,
+    "block": Permission.DENY,
+}
+
+
+class _Specific(msgspec.Struct, frozen=True, kw_only=True):
+    """Claude Code's `hookSpecificOutput`."""
+
+    hookEventName: str | None = None
+    permissionDecision: Literal["allow", "ask", "deny"] | None = None
+    permissionDecisionReason: str | None = None
+    updatedInput: msgspec.Raw = _NO_JSON
+    additionalContext: str | None = None
+
+
+class _JsonOutput(msgspec.Struct, frozen=True, kw_only=True):
+    """What a hook prints. Types are strict, null counts as absent, other members are ignored."""
+
+    permission: Literal["allow", "ask", "deny"] | None = None
+    continues: bool | None = msgspec.field(default=None, name="continue")
+    user_message: str | None = None
+    agent_message: str | None = None
+    userMessage: str | None = None
+    agentMessage: str | None = None
+    updated_input: msgspec.Raw = _NO_JSON
+    updated_mcp_tool_output: msgspec.Raw = _NO_JSON
+    additional_context: str | None = None
+    env: msgspec.Raw = _NO_JSON
+    decision: Literal["allow", "approve", "ask", "deny", "block"] | None = None
+    reason: str | None = None
+    hookSpecificOutput: _Specific | None = None
+
+    @property
+    def for_person(self) -> str:
+        return self.user_message or self.userMessage or ""
+
+    @property
+    def for_model(self) -> str:
+        return self.agent_message or self.agentMessage or ""
+
+
+FIELDS: Final[Mapping[str, Effect]] = {
+    "permission": Effect.DECIDES,
+    "decision": Effect.DECIDES,
+    "continue": Effect.DECIDES,
+    "agent_message": Effect.REASON,
+    "agentMessage": Effect.REASON,
+    "reason": Effect.REASON,
+    "user_message": Effect.TELLS_PERSON,
+    "userMessage": Effect.TELLS_PERSON,
+    "updated_input": Effect.REWRITES,
+    "updated_mcp_tool_output": Effect.REPLACES,
+    "additional_context": Effect.TELLS_MODEL,
+    "hookSpecificOutput.permissionDecision": Effect.DECIDES,
+    "hookSpecificOutput.permissionDecisionReason": Effect.REASON,
+    "hookSpecificOutput.updatedInput": Effect.REWRITES,
+    "hookSpecificOutput.additionalContext": Effect.TELLS_MODEL,
+    "env": Effect.NONE,  # of sessionStart: for the hooks that the agent itself runs
+    "followup_message": Effect.NONE,  # of stop and subagentStop, which cannot occur behind MCP
+}
+"""What each member of the output does here."""
+
+_DECODER: Final = msgspec.json.Decoder(_JsonOutput)
+_DECIDING_MEMBERS: Final[shared_output.DecidingMembers] = {
+    "permission": ("allow", "ask", "deny"),
+    "continue": (True, False),
+    "decision": tuple(_PERMISSIONS),
+    "hookSpecificOutput.permissionDecision": ("allow", "ask", "deny"),
+    "hookSpecificOutput.hookEventName": shared_output.ANY_TEXT,
+    **dict.fromkeys(
+        (
+            "user_message",
+            "agent_message",
+            "userMessage",
+            "agentMessage",
+            "reason",
+            "hookSpecificOutput.permissionDecisionReason",
+        ),
+        shared_output.ANY_TEXT,
+    ),
+}
+_NO_OUTPUT: Final = _JsonOutput()
+_NO_SPECIFIC: Final = _Specific()
+
+
+def read_output(spec: HookSpec, result: HookResult) -> Verdict:
+    """The verdict of a hook run."""
+    if result.ended is not Ended.EXITED:
+        return Verdict(failure=shared_output.describe_end(spec, result))
+    if result.code == DENIES and spec.event is Event.PRE_TOOL_USE:
+        return _refused(result)
+    if result.code:
+        explained = shared_output.explanation(shared_output.decode(result.stderr))
+        return Verdict(failure=f"exited with status {result.code}{explained}")
+    text = shared_output.decode(result.stdout)
+    if not text:
+        must_decide = spec.fails_closed and spec.event is Event.PRE_TOOL_USE
+        return Verdict(failure="printed nothing") if must_decide else NO_VERDICT
+    if not _is_read(spec):
+        return NO_VERDICT
+    found = _json_object(text)
+    if found is None:
+        return _unreadable(spec, result, shared_output.CUT_JSON if result.cut else _NOT_JSON)
+    printed = replace(result, stdout=found.encode(errors="replace"))
+    try:
+        return _of_output(spec, shared_output.parse_json_object(printed.stdout, _DECODER) or _NO_OUTPUT)
+    except shared_output.InvalidOutput as error:
+        return _unreadable(spec, printed, str(error))
+
+
+def _is_read(spec: HookSpec) -> bool:
+    """Whether Cursor reads what the hooks of this event print. The other events have no output."""
+    return spec.event is Event.PRE_TOOL_USE or spec.event_name in ("postToolUse", "sessionStart")
+
+
+def _json_object(text: str) -> str | None:
+    """The text if it is a JSON object, else the object with which it ends; None: there is none."""
+    if not text.endswith("}"):
+        return None
+    at = -1
+    for _ in range(_MOST_STARTS):
+        at = text.find("{", at + 1)
+        if at < 0:
+            return None
+        try:
+            json.loads(text[at:])
+        except (ValueError, RecursionError):
+            continue
+        return text[at:]
+    return None
+
+
+def _unreadable(spec: HookSpec, result: HookResult, error: str) -> Verdict:
+    """The verdict on output that is not as documented: before a call, it blocks as a failure."""
+    verdict = shared_output.invalid_output_verdict(_of_output(spec, _leniently(result)), error)
+    return replace(verdict, fails_closed=bool(verdict.failure) and spec.event is Event.PRE_TOOL_USE)
+
+
+def _leniently(result: HookResult) -> _JsonOutput:
+    """The members of the output that decide, as far as they are as documented."""
+    kept = shared_output.keep_deciding_members(result, _DECIDING_MEMBERS)
+    return shared_output.parse_json_object(kept.stdout, _DECODER) or _NO_OUTPUT
+
+
+def _refused(result: HookResult) -> Verdict:
+    """A denial by exit status, with its reason from JSON, else from standard output, else from standard error."""
+    stdout, stderr = shared_output.decode(result.stdout), shared_output.decode(result.stderr)
+    found = _json_object(stdout)
+    output = _leniently(replace(result, stdout=found.encode(errors="replace"))) if found else _NO_OUTPUT
+    verdict = _denial(output, _reason(output) or ("" if found else stdout) or stderr)
+    return replace(verdict, permission=Permission.DENY)
+
+
+def _of_output(spec: HookSpec, output: _JsonOutput) -> Verdict:
+    specific = output.hookSpecificOutput
+    if specific is not None and not _is_claude_output(spec, specific):
+        rest = _of_output(spec, replace(output, hookSpecificOutput=None))
+        denied = spec.event is Event.PRE_TOOL_USE and specific.permissionDecision == "deny"
+        if denied and rest.permission is not Permission.DENY:
+            rest = _denial(output, specific.permissionDecisionReason or _reason(output))
+        return shared_output.invalid_output_verdict(
+            rest, f"printed a hookSpecificOutput that Cursor does not read at {spec.event_name}"
+        )
+    if spec.event is Event.PRE_TOOL_USE:
+        return _before_call(spec, output)
+    return _after_call(spec, output)
+
+
+def _is_claude_output(spec: HookSpec, specific: _Specific) -> bool:
+    """Whether Cursor accepts Claude Code's nested output here: at some events, under their name there or no name."""
+    name = _CLAUDE_NAMES.get(spec.event_name)
+    return name is not None and specific.hookEventName in (None, "", name)
+
+
+def _permission(output: _JsonOutput) -> Permission | None:
+    """The strictest of the decisions in the output."""
+    specific = output.hookSpecificOutput or _NO_SPECIFIC
+    words = [word for word in (output.permission, output.decision, specific.permissionDecision) if word]
+    found = [_PERMISSIONS[word] for word in words]
+    if output.continues is False:
+        found.append(Permission.DENY)
+    return max(found, default=None)
+
+
+def _reason(output: _JsonOutput) -> str:
+    specific = output.hookSpecificOutput or _NO_SPECIFIC
+    return output.for_model or specific.permissionDecisionReason or output.reason or output.for_person
+
+
+def _denial(output: _JsonOutput, reason: str) -> Verdict:
+    messages = (output.for_person,) if output.for_person and output.for_person != reason else ()
+    return Verdict(
+        permission=Permission.DENY,
+        reason=shared_output.truncate(reason),
+        messages=tuple(map(shared_output.truncate, messages)),
+    )
+
+
+def _before_call(spec: HookSpec, output: _JsonOutput) -> Verdict:
+    permission = _permission(output)
+    if permission is Permission.DENY:
+        return _denial(output, _reason(output))
+    messages = [output.for_person] if permission is not Permission.ASK else []
+    reason = (output.for_person or _reason(output)) if permission is Permission.ASK else ""
+    specific = output.hookSpecificOutput or _NO_SPECIFIC
+    arguments = next((raw for raw in map(_given, (output.updated_input, specific.updatedInput)) if raw), b"")
+    if arguments and spec.event_name != "preToolUse":
+        messages.append(f"printed an updated_input, which has no effect at {spec.event_name}")
+        arguments = b""
+    if arguments and not arguments.startswith(b"{"):
+        return Verdict(failure="gave an updated_input that is not an object", fails_closed=True)
+    return Verdict(
+        permission=permission,
+        reason=shared_output.truncate(reason),
+        arguments=arguments or None,
+        messages=shared_output.nonempty(*messages),
+    )
+
+
+def _after_call(spec: HookSpec, output: _JsonOutput) -> Verdict:
+    """The verdict of postToolUse and sessionStart."""
+    messages = [output.for_person]
+    specific = output.hookSpecificOutput or _NO_SPECIFIC
+    context = output.additional_context or specific.additionalContext or ""
+    if len(context.encode("utf-16-le", "surrogatepass")) // 2 > LONGEST_CONTEXT:
+        messages.append(f"printed an additional_context of more than {LONGEST_CONTEXT} characters, which is dropped")
+        context = ""
+    blocked = _permission(output) is Permission.DENY
+    replacement = b"" if spec.event is Event.SESSION_START else _given(output.updated_mcp_tool_output)
+    if replacement and not replacement.startswith(b"{"):
+        return Verdict(failure="gave an updated_mcp_tool_output that is not an object")
+    if spec.event is Event.SESSION_START and _given(output.env) not in (b"", b"{}"):
+        messages.append("printed variables for later hooks (env), which they do not get here")
+    return Verdict(
+        feedback=shared_output.nonempty(context, _reason(output) if blocked else ""),
+        replacement=replacement or None,
+        messages=shared_output.nonempty(*messages),
+    )
+
+
+def _given(raw: msgspec.Raw) -> bytes:
+    """A member's JSON on one line; empty if it is absent or null."""
+    text = shared_output.one_line(raw)
+    return b"" if text == b"null" else text
