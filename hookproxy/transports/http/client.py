@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import Final, Protocol
 
 from ...protocol import feedback
-from ...protocol.calls import Progress, id_key
+from ...protocol.calls import Progress
 from ...protocol.fast_scan import response_id
 from . import messages, mirror_headers
 from .exchange import Exchange, Kind
@@ -192,7 +192,7 @@ class Client:
 
         In the stateless era closing the response stream is the cancellation. A request that is not sent yet never is.
         """
-        key = id_key(bytes(message.params.request))
+        key = messages.key_of(bytes(message.params.request))
         exchange = self._awaiting.get(key)
         if exchange is None:
             return self._stateless
@@ -363,7 +363,7 @@ class Client:
     def _message(self, exchange: Exchange, line: bytes) -> None:
         """Deliver one message, and note which requests it answers."""
         for raw_id in messages.answered_ids(line) or ():
-            key = raw_id if raw_id.isdigit() else id_key(raw_id)
+            key = messages.key_of(raw_id)
             owner = exchange if key in exchange.ids else self._awaiting.get(key)
             if owner is None:
                 continue
@@ -392,7 +392,7 @@ class Client:
 
     def _long_event(self, exchange: Exchange, event: LongEvent) -> None:
         raw_id = response_id(event.head, event.tail)
-        key = id_key(raw_id) if raw_id is not None else b""
+        key = messages.key_of(raw_id) if raw_id is not None else b""
         owner = exchange if key in exchange.ids else self._awaiting.get(key)
         if raw_id is None or owner is None:
             self._wire.report(f"dropped a message of {event.size} bytes, which is more than {self._limit}")
@@ -503,7 +503,7 @@ class Client:
             return
         line = _as_one_line(bytes(exchange.collected))
         ids = messages.answered_ids(line) if line else None
-        if ids and any(id_key(raw_id) in exchange.ids for raw_id in ids):
+        if ids and any(messages.key_of(raw_id) in exchange.ids for raw_id in ids):
             self._message(exchange, line)  # an error that the server has written for this request
         if not exchange.ids:
             if self._opening is exchange:

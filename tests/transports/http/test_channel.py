@@ -453,6 +453,10 @@ async def no_json(request: Request) -> None:
     await request.json(b"surprise")
 
 
+async def cut_json(request: Request) -> None:
+    await request.json(b'{"jsonrpc":"2.0","id":7,"result":{"content":[')
+
+
 async def compressed(request: Request) -> None:
     await request.json(b"\x1f\x8b\x08", extra="Content-Encoding: gzip\r\n")
 
@@ -533,6 +537,7 @@ NOT_RUN, MAYBE = "was not run", "may have had an effect"
         (error_for_nobody, "HTTP status 400: Bad things", NOT_RUN),
         (page, "text/html", MAYBE),
         (no_json, "no JSON-RPC message", MAYBE),
+        (cut_json, "no JSON-RPC message", MAYBE),
         (compressed, "compressed", MAYBE),
         (utf16, "not UTF-8", MAYBE),
         (accepted, "without a response", MAYBE),
