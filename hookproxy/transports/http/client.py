@@ -40,7 +40,8 @@ _MAX_ERROR_BYTES: Final = 65536  # of the body of an error response
 _MAX_ERROR_SHOWN: Final = 500  # characters of a server's error text in ours: a page of HTML would only take tokens
 _NOT_ACTED: Final = frozenset({400, 401, 403, 404, 405, 406, 410, 411, 413, 414, 415, 421, 426, 428, 429, 431})
 """Statuses with which a server refuses a request before it acts on it."""
-_FOR_NOW: Final = frozenset({408, 429, 500, 502, 503, 504})  # statuses that may be others after a while
+_FOR_NOW: Final = frozenset({401, 408, 429, 500, 502, 503, 504})
+"""Statuses that may be others after a while, or after a login."""
 _NO_OLD_TRANSPORT: Final = frozenset({401, 403, 407, 408, 421, 429})
 """Statuses of a refused `initialize` that do not mean that the server has only the older transport."""
 
@@ -453,6 +454,7 @@ class Client:
             return
         wait = _retry_seconds(exchange)
         exchange.failures += 1  # a head with a stream sets it to 0
+        exchange.authorized = False
         self._wire.after(wait, lambda: self._send_again(exchange))
 
     def _end_other(self, exchange: Exchange, why: str) -> None:  # noqa: C901  # one case for each kind

@@ -820,6 +820,31 @@ async def test_after_a_login_calls_work_without_a_restart() -> None:
         await agent.response(8)
 
 
+class OnlyLogins(Tokens):
+    """Credentials that only a person can replace."""
+
+    async def refused(self, status: int, challenge: str, used: str | None) -> str | None:
+        return None
+
+
+@pytest.mark.slow  # a second passes before a stream is opened again
+async def test_after_a_login_the_stream_of_what_the_server_sends_is_opened_again() -> None:
+    tokens = OnlyLogins("Bearer old")
+
+    async def respond(request: Request) -> None:
+        if request.method != "GET":
+            await handshake(answer)(request)
+        elif request.headers.get("authorization") != "Bearer good":
+            tokens.values = ["Bearer good"]
+            await request.status("401 Unauthorized")
+        else:
+            await request.stream(b'data: {"jsonrpc":"2.0","method":"x"}\n\n')
+
+    async with running(respond, tokens) as agent:
+        await agent.opened()
+        await agent.until(lambda: len(agent.lines) == 2)
+
+
 async def test_a_header_of_the_command_line_goes_out_with_each_request_and_replaces_other_credentials() -> None:
     tokens = Tokens("Bearer other")
     async with running(guarded, tokens, headers=(("Authorization", "Bearer good"), ("X-Org", "7"))) as agent:
