@@ -174,7 +174,8 @@ def _recognise(path: str, text: str) -> Dialect:
     if fitting and at_home and not fitting_here:
         owners = " or ".join(dialect.name for dialect in at_home if "@" not in dialect.name)
         hint = f"name its dialect: --hooks {fitting[0].name}={path}"
-        raise ConfigError(path, f"has the format of {fitting[0].name}, but is in a folder of {owners}", hint)
+        formats = " or ".join(dialect.name for dialect in fitting)
+        raise ConfigError(path, f"has the format of {formats}, but is in a folder of {owners}", hint)
     fitting = fitting_here or fitting
     if len(fitting) == 1:
         return fitting[0]
@@ -200,7 +201,7 @@ def _in_own_folder(path: str, dialect: Dialect) -> bool:
 def _same_shape(path: str, dialect: Dialect) -> tuple[str, ...]:
     """A remark on a file that is read as one system's, although other systems have files of the same shape."""
     others = [one.name for one in DIALECTS.values() if one.shape_of == dialect.name]
-    if not others or _in_own_folder(path, dialect):
+    if not others or _in_own_folder(path, dialect) or os.path.basename(path) in dialect.file_names:
         return ()
     one_of = " or ".join(filter(None, (", ".join(others[:-1]), others[-1])))
     return (f"{path}: read as a hook file of {dialect.name}; if it is one of {one_of}, name the dialect",)

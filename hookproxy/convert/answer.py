@@ -62,6 +62,24 @@ def other_event(runs: Sequence[HookRun]) -> Answer:
     return Answer(feedback=texts, message=_messages(runs), stop=any(one.verdict.stop for one in runs))
 
 
+def combined(parts: Sequence[Answer]) -> Answer:
+    """One answer for all parts of a call: it is allowed only if each of them is, and the strictest decision counts."""
+    if len(parts) == 1:
+        return parts[0]
+    decided = [part for part in parts if part.permission is not None]
+    strictest = max(decided, key=lambda part: part.permission or 0, default=parts[0])
+    allows_all = strictest.permission is not Permission.ALLOW or len(decided) == len(parts)
+    return replace(
+        strictest,
+        permission=strictest.permission if allows_all else None,
+        arguments=next((part.arguments for part in parts if part.arguments is not None), None),
+        replacement=next((part.replacement for part in parts if part.replacement is not None), None),
+        feedback="\n\n".join(dict.fromkeys(part.feedback for part in parts if part.feedback)),
+        message="\n".join(dict.fromkeys(part.message for part in parts if part.message)),
+        stop=any(part.stop for part in parts),
+    )
+
+
 def one_line(raw: bytes) -> bytes:
     """JSON of a hook on one line."""
     return raw_json.one_line(raw.replace(b"\n", b" "))

@@ -68,12 +68,10 @@ async def run_hook(hook: ForeignHook, side: AgentSide, document: bytes, environ:
     """
     try:
         event = side.read_document(document, environ)
-        normal = normalize.normalize(event.context.arguments)
-        if nesting.is_deeper(normal, _SETTINGS.max_depth):
-            raise ValueError("the arguments are nested deeper than many hooks can read")
+        contexts = [_normalised(context) for context in (event.context, *event.others)]
     except ValueError as unreadable:
         raise UserError(f"the document on standard input cannot be read: {unreadable}", _hint(side)) from None
-    context = replace(event.context, arguments=normal, at=time())
+    context = contexts[0]
     hook_list = _read_hook(hook, context)
     specs = tuple(spec for spec in hook_list.hooks if spec.event is context.event)
     if not specs:
@@ -83,12 +81,20 @@ async def run_hook(hook: ForeignHook, side: AgentSide, document: bytes, environ:
     runs: list[HookRun] = []
     async with hooks.runners, anyio.create_task_group() as tasks:
         hooks.open(tasks, lambda _run: None, lambda: None)
-        answer = await _answer(hooks, context, runs)
+        answer = answers.combined([await _answer(hooks, one, runs) for one in contexts])
     answer, problems = _expressible(answer, side, event.context)
     output = side.write_output(event, answer)
     failures = [f"{one.spec.label}: {one.verdict.failure}" for one in runs if one.verdict.failure]
     stderr = "\n".join((*filter(None, [output.stderr]), *hook_list.notes, *problems, *failures))
     return replace(output, stderr=stderr)
+
+
+def _normalised(context: EventContext) -> EventContext:
+    """The context as hooks may read it. Raises ValueError."""
+    normal = normalize.normalize(context.arguments)
+    if nesting.is_deeper(normal, _SETTINGS.max_depth):
+        raise ValueError("the arguments are nested deeper than many hooks can read")
+    return replace(context, arguments=normal, at=time())
 
 
 def _expressible(answer: Answer, side: AgentSide, context: EventContext) -> tuple[Answer, list[str]]:
@@ -107,7 +113,16 @@ def _hint(side: AgentSide) -> str:
     return f"it must be what {side.name} gives to a hook; for another agent, name it: --for AGENT"
 
 
-async def _answer(hooks: Hooks, context: EventContext, runs: list[HookRun]) -> Answer:
+async def _answer(hooks: Hooks, context: EventContext, all_runs: list[HookRun]) -> Answer:
+    """The answer for one context; its runs are added to `all_runs`."""
+    runs: list[HookRun] = []
+    try:
+        return await _answer_of_runs(hooks, context, runs)
+    finally:
+        all_runs += runs
+
+
+async def _answer_of_runs(hooks: Hooks, context: EventContext, runs: list[HookRun]) -> Answer:
     if context.event is Event.PRE_TOOL_USE:
         evaluation: Evaluation = await hooks.run_pre_hooks(context, None, runs)
         return answers.before_call(evaluation.decision, runs)

@@ -65,6 +65,8 @@ class AgentEvent(Struct, frozen=True):
     """As the agent spells it."""
     context: EventContext
     """For a tool of the agent's own that does what one of Claude Code's does, with the alias for it."""
+    others: tuple[EventContext, ...] = ()
+    """Further parts of the same call, if no single one expresses it: a hook runs for each of them."""
 
 
 class Entry(Struct, frozen=True):

@@ -174,6 +174,8 @@ class Dialect(Struct, frozen=True):
     read_folder: Callable[[str, Files], FolderContent | None] = lambda _path, _files: None
     """The hook files of a folder that the system knows, such as a plugin's. None for other folders: each file of theirs
     is a hook file. Raises ConfigError."""
+    file_names: tuple[str, ...] = ()
+    """Names by which its files are known outside of `folders`, although other systems have files of the same shape."""
     suffixes: tuple[str, ...] = (".json",)
     """The suffixes of its files' names, for a folder of such files."""
     executables: bool = False

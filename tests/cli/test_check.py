@@ -201,12 +201,14 @@ def test_a_remark_alone_is_clean(clean: Path) -> None:
 
 
 def test_a_file_whose_shape_other_systems_share_is_never_taken_for_claudes_in_silence(clean: Path) -> None:
-    ended = check(clean, "--hooks", "settings.json")
+    assert "read as a hook file" not in check(clean, "--hooks", "settings.json").stdout
+    (clean / "settings.json").rename(clean / "hooks.json")
+    ended = check(clean, "--hooks", "hooks.json")
     assert ended.returncode == 0
-    assert "read as a hook file of claude; if it is one of codex" in " ".join(ended.stdout.split())
+    assert "read as a hook file of claude; if it is one of" in " ".join(ended.stdout.split())
     (clean / ".claude").mkdir()
-    (clean / "settings.json").rename(clean / ".claude/settings.json")
-    assert "read as a hook file" not in check(clean, "--hooks", ".claude/settings.json").stdout
+    (clean / "hooks.json").rename(clean / ".claude/hooks.json")
+    assert "read as a hook file" not in check(clean, "--hooks", ".claude/hooks.json").stdout
 
 
 def test_no_hook_at_all_is_a_finding(tmp_path: Path) -> None:

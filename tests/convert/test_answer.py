@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from operator import or_
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -108,3 +109,25 @@ def test_an_agent_gets_only_what_it_can_express_and_never_more_than_the_hook_all
     after, _ = answers.within_after(answer, can, "x")
     assert after.replacement is None or Can.REPLACE in can
     assert not after.feedback or Can.TELL_AFTER in can
+
+
+@pytest.mark.parametrize(
+    ("permissions", "permission"),
+    [
+        ((Permission.ALLOW, Permission.DENY, None), Permission.DENY),
+        ((Permission.ALLOW, Permission.ASK), Permission.ASK),
+        ((Permission.ALLOW, Permission.ALLOW), Permission.ALLOW),
+        ((Permission.ALLOW, None), None),
+        ((None, None), None),
+    ],
+)
+def test_a_call_of_several_parts_is_allowed_only_if_each_part_is(
+    permissions: tuple[Permission | None, ...], permission: Permission | None
+) -> None:
+    assert answers.combined([Answer(one) for one in permissions]).permission is permission
+
+
+def test_a_call_of_several_parts_keeps_what_each_part_says_once() -> None:
+    parts = [Answer(feedback="a", message="m"), Answer(Permission.DENY, "no", feedback="b"), Answer(feedback="a")]
+    assert answers.combined(parts) == Answer(Permission.DENY, "no", feedback="a\n\nb", message="m")
+    assert answers.combined([Answer(arguments=b"{}"), Answer(stop=True)]) == Answer(arguments=b"{}", stop=True)

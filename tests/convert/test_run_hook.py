@@ -148,3 +148,52 @@ def test_an_unknown_agent_is_an_error(document: bytes) -> None:
     with pytest.raises(UserError) as caught:
         recognise_agent(document)
     assert caught.value.hint == "name the agent: hookproxy hook --for AGENT …"
+
+
+PATCH = "*** Begin Patch\n*** Add File: a\n+x\n*** Update File: .env\n@@\n-K=1\n+K=2\n*** End Patch"
+CODEX = {
+    "session_id": "s1",
+    "turn_id": "t1",
+    "cwd": "/",
+    "hook_event_name": "PreToolUse",
+    "tool_name": "apply_patch",
+    "tool_input": {"command": PATCH},
+    "tool_use_id": "x",
+}
+
+
+async def test_a_patch_of_codex_is_one_write_or_edit_for_each_of_its_files(tmp_path: Path) -> None:
+    seen = shlex.quote(str(tmp_path / "seen"))
+    output = await output_of(f"jq -c '[.tool_name, .tool_input.file_path]' >> {seen}", CODEX, "codex")
+    assert (tmp_path / "seen").read_text().splitlines() == ['["Write","a"]', '["Edit",".env"]']
+    assert (output.stdout, output.status) == (b"", 0)
+
+
+async def test_a_guard_of_one_file_denies_the_whole_patch() -> None:
+    guard = """case "$(jq -r .tool_input.file_path)" in .env) echo 'not .env' >&2; exit 2;; esac"""
+    output = json.loads((await output_of(guard, CODEX, "codex")).stdout)
+    assert output["hookSpecificOutput"]["permissionDecision"] == "deny"
+    assert output["hookSpecificOutput"]["permissionDecisionReason"] == "not .env"
+    assert (await output_of(guard, CODEX, "codex", matcher="Write")).stdout == b""
+
+
+async def test_a_rewrite_of_a_patch_is_refused() -> None:
+    specific = {"hookEventName": "PreToolUse", "permissionDecision": "allow", "updatedInput": {"file_path": "b"}}
+    output = json.loads((await output_of(prints({"hookSpecificOutput": specific}), CODEX, "codex")).stdout)
+    assert output["hookSpecificOutput"]["permissionDecision"] == "deny"
+    assert "cannot be written as a patch" in output["hookSpecificOutput"]["permissionDecisionReason"]
+
+
+@pytest.mark.parametrize("text", ["*** Add File: a", 7])
+async def test_a_patch_that_cannot_be_read_is_an_error(text: object) -> None:
+    with pytest.raises(UserError, match="the patch"):
+        await output_of("true", CODEX | {"tool_input": {"command": text}}, "codex")
+
+
+async def test_codex_gets_a_denied_permission_without_members_that_it_discards() -> None:
+    decision = {"behavior": "deny", "message": "no", "interrupt": True}
+    answer = {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}}
+    document = CODEX | {"hook_event_name": "PermissionRequest", "tool_name": "Bash", "tool_input": {"command": "ls"}}
+    output = json.loads((await output_of(prints(answer), document, "codex")).stdout)
+    assert output.keys() == {"hookSpecificOutput"}
+    assert output["hookSpecificOutput"]["decision"] == {"behavior": "deny", "message": "no"}

@@ -136,3 +136,4 @@ async def serving(respond: Respond, tls: SSLContext | None = None) -> AsyncItera
             task.cancel()
         with contextlib.suppress(Exception):
             await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # an aborted transport closes its socket in the loop's next turn

@@ -27,6 +27,7 @@ CLAUDE: Final = Dialect(
     options=("permissions",),
     notifications=hook_file.NOTIFICATIONS,
     folders=(".claude",),
+    file_names=("settings.json", "settings.local.json"),
     find_plugin=plugins.find_plugin,
     read_folder=plugins.read_folder,
     agents=("claude-code",),

@@ -6,19 +6,44 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from ...model.hooks import Event
-from ..agent_side import AgentEvent, AgentSide, Answer, Can, HookOutput
+from msgspec.structs import replace
+
+from ...jsonrpc import raw_json
+from ...model.aliases import Alias
+from ...model.hooks import Event, EventContext, Permission
+from ..agent_side import AgentEvent, AgentSide, Answer, Can, HookOutput, Members
 from ..shared import claude_agent_side as envelope
+from .hook_file import PATCH
+from .patch import FileChange, changes
 
 _FILE: Final = ".codex/hooks.json"
 
 
+_REWRITTEN_PATCH: Final = "A hook wants other arguments for this edit, and they cannot be written as a patch."
+
+
 def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
-    return envelope.read_document(AGENT_SIDE, "", raw, environ)
+    """The event. A patch becomes the writes and edits that it consists of, because no other system has patches."""
+    event = envelope.read_document(AGENT_SIDE, "", raw, environ)
+    if event.context.tool != PATCH or event.context.session.server:
+        return event
+    text = raw_json.text(Members(event.context.arguments).raw("command"))
+    if text is None:
+        raise ValueError("the patch is not a text")
+    first, *others = (_context(event.context, change) for change in changes(text))
+    return AgentEvent(event.name, first, tuple(others))
+
+
+def _context(context: EventContext, change: FileChange) -> EventContext:
+    return replace(context, alias=Alias(PATCH, change.tool), arguments=raw_json.encode(change.arguments))
 
 
 def _write_output(event: AgentEvent, answer: Answer) -> HookOutput:
     """Codex takes "allow" only together with changed arguments: every other use makes the run fail."""
+    if event.context.tool == PATCH and answer.arguments is not None and answer.permission is not Permission.DENY:
+        answer = Answer(Permission.DENY, _REWRITTEN_PATCH, message=answer.message)
+    if event.context.event is Event.PERMISSION_REQUEST:  # Codex discards a decision beside `continue`
+        answer = replace(answer, stop=False)
     return envelope.write_output(event, answer, explicit_allow=False, replacement="")
 
 

@@ -94,18 +94,9 @@ def recognises(members: Mapping[str, object]) -> bool:
 
     Files with groups and a `version` are meant for Codex too, although it refuses them.
     """
-    events = members.get("hooks")
-    if not isinstance(events, dict) or ("version" in members and not events):
-        return False
-    return all(
-        name in _NO_EVENTS
-        or (
-            (name in EVENTS or name in UNAVAILABLE_EVENTS)
-            and isinstance(groups, list)
-            and all(isinstance(group, dict) and "hooks" in group for group in groups)
-        )
-        for name, groups in events.items()
-    )
+    hooks, events = members.get("hooks"), {*EVENTS, *UNAVAILABLE_EVENTS}
+    groups = {name: each for name, each in hooks.items() if name not in _NO_EVENTS} if isinstance(hooks, dict) else None
+    return command_file.has_entries({"hooks": groups}, events, "hooks", or_none="version" not in members)
 
 
 def find_plugin(path: str, files: Files) -> Plugin | None:
@@ -158,18 +149,12 @@ def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
     root = file.plugin.root if file.plugin else ""
     return replace(
         hook,
-        argv=(_shell(file.environ), "-c", hook.shell) if hook.shell else (),
+        argv=("bash", "-c", hook.shell) if hook.shell else (),  # SHELL could switch off the administrator's hooks
         shell="",
         timeout=timeout,
         background=entry.flag("async"),
         env=(("PLUGIN_ROOT", root), ("CLAUDE_PLUGIN_ROOT", root)) if root and hook.shell else (),
     )
-
-
-def _shell(environ: Mapping[str, str]) -> str:
-    """The person's shell, which Codex uses, too."""
-    shell = environ.get("SHELL", "")
-    return shell if os.path.isabs(shell) else "/bin/sh"
 
 
 _FORMAT: Final = CommandFile(

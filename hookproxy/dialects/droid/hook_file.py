@@ -65,17 +65,11 @@ def read_hook_file(file: HookFile) -> HookList:
 
 def recognises(members: Mapping[str, object]) -> bool:
     """Whether there are matcher groups under Droid's event names, in `hooks` or at the top."""
-    events = members.get("hooks", members)
-    return (
-        isinstance(events, dict)
-        and "version" not in members
-        and all(
-            isinstance(groups, list) and all(isinstance(group, dict) and "hooks" in group for group in groups)
-            if name in EVENTS or name in UNAVAILABLE_EVENTS
-            else shared_hook_file.is_comment(name)
-            for name, groups in events.items()
-        )
-    )
+    hooks, events = members.get("hooks", members), {*EVENTS, *UNAVAILABLE_EVENTS}
+    if not isinstance(hooks, Mapping) or "version" in members:
+        return False
+    groups = {name: each for name, each in hooks.items() if not shared_hook_file.is_comment(name)}
+    return command_file.has_entries({"hooks": groups}, events, "hooks", or_none=True)
 
 
 def read_folder(path: str, files: Files) -> FolderContent | None:

@@ -97,7 +97,7 @@ _ALIASES: Final = {
 
 _KEYS: Final = (
     "type", "command", "name", "timeout", "async", "env", "shell", "statusMessage", "failMode", "url", "headers",
-    "allowedEnvVars", "once",
+    "allowedEnvVars",
 )  # fmt: skip
 
 
@@ -113,17 +113,8 @@ def read_hook_file(file: HookFile) -> HookList:
 
 def recognises(members: Mapping[str, object]) -> bool:
     """Whether there are matcher groups under Qwen Code's event names, or no events yet."""
-    events = members.get("hooks")
-    return (
-        isinstance(events, dict)
-        and "version" not in members
-        and all(
-            (name in EVENTS or name in UNAVAILABLE_EVENTS)
-            and isinstance(groups, list)
-            and all(isinstance(group, dict) and "hooks" in group for group in groups)
-            for name, groups in events.items()
-        )
-    )
+    events = {*EVENTS, *UNAVAILABLE_EVENTS}
+    return "version" not in members and command_file.has_entries(members, events, "hooks", or_none=True)
 
 
 def _matcher(pattern: str) -> Callable[[str], bool]:

@@ -155,13 +155,16 @@ def _command(entry: Table) -> Handler:
     return Handler("command", labels.command_label(command), shell=command)
 
 
-def has_entries(members: Mapping[str, object], events: set[str], key: str) -> bool:
-    """Whether `hooks` has only these events, each a list of objects with this key, and at least one entry."""
+def has_entries(members: Mapping[str, object], events: set[str], key: str, *, or_none: bool = False) -> bool:
+    """Whether `hooks` has only these events, each a list of objects with this key, and at least one entry.
+
+    `or_none`: there may be no entry yet.
+    """
     table = members.get("hooks")
     if not isinstance(table, dict) or not table.keys() <= events:
         return False
     lists = list(table.values())
-    return any(lists) and all(
+    return (any(lists) or or_none) and all(
         isinstance(entries, list) and all(isinstance(entry, dict) and key in entry for entry in entries)
         for entries in lists
     )

@@ -129,7 +129,8 @@ def test_the_same_file_elsewhere_is_claudes_and_people_are_told(tmp_path: Path) 
     path = tmp_path / "hooks.json"
     assert recognised(path, content) == "claude"
     (loaded,) = read_use(parse_option(str(path), str(tmp_path)), FileContext({}, str(tmp_path)))
-    assert any("if it is one of codex" in remark and "name the dialect" in remark for remark in loaded.remarks)
+    (remark,) = [remark for remark in loaded.remarks if "read as a hook file of claude" in remark]
+    assert "codex" in remark.partition("if it is one of")[2]
 
 
 def test_a_file_of_another_system_in_codexs_folder_is_an_error_that_names_both(tmp_path: Path) -> None:
@@ -140,11 +141,11 @@ def test_a_file_of_another_system_in_codexs_folder_is_an_error_that_names_both(t
 # --- entries ---
 
 
-def test_an_entry_is_a_hook_in_the_persons_shell() -> None:
+def test_an_entry_is_a_hook_of_bash_whatever_shell_the_environment_names() -> None:
     text = '{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"x y"}]}]}}'
-    file = HookFile("/repo/.codex/hooks.json", text, "/repo", environ={"SHELL": "/bin/zsh"})
+    file = HookFile("/repo/.codex/hooks.json", text, "/repo", environ={"SHELL": "/bin/true"})
     (hook,) = CODEX.read_hook_file(file).hooks
-    assert (hook.argv, hook.shell, hook.cwd, hook.timeout) == (("/bin/zsh", "-c", "x y"), "", "/repo", 600.0)
+    assert (hook.argv, hook.shell, hook.cwd, hook.timeout) == (("bash", "-c", "x y"), "", "/repo", 600.0)
     assert not hook.background
 
 

@@ -13,7 +13,7 @@ from hookproxy.model.hooks import Event
 from tests.dialects.calls import read, recognised
 
 GUARD: Final = '[[hooks]]\nevent = "PreToolUse"\nmatcher = "Bash|Shell"\ncommand = "./guard.sh"\ntimeout = 5\n'
-FORMAT: Final = '[[hooks]]\nevent = "PostToolUse"\nmatcher = "Write"\ncommand = "prettier --write ."\n'
+FORMAT: Final = '[[hooks]]\nevent = "PostToolUse"\nmatcher = "Write"\ncommand = "./guard.sh"\n'
 PUBLISHED: Final = {
     "a guard": (f'default_model = "k"\n{GUARD}', 1),
     "a formatter": (f"{FORMAT}\n[providers.kimi]\ntype = 'kimi'\n", 1),

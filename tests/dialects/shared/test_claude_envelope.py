@@ -33,6 +33,7 @@ def verdict(name: str, event: Event, stdout: bytes = b"", stderr: bytes = b"", c
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.slow
 @given(code=st.sampled_from([0, 1, 2, 3]), stdout=OBJECTS | st.binary(), stderr=OBJECTS | st.binary())
 def test_json_of_any_shape_gives_a_verdict(name: str, code: int, stdout: bytes, stderr: bytes) -> None:
     for event in DIALECTS[name].events.values():
@@ -51,6 +52,7 @@ def test_json_of_any_shape_gives_a_verdict(name: str, code: int, stdout: bytes, 
 
 
 @pytest.mark.parametrize("name", ["droid", "kimi", "qwen"])
+@pytest.mark.slow
 @given(stdout=OBJECTS | st.binary(), stderr=OBJECTS | st.binary())
 def test_exit_code_2_denies_whatever_is_printed(name: str, stdout: bytes, stderr: bytes) -> None:
     one = verdict(name, Event.PRE_TOOL_USE, stdout, stderr, 2)
@@ -60,6 +62,7 @@ def test_exit_code_2_denies_whatever_is_printed(name: str, stdout: bytes, stderr
 
 
 @pytest.mark.parametrize("name", ["droid", "qwen"])
+@pytest.mark.slow
 @given(answer=st.dictionaries(KEYS, VALUES), code=st.sampled_from([0, 1, 2]))
 def test_a_top_level_denial_is_never_lost(name: str, answer: dict[str, Any], code: int) -> None:
     stdout = json.dumps({**answer, "decision": "block"}).encode()

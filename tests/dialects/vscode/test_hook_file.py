@@ -99,5 +99,5 @@ def test_names_of_servers_tools_are_composed_and_cut_as_vs_code_does() -> None:
 
 
 def test_a_file_of_vs_code_in_another_systems_folder_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="has the format of vscode, but is in a folder of"):
+    with pytest.raises(ConfigError, match=r"has the format of .*vscode, but is in a folder of"):
         recognised(tmp_path / ".gemini/settings.json", {"hooks": {"preToolUse": [COMMAND]}})

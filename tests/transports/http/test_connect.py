@@ -123,10 +123,19 @@ async def test_a_client_certificate_is_shown_to_a_server_that_wants_one(folder: 
             assert b'"error"' in lines[0]
 
 
+async def closed(listener: asyncio.Server, writers: list[asyncio.StreamWriter]) -> None:
+    """Close a server with all its connections, so that none is left to the next test."""
+    listener.close()
+    for writer in writers:
+        writer.transport.abort()
+    await asyncio.sleep(0)  # a transport closes its socket in the loop's next turn
+
+
 @asynccontextmanager
 async def proxying(status: str) -> AsyncIterator[tuple[int, list[str]]]:
     """A proxy that connects, or answers with another status; and the heads that it got."""
     heads: list[str] = []
+    writers: list[asyncio.StreamWriter] = []
 
     async def copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
         while piece := await source.read(65536):
@@ -134,6 +143,7 @@ async def proxying(status: str) -> AsyncIterator[tuple[int, list[str]]]:
         sink.close()
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         heads.append(head)
         writer.write(f"HTTP/1.1 {status}\r\n\r\n".encode())
@@ -142,13 +152,14 @@ async def proxying(status: str) -> AsyncIterator[tuple[int, list[str]]]:
             return
         host, port = head.split(" ")[1].rsplit(":", 1)
         theirs, ours = await asyncio.open_connection(host, int(port))
+        writers.append(ours)
         await asyncio.gather(copy(reader, ours), copy(theirs, writer), return_exceptions=True)
 
     listener = await asyncio.start_server(connected, "127.0.0.1", 0)
     try:
         yield listener.sockets[0].getsockname()[1], heads
     finally:
-        listener.close()
+        await closed(listener, writers)
 
 
 async def test_a_proxy_connects_to_the_server_and_sees_nothing_but_its_name(folder: Path) -> None:
@@ -179,15 +190,15 @@ async def test_a_proxy_that_refuses_is_an_error_that_names_it() -> None:
 
 
 async def test_a_server_that_accepts_and_says_nothing_is_given_up_in_time() -> None:
-    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while await reader.read(65536):
-            pass
-        writer.close()
+    writers: list[asyncio.StreamWriter] = []
+
+    async def silent(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
+        await writer.wait_closed()
 
     listener = await asyncio.start_server(silent, "127.0.0.1", 0)
     port = listener.sockets[0].getsockname()[1]
     remote = Remote(Address("https", "127.0.0.1", port, b"/"), NoCredentials(), tls=tls_context(None, None, None))
     async with lines_of(replace(remote, connect_seconds=0.1)) as lines:
         assert b"there was no connection within 0.1 s" in lines[0]
-    listener.close()
-    await anyio.wait_all_tasks_blocked()
+    await closed(listener, writers)

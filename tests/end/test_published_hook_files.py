@@ -1,0 +1,52 @@
+"""Files of the shapes that people publish for systems with Claude Code's groups, each in front of a real process."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import pytest
+
+from tests.dialects.codex.test_hook_file import PUBLISHED as CODEX
+from tests.dialects.droid.test_hook_file import PUBLISHED as DROID
+from tests.dialects.kimi.test_hook_file import PUBLISHED as KIMI
+from tests.dialects.qwen.test_hook_file import PUBLISHED as QWEN
+from tests.end.agent import Scene, call, text_of
+
+FILES: Final[dict[str, tuple[str, Any]]] = {
+    **{f"codex: {name}": (".codex/hooks.json", content) for name, (content, _) in CODEX.items()},
+    **{f"droid: {name}": (f".factory/{file}", content) for name, (file, content, _) in DROID.items()},
+    **{f"kimi: {name}": (".kimi-code/config.toml", text) for name, (text, _) in KIMI.items()},
+    **{f"qwen: {name}": (".qwen/settings.json", content) for name, (content, _) in QWEN.items()},
+}
+QUIET: Final = ("droid: notifications", "qwen: audit")
+"""Those whose hooks are not about these calls, or are posted to a server on the web."""
+
+
+@pytest.mark.parametrize("name", FILES)
+async def test_the_hooks_of_a_published_file_run(scene: Scene, name: str) -> None:
+    place, content = FILES[name]
+    project = scene.folder / "project"
+    file = project / place
+    file.parent.mkdir(parents=True)
+    file.write_text(
+        content
+        if isinstance(content, str)
+        else json.dumps(content).replace("https://audit.example", "http://localhost:1")
+    )
+    log = scene.folder / "ran"
+    script = f"#!/bin/sh\njq -r .hook_event_name >>'{log}'\n"
+    (project / "guard.py").write_text(
+        f"import json, sys; open({str(log)!r}, 'a').write(json.load(sys.stdin)['hook_event_name'])"
+    )
+    for program in ("guard.sh", "b.sh"):
+        (project / program).write_text(script)
+        (project / program).chmod(0o700)
+    agent = scene.run("--name=s", f"--hooks={file}")
+    await agent.initialize()
+    assert text_of(await agent.ask(call(1, "bash", command="ls"))) == "ran bash"
+    assert text_of(await agent.ask(call(2, "write_file", path="a", content="b"))) == "ran write_file"
+    assert log.exists() is (name not in QUIET)
+    if name not in QUIET:
+        assert "exited with" not in agent.standard_error()
+        assert "could not" not in agent.standard_error()
