@@ -8,6 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from ...jsonrpc import raw_json
+from ...model.errors import ConfigError
 from ...model.hooks import Event, EventContext, Permission, Session
 from ..agent_side import (
     AgentEvent,
@@ -23,6 +24,8 @@ from ..agent_side import (
     milliseconds,
     text_outcome,
 )
+from ..dialect import HookList
+from .hook_file import hooks_of
 
 _FOLDER: Final = ".clinerules/hooks"
 _MCP_TOOL: Final = "use_mcp_tool"
@@ -70,6 +73,13 @@ def _write_output(_event: AgentEvent, answer: Answer) -> HookOutput:
     return replace(json_output(output), stderr=answer.message)
 
 
+def _read_command(entry: Entry, project_dir: str) -> HookList:
+    """The hooks of a command line. Raises ConfigError."""
+    if entry.event_name not in AGENT_SIDE.events:
+        raise ConfigError("--event", f"{entry.event_name!r} is no event", f"one of {', '.join(AGENT_SIDE.events)}")
+    return hooks_of(entry.event_name, entry.command, ("/bin/sh", "-c", entry.command), project_dir, entry.timeout)
+
+
 def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
     """A program for each event, which runs its hooks one after another until one cancels."""
     commands: dict[str, list[str]] = {}
@@ -96,6 +106,7 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     read_document=_read_document,
     write_output=_write_output,
     write_hook_file=_write_hook_file,
+    read_command=_read_command,
     events={
         "PreToolUse": Event.PRE_TOOL_USE,
         "PostToolUse": Event.POST_TOOL_USE,

@@ -24,6 +24,7 @@ from ..agent_side import (
 )
 
 _FILE: Final = ".kiro/hooks/hookproxy.json"
+_AGENT_FILE: Final = ".kiro/agents/hookproxy.json"
 
 
 def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
@@ -69,6 +70,29 @@ def _write_output(event: AgentEvent, answer: Answer) -> HookOutput:
 
 
 def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
+    """A file of version 1, and an agent file for events that are spelled as there: the matchers of both differ."""
+    of_agent = [entry for entry in entries if entry.event_name[:1].islower()]
+    files: dict[str, str] = {}
+    if of_agent:
+        files[_AGENT_FILE] = _agent_file(of_agent)
+    if len(of_agent) < len(entries):
+        files[_FILE] = _version_1([entry for entry in entries if entry not in of_agent])
+    return files
+
+
+def _agent_file(entries: Sequence[Entry]) -> str:
+    events: dict[str, list[object]] = {}
+    for entry in entries:
+        hook: dict[str, object] = {"command": entry.command}
+        if entry.matcher:
+            hook["matcher"] = entry.matcher
+        if entry.timeout:
+            hook["timeout_ms"] = round(entry.timeout * 1000)
+        events.setdefault(entry.event_name, []).append(hook)
+    return json.dumps({"name": "hookproxy", "tools": ["*"], "hooks": events}, indent=2, ensure_ascii=False) + "\n"
+
+
+def _version_1(entries: Sequence[Entry]) -> str:
     hooks: list[object] = []
     for number, entry in enumerate(entries, 1):
         hook: dict[str, object] = {"name": f"hookproxy {number}", "trigger": entry.event_name}
@@ -78,7 +102,7 @@ def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
         if entry.timeout:
             hook["timeout"] = entry.timeout if entry.timeout % 1 else int(entry.timeout)
         hooks.append(hook | {"enabled": True})
-    return {_FILE: json.dumps({"version": "v1", "hooks": hooks}, indent=2, ensure_ascii=False) + "\n"}
+    return json.dumps({"version": "v1", "hooks": hooks}, indent=2, ensure_ascii=False) + "\n"
 
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(
