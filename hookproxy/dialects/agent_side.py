@@ -277,6 +277,12 @@ def split_mcp_name(name: str) -> tuple[str, str] | None:
     return (server, tool) if separator else None
 
 
+def split_underscored_name(name: str) -> tuple[str, str] | None:
+    """As `split_mcp_name`, also for `mcp_SERVER_TOOL`: there the server is empty, because its end is unknown."""
+    found = split_mcp_name(name)
+    return ("", name[4:]) if found is None and name.startswith("mcp_") else found
+
+
 def milliseconds(raw: bytes) -> int:
     """A duration in a document; 0 if it is none."""
     return int(raw) if raw_json.is_integer(raw) and len(raw) < 16 else 0  # ms of a million years

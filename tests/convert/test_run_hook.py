@@ -266,3 +266,34 @@ async def test_a_program_of_cline_serves_other_agents() -> None:
     hook = ForeignHook(DIALECTS["cline"], prints({"cancel": True, "errorMessage": "no"}))
     output = await run_hook(hook, side, json.dumps(COPILOT).encode(), {"PATH": "/usr/bin:/bin"})
     assert json.loads(output.stdout)["permissionDecision"] == "deny"
+
+
+@pytest.mark.parametrize(
+    ("agent", "document"),
+    [
+        ("gemini", {"hook_event_name": "BeforeTool", "tool_name": "mcp_fs_read", "tool_input": {}}),
+        ("gemini", {"hook_event_name": "BeforeTool", "tool_name": "mcp__fs__read", "tool_input": {}}),
+        ("kiro", {"hook_event_name": "PreToolUse", "tool_name": "mcp_fs_read", "tool_input": {}}),
+        ("kiro", {"hook_event_name": "PreToolUse", "tool_name": "@fs/read", "tool_input": {}}),
+        ("cline", {"hookName": "PreToolUse", "preToolUse": {"toolName": "fs__read", "parameters": {}}}),
+        ("copilot", COPILOT | {"tool_name": "fs-read"}),
+        ("cursor", {"hook_event_name": "preToolUse", "tool_name": "MCP:read", "tool_input": {}}),
+        ("qwen", COPILOT | {"tool_name": "mcp__fs__read"}),
+    ],
+)
+@pytest.mark.parametrize("matcher", ["mcp__fs__read", "mcp__.*"])
+async def test_a_hook_for_a_servers_tools_runs_for_each_form_of_their_names(
+    agent: str, document: object, matcher: str
+) -> None:
+    side = agent_side(agent)
+    assert side is not None
+    hook = ForeignHook(DIALECTS["claude"], "echo no >&2; exit 2", "PreToolUse", matcher)
+    output = await run_hook(hook, side, json.dumps(document).encode(), {"PATH": "/usr/bin:/bin"})
+    denied = (b'"deny"' in output.stdout, b'"cancel":true' in output.stdout, output.status == 2)
+    assert any(denied)
+
+
+@pytest.mark.parametrize("tool", ["my-files-read", "my-files-read-all"])
+async def test_a_server_with_a_hyphen_in_its_name_is_not_mistaken_for_another(tool: str) -> None:
+    document = COPILOT | {"tool_name": tool}
+    assert await denies("claude", document, "copilot", f"mcp__my-files__{tool.removeprefix('my-files-')}")

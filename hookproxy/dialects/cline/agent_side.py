@@ -48,6 +48,9 @@ def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
     call = members.object("preToolUse" if event is Event.PRE_TOOL_USE else "postToolUse")
     tool_name = call.required("toolName")
     parameters, server_tool = call.raw("parameters", b"{}"), None
+    if "__" in tool_name:  # the CLI's name of a server's tool
+        server, _, tool = tool_name.partition("__")
+        server_tool = ("", tool_name) if "__" in tool else (server, tool)
     if tool_name == _MCP_TOOL:
         of_server = call.object("parameters")
         server_tool = (of_server.text("server_name"), of_server.required("tool_name"))

@@ -21,6 +21,7 @@ from ..agent_side import (
     call_context,
     regular_expression,
     result_outcome,
+    split_underscored_name,
 )
 
 _FILE: Final = ".kiro/hooks/hookproxy.json"
@@ -58,9 +59,9 @@ def _blocks(raw: bytes) -> bytes:
 
 
 def _server_tool(name: str) -> tuple[str, str] | None:
-    """Server and tool of `@SERVER/TOOL`."""
+    """Server and tool of `@SERVER/TOOL`, or of the IDE's `mcp_SERVER_TOOL`."""
     server, separator, tool = name.removeprefix("@").partition("/")
-    return (server, tool) if name.startswith("@") and separator else None
+    return (server, tool) if name.startswith("@") and separator else split_underscored_name(name)
 
 
 def _write_output(event: AgentEvent, answer: Answer) -> HookOutput:
