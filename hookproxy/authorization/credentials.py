@@ -13,6 +13,7 @@ from typing import Final
 
 import anyio
 
+from ..model.credentials import NotReady
 from ..model.errors import UserError
 from ..protocol import feedback
 from . import addresses, challenges, token_requests
@@ -65,6 +66,15 @@ class StoredCredentials:
     def hint(self) -> str:
         """What the model and the person read after a refusal: a sentence with the command to run, or the cause."""
         return self._hint
+
+    def value_now(self) -> str | None:
+        """As in Credentials: the value, unless the stored login has changed or must be renewed. Raises NotReady."""
+        signature = self._store.signature(self._server)
+        if signature is None:
+            self._login = self._signature = None
+        elif signature != self._signature or self._login is None or self._is_due(self._login):
+            raise NotReady
+        return _header(self._login)
 
     async def value(self) -> str | None:
         """Return the header's value now, renewed if it ends within a minute; None: there is no login.

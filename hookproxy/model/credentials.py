@@ -5,6 +5,10 @@ from __future__ import annotations
 from typing import Protocol
 
 
+class NotReady(Exception):  # it is no failure: the value takes some time
+    """The value must be read or refreshed first."""
+
+
 class Credentials(Protocol):
     """Supplies the `Authorization` header of requests to one remote server, and only to that server."""
 
@@ -12,10 +16,16 @@ class Credentials(Protocol):
     def hint(self) -> str:
         """What the model and the person read if a login is needed: a sentence with the command to run."""
 
+    def value_now(self) -> str | None:
+        """Return the same as `value` if nothing has to be read or refreshed. Raises NotReady.
+
+        Most requests need no task for it.
+        """
+
     async def value(self) -> str | None:
         """Return the header's value now, refreshed if needed; None: the request is sent without one.
 
-        It is called before each request, so it must not wait if nothing has to be refreshed. On cancel, a refresh that
+        It is called before a request if `value_now` is not ready. On cancel, a refresh that
         has begun is completed or has no effect: a refresh token must not be lost. May raise OSError or ValueError:
         the request is then not sent, and its error gives the text of the exception.
         """
@@ -33,6 +43,10 @@ class NoCredentials:
 
     def __init__(self, hint: str = "") -> None:
         self.hint = hint
+
+    def value_now(self) -> str | None:
+        """As in Credentials."""
+        return None
 
     async def value(self) -> str | None:
         """As in Credentials."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from hookproxy.authorization import credentials as module
 from hookproxy.authorization.credentials import StoredCredentials
 from hookproxy.authorization.login_store import LoginStore
 from hookproxy.authorization.stored_login import Client, Secrets, StoredLogin
+from hookproxy.model.credentials import NotReady
 from hookproxy.model.errors import UserError
 from tests.support.http_post import post
 from tests.support.oauth_server import OAuthServer, Tenant
@@ -56,6 +58,24 @@ async def test_a_login_that_is_stored_after_the_refusal_is_used_at_once(oauth: O
     await store.write(new, keyring=False)
     assert await run.refused(401, "", used) == header(new)
     assert tenant.renewals == 0
+
+
+async def test_a_value_that_needs_no_reading_and_no_renewal_is_there_at_once(
+    oauth: OAuthServer, store: LoginStore
+) -> None:
+    tenant = oauth.tenant()
+    run = credentials(tenant, store)
+    assert run.value_now() is None
+    await store.write(login := tenant.login(), keyring=False)
+    with pytest.raises(NotReady):
+        run.value_now()
+    assert await run.value() == header(login)
+    assert run.value_now() == header(login)
+    await store.write(tenant.login(ends_in=59), keyring=False)
+    with pytest.raises(NotReady):
+        run.value_now()
+    os.remove(store.path(login.server))
+    assert run.value_now() is None
 
 
 async def test_a_token_is_renewed_within_a_minute_of_its_end(oauth: OAuthServer, store: LoginStore) -> None:

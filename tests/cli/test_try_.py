@@ -144,7 +144,7 @@ def test_people_get_the_input_and_output_of_each_hook_and_last_the_decision(rewr
         "write",
         '{"a":1.0}',
         "--hooks",
-        "settings.json",
+        "claude=settings.json",
         COPILOT_CLI="1",
         CLAUDE_CODE_SESSION_ID="the session",
     )
@@ -154,7 +154,7 @@ def test_people_get_the_input_and_output_of_each_hook_and_last_the_decision(rewr
 
 
 def test_programs_get_one_document_whose_keys_stay(rewriting: Path) -> None:
-    read = document(rewriting, "write", '{"a":1.0}', "--hooks", "settings.json")
+    read = document(rewriting, "write", '{"a":1.0}', "--hooks", "claude=settings.json")
     assert list(read) == [
         *("v", "status", "decision", "by", "reason", "failed", "question", "tool", "server", "event"),
         *("alias", "arguments", "result", "hooks", "remarks"),
@@ -184,7 +184,7 @@ def test_long_hook_output_is_shortened(tmp_path: Path) -> None:
 
 
 def test_a_terminal_gets_the_same_text_wrapped_and_with_colours_that_add_no_information(rewriting: Path) -> None:
-    argv = [*TRY, "write", '{"a":1.0}', "--hooks", "settings.json"]
+    argv = [*TRY, "write", '{"a":1.0}', "--hooks", "claude=settings.json"]
     env = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "CLAUDECODE")}
     env |= {"CLAUDE_CODE_SESSION_ID": "the session"}
     coloured = terminal.shown(argv, rewriting, env, 80)

@@ -40,8 +40,8 @@ async def test_a_guard_for_clines_own_tool_denies_a_servers_command(scene: Scene
 
 
 async def test_a_guard_that_cancels_and_then_fails_has_cancelled(scene: Scene) -> None:
-    agent = await begun(scene, PreToolUse="""echo '{"cancel": true}'; exit 1""")
-    refused(await agent.ask(call(1, "bash")))
+    agent = await begun(scene, PreToolUse="""echo '{"cancel": true, "errorMessage": "no"}'; exit 1""")
+    assert refused(await agent.ask(call(1, "bash", command="ls"))).count("no\n") == 1  # it runs for one name only
     assert scene.calls_received() == []
 
 

@@ -54,8 +54,14 @@ _BY_NAME: Final = {name.lower(): name for name in (*EVENTS, *UNAVAILABLE_EVENTS)
 
 
 def read_folder(path: str, _files: Files) -> FolderContent | None:
-    """The hooks of a folder, sorted by name; None if none of its files has the name of an event."""
-    names = sorted(name for name in os.listdir(path) if _event_of(name))
+    """The hooks of a folder, sorted by name; None if none of its files has the name of an event.
+
+    In a folder of another name there must be no hook file of another form: programs beside it may be its own.
+    """
+    found = os.listdir(path)
+    if not path.endswith(tuple(f"/{folder}" for folder in FOLDERS)) and any(map(_is_hook_file, found)):
+        return None
+    names = sorted(name for name in found if _event_of(name))
     files = [name for name in names if not _is_twin(name, names)]
     return FolderContent(tuple(FoundFile(os.path.join(path, name)) for name in files)) if files else None
 
@@ -97,11 +103,16 @@ def hooks_of(event_name: str, source: str, argv: tuple[str, ...], project_dir: s
     if event not in (Event.PRE_TOOL_USE, Event.POST_TOOL_USE):
         return HookList((hook,))
     by_own_name = replace(hook, matches=lambda tool: tool not in OWN_TOOLS)
-    familiar = replace(hook, matches=lambda tool: tool in OWN_TOOLS, traits=frozenset(("familiar",)))
+    names = "|".join(sorted(OWN_TOOLS))
+    familiar = replace(hook, matcher=names, matches=lambda tool: tool in OWN_TOOLS, stage=1)  # not after a denial
     hooks = (by_own_name, familiar)
     if event is Event.PRE_TOOL_USE:
         return HookList(hooks)
     return HookList((*hooks, *(replace(one, event=Event.POST_TOOL_USE_FAILURE) for one in hooks)))
+
+
+def _is_hook_file(name: str) -> bool:
+    return name.endswith((".json", ".toml", ".yaml", ".yml", ".hook"))
 
 
 def _event_of(name: str) -> str:

@@ -47,6 +47,8 @@ def real_arguments(_spec: HookSpec, context: EventContext, arguments: bytes) -> 
     changed = {name: bytes(value) for name, value in seen.items()}
     if _shows_diff(context) and "diff" in changed:
         changed |= _texts_of(raw_json.text(changed.pop("diff")))
+        if "diff_" in changed and "diff" in given:
+            changed["diff"] = changed.pop("diff_")
     for name, value in changed.items():
         own = bytes(given.get(name, b""))
         if own and value[:1] == b'"' and own[:1] != b'"' and raw_json.text(value) == own.decode(errors="replace"):
@@ -99,7 +101,7 @@ def _values(context: EventContext) -> dict[str, bytes]:
         old, new = (raw_json.text(values.get(name, b'""')) for name in ("old_string", "new_string"))
         if old is not None and new is not None:
             del values["old_string"], values["new_string"]
-            values["diff"] = raw_json.encode(_DIFF.format(old, new))
+            values = shared_input.renamed(values, {}, {"diff": raw_json.encode(_DIFF.format(old, new))})
     return values
 
 

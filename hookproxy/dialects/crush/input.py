@@ -27,8 +27,9 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
         "command": "CRUSH_TOOL_INPUT_COMMAND",
         "file_path": "CRUSH_TOOL_INPUT_FILE_PATH",
     }.items():
-        text = raw_json.text(bytes(members.get(argument, b"")))
-        if text is not None:
-            env[variable] = text
+        value = bytes(members.get(argument, b""))
+        if value:
+            text = raw_json.text(value)
+            env[variable] = value.decode(errors="replace") if text is None else text
     cut = any(len(f"{variable}={value}\0".encode(errors="replace")) > VARIABLE_LIMIT for variable, value in env.items())
     return Document(stdin=shared_input.json_line(document), env=env, cut=cut)

@@ -73,6 +73,8 @@ EVENTS: Final[Mapping[str, Event]] = {**_AGENT_EVENTS, **_VERSION_1_EVENTS}
 UNAVAILABLE_EVENTS: Final = {**_AGENT_UNAVAILABLE, **_VERSION_1_UNAVAILABLE, **_IDE_0_UNAVAILABLE}
 """The other triggers of all forms, each with the reason why it cannot occur behind MCP."""
 
+_FOREIGN_KEYS: Final = frozenset({"type", "bash", "powershell", "timeoutSec"})
+"""Keys that show that an entry is VS Code's or Copilot's, which have events of the same names."""
 _HOOK_KEYS: Final = ("name", "trigger", "matcher", "action", "timeout", "enabled", "confirm")
 
 
@@ -106,7 +108,10 @@ def recognises(members: Mapping[str, object]) -> bool:
         is_agent = "name" in members and not {"tools", "prompt", "allowedTools"}.isdisjoint(members)
         return is_agent or (isinstance(members.get("when"), dict) and isinstance(members.get("then"), dict))
     events = {*_AGENT_EVENTS, *_AGENT_UNAVAILABLE}
-    return "version" not in members and command_file.has_entries(members, events, "command")
+    if "version" in members or not command_file.has_entries(members, events, "command"):
+        return False
+    entries = [entry for listed in hooks.values() for entry in listed] if isinstance(hooks, dict) else []
+    return all(_FOREIGN_KEYS.isdisjoint(entry) for entry in entries)
 
 
 def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:

@@ -68,13 +68,13 @@ def _tool_input(spec: HookSpec, context: EventContext) -> object:
         return msgspec.Raw(context.arguments)
     of_cli = not spec.traits
     names = _CLI_NAMES if of_cli else _IDE_NAMES
-    members: dict[str, object] = {
-        names.get(key, key): msgspec.Raw(value) for key, value in raw_json.fields(context.arguments).items()
-    }
+    members: dict[str, object] = {key: msgspec.Raw(value) for key, value in raw_json.fields(context.arguments).items()}
     if name in SHELL:
         return members if of_cli else {"cwd": shared_input.utf8(context.session.cwd), **members}
-    if of_cli and name in READ:
-        return {"operations": [{"mode": "Line" if "path" in members else "Search", **members}]}
+    added: dict[str, object] = {}
     if of_cli and name in (*CREATE, *EDIT):
-        return {"command": "create" if names["content"] in members else "str_replace", **members}
-    return members
+        added = {"command": "create" if "content" in members else "str_replace"}
+    if of_cli and name in READ:
+        added = {"mode": "Line" if "file_path" in members else "Search"}
+        return {"operations": [shared_input.renamed(members, names, added)]}
+    return shared_input.renamed(members, names, added)

@@ -50,9 +50,10 @@ class _JsonOutput(Struct, frozen=True, kw_only=True):
     systemMessage: str | None = None
     context: str | tuple[str, ...] | None = None
     updated_input: msgspec.Raw = _NO_JSON
-    hookSpecificOutput: _Specific = _Specific()
+    hookSpecificOutput: _Specific | None = None
 
 
+_NO_SPECIFIC: Final = _Specific()
 _DECODER: Final = msgspec.json.Decoder(_JsonOutput)
 
 
@@ -80,7 +81,7 @@ def _deciding(words: DecisionWords) -> shared_output.DecidingMembers:
 
 def _verdict(words: DecisionWords, event: Event, output: _JsonOutput) -> Verdict:
     """The verdict of JSON output: a denial counts whatever else there is."""
-    specific, before = output.hookSpecificOutput, event is Event.PRE_TOOL_USE
+    specific, before = output.hookSpecificOutput or _NO_SPECIFIC, event is Event.PRE_TOOL_USE
     said = [word for word in (output.decision, specific.decision, specific.permissionDecision) if word]
     stop = bool(output.halt) or output.continues is False
     reason = specific.permissionDecisionReason or specific.reason or output.reason or output.stopReason or ""

@@ -19,6 +19,9 @@ BLOCKS: Final = 2
 JSON_IGNORED: Final = f"printed a decision as JSON, which is not read: to deny, a hook exits with status {BLOCKS}"
 """The message to people on a hook that was written for a system with JSON: here it would seem to work."""
 
+DECISION_IGNORED: Final = "printed a decision as JSON that does not count with this exit status, event or other text"
+"""The same for a system that reads JSON, but not here."""
+
 _DECISIONS: Final = ('"decision"', '"permissionDecision"', '"permission"', '"cancel"')
 """The members with which hooks of other systems deny."""
 
@@ -55,8 +58,8 @@ def read_output(rules: ExitStatusRules, spec: HookSpec, result: HookResult) -> V
     if read is not None:
         return read
     messages = shared_output.nonempty(stdout, stderr) if rules.shows(spec) else ()
-    if rules.read_json is None and _is_decision(stdout):
-        messages += (JSON_IGNORED,)
+    if _is_decision(stdout):
+        messages += (JSON_IGNORED if rules.read_json is None else DECISION_IGNORED,)
     if result.code == BLOCKS and rules.comments and spec.event in _AFTER_CALL:
         return Verdict(feedback=shared_output.nonempty(stderr), messages=messages)
     if result.code:
@@ -67,4 +70,4 @@ def read_output(rules: ExitStatusRules, spec: HookSpec, result: HookResult) -> V
 
 
 def _is_decision(stdout: str) -> bool:
-    return stdout.startswith("{") and any(word in stdout for word in _DECISIONS)
+    return "{" in stdout and any(word in stdout for word in _DECISIONS)

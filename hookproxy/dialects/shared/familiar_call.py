@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import Final
 
 import msgspec
@@ -31,29 +32,37 @@ def command_line(arguments: bytes, name: str) -> str:
 
 def edits(arguments: bytes) -> list[object]:
     """What is written, as a list of edits, each with the old and the new text. A new file is one edit without an old
-    text."""
+    text.
+
+    A call that has texts in several forms shows all of them: an agent must not hide one behind another.
+    """
     members = _members(arguments)
-    listed = members.get("edits", b"")
-    if listed.startswith(b"["):
-        return [_edit(bytes(item)) for item in raw_json.items(listed)]
-    old, new = members.get("old_string", b'""'), members.get("new_string", members.get("content"))
-    if new is None:  # another form: what there is
-        return [msgspec.Raw(msgspec.json.encode({name: msgspec.Raw(value) for name, value in members.items()}))]
-    return [{"old_string": msgspec.Raw(old), "new_string": msgspec.Raw(new)}]
+    listed = members.pop("edits", b"")
+    found = [edit for item in raw_json.items(listed) for edit in _edit(bytes(item))] if listed[:1] == b"[" else []
+    if "new_string" in members or "old_string" in members:
+        texts = {name: members.pop(name, b'""') for name in ("old_string", "new_string")}
+        found.append({name: msgspec.Raw(value) for name, value in texts.items()})
+    if "content" in members:
+        found.append({"old_string": "", "new_string": msgspec.Raw(members.pop("content"))})
+    if not found and listed[:1] != b"[":  # another form: what there is
+        found.append({name: msgspec.Raw(value) for name, value in _members(arguments).items()})
+    return found
 
 
 def _members(arguments: bytes) -> dict[str, bytes]:
     return {name: bytes(value) for name, value in raw_json.fields(arguments).items()}
 
 
-def _edit(item: bytes) -> object:
-    """One of a server's list of edits under the usual names. Members that nobody knows stay as they are."""
+def _edit(item: bytes) -> list[object]:
+    """One of a server's list of edits under the usual names. Members that nobody knows stay as they are.
+
+    It becomes several if it has a text under several names, of which the server may read any.
+    """
     if not item.startswith(b"{"):
-        return msgspec.Raw(item)
+        return [msgspec.Raw(item)]
     edit = _members(item)
-    renamed: dict[str, bytes] = {}
-    for spellings in (_OLD, _NEW):
-        found = next((name for name in spellings if name in edit), "")
-        if found:
-            renamed[spellings[0]] = edit.pop(found)
-    return {name: msgspec.Raw(value) for name, value in {**renamed, **edit}.items()}
+    old, new = ([edit.pop(name) for name in names if name in edit] for names in (_OLD, _NEW))
+    rest = {name: msgspec.Raw(value) for name, value in edit.items()}
+    texts = zip_longest(old, new, fillvalue=b'""') if old or new else ()
+    pairs = [{"old_string": msgspec.Raw(one), "new_string": msgspec.Raw(other), **rest} for one, other in texts]
+    return list(pairs) or [rest]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -14,6 +14,7 @@ from ...model.content_blocks import only_text
 from ...model.hooks import Outcome
 from ...processes.environment import VARIABLE_LIMIT
 
+T = TypeVar("T")
 _ENCODER: Final = msgspec.json.Encoder()
 
 
@@ -34,6 +35,22 @@ def iso_8601(at: float) -> str:
     """A time in seconds since 1970 as text in UTC, to the millisecond."""
     seconds, rest = divmod(round(at * 1000), 1000)
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{rest:03}Z"
+
+
+def renamed(members: Mapping[str, T], names: Mapping[str, str], added: Mapping[str, T]) -> dict[str, T]:
+    """A call's arguments under a system's names, after those that are `added` for it.
+
+    An argument of the agent that has one of these names itself gets `_` at its end: it is seen, and it hides none.
+    """
+    taken = {*added, *(new for old, new in names.items() if old in members)}
+    found = dict(added)
+    for name, value in members.items():
+        new = names.get(name, name)
+        if name not in names and name in taken:
+            while new in taken or new in members or new in found:
+                new += "_"
+        found[new] = value
+    return found
 
 
 TOOL_INPUT: Final = "HOOK_TOOL_INPUT"

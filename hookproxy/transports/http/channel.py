@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 import anyio
 from msgspec import Struct
 
-from ...model.credentials import Credentials, NoCredentials
+from ...model.credentials import Credentials, NoCredentials, NotReady
+from ...model.errors import printable
 from ...protocol import feedback
 from ...protocol.fast_scan import request_id
 from ..channel import HIGH_WATER, LOW_WATER
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _STREAM_LINGER: Final = 5.0  # seconds that a stream may stay open after its response: servers close it at once
 _MESSAGE_SECONDS: Final = 30.0  # until a notification must be acknowledged: the ones after it wait, in their order
+_SMALL_RESPONSE: Final = 1024 * 1024  # bytes: so much of each response may always be in memory
 _LONGEST_WATCH: Final = 15.0  # seconds between two looks at silent exchanges: the error of a dead one may be so late
 _GET: Final = b"Accept: text/event-stream\r\nCache-Control: no-store\r\n"
 _POST: Final = b"Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n"
@@ -67,6 +69,8 @@ class _Transfer:
     def on_body(self, piece: bytes) -> None:
         """As in Handler."""
         self._channel.client.body(self.exchange, piece)
+        if self.exchange.kept > _SMALL_RESPONSE or self._channel.stalled:
+            self._channel.bound_memory()
 
     def on_complete(self) -> None:
         """As in Handler."""
@@ -86,7 +90,7 @@ class HttpChannel:
     def __init__(self, remote: Remote, report: Callable[[str], None]) -> None:
         self.remote = remote
         self.client = Client(self, remote.max_bytes, remote.silence_seconds)
-        self.report = report
+        self._report = report
         self._loop = asyncio.get_running_loop()
         self._lines = Lines(remote.max_bytes, request_id)
         self._transfers: dict[Exchange, _Transfer] = {}
@@ -98,6 +102,8 @@ class HttpChannel:
         self._timers: set[asyncio.TimerHandle] = set()
         self._watch: asyncio.TimerHandle | None = None
         self._paused = False
+        self.stalled: set[Connection] = set()
+        """Connections that are not read for now, because too much is in memory."""
         self._full = False
         self._closed = False
         self._waiting_bytes = 0
@@ -206,6 +212,10 @@ class HttpChannel:
 
     deliver: Callable[[bytes], None]
 
+    def report(self, text: str) -> None:
+        """As in Wire. What the server has sent may be in the text."""
+        self._report(printable(text))
+
     def finished(self) -> None:
         """As in Wire."""
         if not self._closed:
@@ -244,6 +254,7 @@ class HttpChannel:
         transfer = self._transfers.pop(exchange, None)
         if transfer is None:
             return
+        self._read_stalled()
         if transfer.connection is not None:
             transfer.connection.close()
         elif transfer in self._waiting:
@@ -321,10 +332,13 @@ class HttpChannel:
         transfer.connection = connection
         if connection.is_closed:
             transfer.on_lost("it has closed the connection at once")
-        elif not self._uses_credentials:
-            self._write(connection, transfer, None)
-        else:
+            return
+        try:
+            value = self.remote.credentials.value_now() if self._uses_credentials else None
+        except NotReady:
             self._spawn(self._send_authorized(connection, transfer))
+        else:
+            self._write(connection, transfer, value)
 
     async def _send_authorized(self, connection: Connection, transfer: _Transfer) -> None:
         exchange = transfer.exchange
@@ -368,6 +382,28 @@ class HttpChannel:
         """Its response is complete, or lost."""
         if self._transfers.get(transfer.exchange) is transfer:
             del self._transfers[transfer.exchange]
+        self._read_stalled()
+
+    def bound_memory(self) -> None:
+        """If unfinished responses take more than the longest message may, read only the one that has come furthest."""
+        if sum(exchange.kept for exchange in self._transfers) <= self.remote.max_bytes:
+            self._read_stalled()
+            return
+        furthest = max(self._transfers, key=lambda exchange: exchange.kept)
+        for exchange, transfer in self._transfers.items():
+            if exchange.kept > _SMALL_RESPONSE and exchange is not furthest and transfer.connection is not None:
+                transfer.connection.pause(True)
+                self.stalled.add(transfer.connection)
+        connection = self._transfers[furthest].connection
+        if connection in self.stalled:
+            self.stalled.discard(connection)
+            connection.pause(self._paused)
+
+    def _read_stalled(self) -> None:
+        """Read on: a response that was in memory is complete, or given up."""
+        stalled, self.stalled = self.stalled, set()
+        for connection in stalled:
+            connection.pause(self._paused)
 
     def idle(self, connection: Connection) -> None:
         """As in Owner."""
@@ -427,22 +463,26 @@ class HttpChannel:
         self._watch = None
         now = self._loop.time()
         for exchange, transfer in list(self._transfers.items()):
-            connection = transfer.connection
-            if connection is None or exchange.is_get or exchange.method == SUBSCRIBE:
-                continue
-            if exchange.reader is not None and exchange.kind is Kind.REQUEST and not exchange.ids:
-                transfer.linger_until = transfer.linger_until or now + _STREAM_LINGER
-                if now >= transfer.linger_until:
-                    connection.close()
-                    transfer.on_complete()
-            elif why := self._why_given_up(exchange, now - connection.last_byte):
-                connection.close()
-                transfer.on_lost(why)
+            if transfer.connection is not None and not (exchange.is_get or exchange.method == SUBSCRIBE):
+                self._look_at(transfer, transfer.connection, now)
         for connection in [one for one in self._idle if not one.is_reusable]:
             connection.close()
         self._set_full()
         if (self._transfers or self._idle) and not self._closed:
             self._watch_later()
+
+    def _look_at(self, transfer: _Transfer, connection: Connection, now: float) -> None:
+        exchange = transfer.exchange
+        if exchange.reader is not None and exchange.kind is Kind.REQUEST and not exchange.ids:
+            transfer.linger_until = transfer.linger_until or now + _STREAM_LINGER
+            if now >= transfer.linger_until:
+                connection.close()
+                transfer.on_complete()
+        elif connection in self.stalled:
+            connection.last_byte = now
+        elif why := self._why_given_up(exchange, now - connection.last_byte):
+            connection.close()
+            transfer.on_lost(why)
 
     def _why_given_up(self, exchange: Exchange, silent: float) -> str:
         """Why an exchange is given up that has been silent for so many seconds; empty: it is not."""

@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import Final, Protocol
 
 from ...protocol import feedback
-from ...protocol.calls import Progress, id_key
+from ...protocol.calls import Progress
 from ...protocol.fast_scan import response_id
 from . import messages, mirror_headers
 from .exchange import Exchange, Kind
@@ -40,7 +40,8 @@ _MAX_ERROR_BYTES: Final = 65536  # of the body of an error response
 _MAX_ERROR_SHOWN: Final = 500  # characters of a server's error text in ours: a page of HTML would only take tokens
 _NOT_ACTED: Final = frozenset({400, 401, 403, 404, 405, 406, 410, 411, 413, 414, 415, 421, 426, 428, 429, 431})
 """Statuses with which a server refuses a request before it acts on it."""
-_FOR_NOW: Final = frozenset({408, 429, 500, 502, 503, 504})  # statuses that may be others after a while
+_FOR_NOW: Final = frozenset({401, 408, 429, 500, 502, 503, 504})
+"""Statuses that may be others after a while, or after a login."""
 _NO_OLD_TRANSPORT: Final = frozenset({401, 403, 407, 408, 421, 429})
 """Statuses of a refused `initialize` that do not mean that the server has only the older transport."""
 
@@ -93,7 +94,7 @@ class Client:
         self._initialized: Message | None = None
         self._parameters = mirror_headers.ParameterTable()
         self._old_endpoint = b""  # of HTTP+SSE
-        self._old_stream: Exchange | None = None
+        self._is_old = False  # the server speaks HTTP+SSE
         self._listening = False
         self._stateless = False  # the agent's last request was one of the stateless era
         self.is_ending = False
@@ -127,10 +128,14 @@ class Client:
         self._open.add(exchange)
         if self._opening is not None:
             self._held.append(exchange)
-            return
-        if exchange.method == messages.INITIALIZE:
+        elif exchange.method == messages.INITIALIZE:
             self._begin_session(exchange)
-        self._wire.send(exchange)
+            self._wire.send(exchange)
+        elif self._is_old and not self._old_endpoint and self._initialize is not None:
+            self._held.append(exchange)
+            self._reopen_old_transport(self._initialize)
+        else:
+            self._wire.send(exchange)
 
     def _begin_session(self, exchange: Exchange) -> None:
         self._opening, self._initialize, self._initialized = exchange, exchange.message, None
@@ -188,7 +193,7 @@ class Client:
 
         In the stateless era closing the response stream is the cancellation. A request that is not sent yet never is.
         """
-        key = id_key(bytes(message.params.request))
+        key = messages.key_of(bytes(message.params.request))
         exchange = self._awaiting.get(key)
         if exchange is None:
             return self._stateless
@@ -321,7 +326,8 @@ class Client:
                 what = f"The server has accepted the request (HTTP {exchange.status}) without a response"
                 self._fail(exchange, what, Progress.NO_ANSWER)
         elif exchange.kind is Kind.REOPEN:
-            self._reopened(exchange, bytes(exchange.collected))
+            if not self._old_endpoint:
+                self._reopened(exchange, bytes(exchange.collected))
         else:
             self._end_other(exchange, "")
 
@@ -358,12 +364,15 @@ class Client:
     def _message(self, exchange: Exchange, line: bytes) -> None:
         """Deliver one message, and note which requests it answers."""
         for raw_id in messages.answered_ids(line) or ():
-            key = raw_id if raw_id.isdigit() else id_key(raw_id)
+            key = messages.key_of(raw_id)
             owner = exchange if key in exchange.ids else self._awaiting.get(key)
             if owner is None:
                 continue
             owner.ids.pop(key, None)
             self._awaiting.pop(key, None)
+            if owner.kind is Kind.REOPEN:
+                self._reopened(owner, line)
+                return
             line = self._note_response(owner, line)
             if not owner.ids and owner is not exchange and owner.kind is Kind.REQUEST and self._old_endpoint:
                 self._done(owner)
@@ -384,7 +393,7 @@ class Client:
 
     def _long_event(self, exchange: Exchange, event: LongEvent) -> None:
         raw_id = response_id(event.head, event.tail)
-        key = id_key(raw_id) if raw_id is not None else b""
+        key = messages.key_of(raw_id) if raw_id is not None else b""
         owner = exchange if key in exchange.ids else self._awaiting.get(key)
         if raw_id is None or owner is None:
             self._wire.report(f"dropped a message of {event.size} bytes, which is more than {self._limit}")
@@ -445,6 +454,7 @@ class Client:
             return
         wait = _retry_seconds(exchange)
         exchange.failures += 1  # a head with a stream sets it to 0
+        exchange.authorized = False
         self._wire.after(wait, lambda: self._send_again(exchange))
 
     def _end_other(self, exchange: Exchange, why: str) -> None:  # noqa: C901  # one case for each kind
@@ -495,7 +505,7 @@ class Client:
             return
         line = _as_one_line(bytes(exchange.collected))
         ids = messages.answered_ids(line) if line else None
-        if ids and any(id_key(raw_id) in exchange.ids for raw_id in ids):
+        if ids and any(messages.key_of(raw_id) in exchange.ids for raw_id in ids):
             self._message(exchange, line)  # an error that the server has written for this request
         if not exchange.ids:
             if self._opening is exchange:
@@ -616,6 +626,7 @@ class Client:
             self._wire.send(initialized)
 
     def _reopen_failed(self, exchange: Exchange, why: str) -> None:
+        self._take_ids(exchange)
         self._done(exchange)
         what = f"The server has ended the session, and no new one could be opened{why and f': {why}'}"
         held = [one for one in self._held if one.kind is Kind.REQUEST and not one.is_done]
@@ -634,7 +645,6 @@ class Client:
     def _try_old_transport(self, exchange: Exchange) -> None:
         """The server may offer the older transport: the stream's first event names the address for messages."""
         stream = Exchange(Kind.ENDPOINT)
-        self._old_stream = stream
         self._open.add(stream)
         self._held.appendleft(exchange)
         self._wire.send(stream)
@@ -645,28 +655,47 @@ class Client:
             self._drop(stream)
             self._old_stream_lost(stream, f"it names an address of another origin: {address[:200]}")
             return
-        self._old_endpoint = target
+        self._old_endpoint, self._is_old = target, True
         first = self._held.popleft()
         first.restart()
         self._opening = first
         self._wire.send(first)
 
     def _old_stream_lost(self, stream: Exchange, why: str) -> None:
-        """Nothing is answered any more: every request gets an error."""
+        """Nothing that was sent is answered any more. The next request opens a new session."""
         self._done(stream)
-        had_endpoint, self._old_endpoint, self._old_stream = bool(self._old_endpoint), b"", None
+        had_endpoint, self._old_endpoint = bool(self._old_endpoint), b""
+        if not had_endpoint:
+            self._old_transport_failed(self._held.popleft() if self._held else None, why)
+            return
+        opening, waiting = self._opening, set(self._held)
         for exchange in list(self._open):
-            if exchange.kind is not Kind.REQUEST or exchange.is_done:
-                continue
-            if had_endpoint:
-                what, progress = "The server has ended the session", Progress.NO_ANSWER
-                held = exchange in self._held
+            if exchange.kind is Kind.REQUEST and exchange not in waiting:
                 self._wire.close_exchange(exchange)
-                self._fail(exchange, f"{what}{why and f': {why}'}", Progress.NOT_SENT if held else progress)
-            elif self._held and exchange is self._held[0]:
-                self._held.popleft()
-                refused = f"The server has refused the request with HTTP status {exchange.status}"
-                self._fail(exchange, f"{refused}{self._error_text(exchange)}", Progress.NOT_SENT, refused=True)
+                self._fail(exchange, f"The server has ended the session{why and f': {why}'}", Progress.NO_ANSWER)
+        if opening is not None and opening.kind is Kind.REOPEN:
+            self._wire.close_exchange(opening)
+            self._reopen_failed(opening, why)
+
+    def _old_transport_failed(self, first: Exchange | None, why: str) -> None:
+        """The server has no stream of the older transport for the `initialize` that has waited for it."""
+        if first is None or first.is_done:
+            return
+        if first.kind is Kind.REOPEN:
+            self._reopen_failed(first, why)
+        else:
+            refused = f"The server has refused the request with HTTP status {first.status}"
+            self._fail(first, f"{refused}{self._error_text(first)}", Progress.NOT_SENT, refused=True)
+
+    def _reopen_old_transport(self, initialize: Message) -> None:
+        """Open the stream and the session again, as at the beginning."""
+        self._wire.report("the server has ended the session: a new one is opened")
+        reopen = Exchange(Kind.REOPEN)
+        reopen.body, reopen.ids = initialize.body, messages.keys_of(initialize.ids)
+        self._awaiting.update(dict.fromkeys(reopen.ids, reopen))
+        self._opening = reopen
+        self._open.add(reopen)
+        self._try_old_transport(reopen)
 
     # --- the end of the session ---
 

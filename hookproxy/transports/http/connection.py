@@ -12,7 +12,9 @@ from typing import Final, Protocol
 
 import httptools
 
-_MAX_HEAD_BYTES: Final = 64 * 1024  # of a response's head: several times what servers send; the parser has no limit
+_MAX_HEAD_BYTES: Final = 64 * 1024
+"""Bytes that may come without a byte of a body: heads, trailers, extensions of chunks. It is several times what servers
+send; the parser has no limit of its own."""
 _MAX_INTERIM: Final = 8  # responses with status 1xx before the real one: servers send one at most
 _IDLE_SECONDS: Final = 4.0  # that an idle connection is used again, if the server names no time: Node closes after 5
 _LONGEST_IDLE: Final = 60.0  # seconds, whatever the server says: balancers in between may close earlier
@@ -61,7 +63,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
         self._headers: dict[bytes, bytes] = {}
-        self._head_bytes = 0
+        self._overhead = 0  # bytes since the last byte of a body
         self._interim = 0
         self._in_head = True
         self._until_close = False
@@ -82,7 +84,7 @@ class Connection(asyncio.Protocol):
         assert self._handler is None
         self._handler = handler
         self._in_head, self._until_close, self._complete, self._fault = True, False, False, ""
-        self._head_bytes = self._interim = 0
+        self._overhead = self._interim = 0
         self._headers = {}
         self.last_byte = self._loop.time()
         if len(body) < _SMALL_BODY:
@@ -135,15 +137,14 @@ class Connection(asyncio.Protocol):
         if self._handler is None:  # bytes that nobody has asked for could be taken for the next response
             self.close()
             return
-        if self._in_head:
-            self._head_bytes += len(data)
+        self._overhead += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
             self._fault = "it has switched to another protocol"
         except httptools.HttpParserError as problem:
             self._fault = self._fault or f"its HTTP is invalid ({problem})"
-        if self._in_head and self._head_bytes > _MAX_HEAD_BYTES:
+        if self._overhead > _MAX_HEAD_BYTES and not self._complete:
             self._fault = f"the head of its response has more than {_MAX_HEAD_BYTES} bytes"
         if self._fault:
             self._break(self._fault)
@@ -195,10 +196,12 @@ class Connection(asyncio.Protocol):
             self._fault = "it has sent a second response"
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """As documented."""
+        """As documented. Trailers are ignored."""
+        if not self._in_head:
+            return
         name = name.lower()
         if name in self._headers:
-            if name in (b"content-length", b"transfer-encoding") or self._head_bytes > _MAX_HEAD_BYTES:
+            if name in (b"content-length", b"transfer-encoding"):
                 self._fault = f"it has sent two headers {name.decode('latin-1')}"
             value = b"%b, %b" % (self._headers[name], value)
         self._headers[name] = value
@@ -228,6 +231,7 @@ class Connection(asyncio.Protocol):
 
     def on_body(self, body: bytes) -> None:
         """As documented."""
+        self._overhead = 0
         if self._handler is not None and not self._fault and not self._complete:
             self._handler.on_body(body)
 

@@ -92,6 +92,11 @@ class Exchange:
         """The MCP method of its message; empty: it has none."""
         return self.message.method if self.message else ""
 
+    @property
+    def kept(self) -> int:
+        """Bytes of its response that are in memory."""
+        return len(self.collected) + (self.reader.kept if self.reader is not None else 0)
+
     def collect(self, piece: bytes) -> int:
         """Add to the body; return its size."""
         if not self.collected:

@@ -36,6 +36,17 @@ def test_a_call_without_a_path_shows_all_of_its_arguments() -> None:
             ["x", {"old_string": "a", "new_string": "b"}],
         ),
         (b'{"file_path":"a","edits":[]}', []),
+        (
+            b'{"file_path":"a","edits":[],"old_string":"x","new_string":"evil","content":"more"}',
+            [{"old_string": "x", "new_string": "evil"}, {"old_string": "", "new_string": "more"}],
+        ),
+        (
+            b'{"file_path":"a","edits":[{"oldText":"x","new_string":"good","newText":"evil","n":1}]}',
+            [
+                {"old_string": "x", "new_string": "good", "n": 1},
+                {"old_string": "", "new_string": "evil", "n": 1},
+            ],
+        ),
         (b'{"file_path":"a","new_string":"b"}', [{"old_string": "", "new_string": "b"}]),
     ],
 )

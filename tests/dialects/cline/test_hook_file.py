@@ -54,7 +54,14 @@ def test_the_programs_of_a_folder_are_its_hooks(place: str, tmp_path: Path) -> N
 
 
 def test_a_folder_of_another_name_is_read_if_its_files_are_named_by_events(tmp_path: Path) -> None:
-    assert loaded(folder(tmp_path / "hooks", "TaskCancel", "x.json")) == {"TaskCancel": ["Stop"]}
+    assert loaded(folder(tmp_path / "hooks", "TaskCancel", "x.txt")) == {"TaskCancel": ["Stop"]}
+
+
+def test_a_folder_with_hook_files_of_another_form_is_not_clines(tmp_path: Path) -> None:
+    path = folder(tmp_path / "hooks", "PreToolUse.sh")
+    (path / "hooks.json").write_text('{"hooks":{"PreToolUse":[{"hooks":[{"type":"command","command":"x"}]}]}}')
+    (one,) = read_use(parse_option(str(path), str(tmp_path)), FileContext({}, str(tmp_path)))
+    assert (one.group.dialect.name, len(one.group.hooks)) == ("claude", 1)
 
 
 def test_a_program_in_clines_folder_needs_no_dialect_and_one_elsewhere_does(tmp_path: Path) -> None:
@@ -168,4 +175,13 @@ def test_a_diff_becomes_the_two_texts_of_the_edit() -> None:
     for wrong in ("x", diff + diff, diff.replace("=======", "======")):
         with pytest.raises(ValueError, match="is not one SEARCH/REPLACE block"):
             rewritten({"diff": wrong}, edit, "replace_in_file", alias)
+    own = {"old_string": "x", "new_string": "y", "diff": "z"}
+    assert rewritten({"diff": diff, "diff_": "z"}, own, "replace_in_file", alias) == own | {"new_string": "z"}
     assert rewritten({"diff": "x"}, {"diff": "y"}, "replace_in_file", alias) == {"diff": "x"}
+
+
+def test_an_argument_called_diff_does_not_hide_an_edit(tmp_path: Path) -> None:
+    arguments = {"path": "a", "old_string": "x", "new_string": "evil", "diff": "good"}
+    _, familiar = inputs(program(tmp_path / "PreToolUse"), "edit_file", arguments)
+    seen = familiar.document["preToolUse"]["parameters"]
+    assert seen == {"path": "a", "diff": "------- SEARCH\nx\n=======\nevil\n+++++++ REPLACE\n", "diff_": "good"}

@@ -59,3 +59,14 @@ def test_a_variable_that_fits_has_the_arguments_in_the_agents_order() -> None:
         text = '{"x":"%s"}' % ("é" * ((length - 8) // 2) + "y" * ((length - 8) % 2))
         assert shared_input.tool_input_variable(text.encode()) == (text, cut)
         assert ("HOOK_TRUNCATED" in environment.fit({"HOOK_TOOL_INPUT": text})) == cut
+
+
+NAMES = st.sampled_from(["content", "text", "text_", "text__", "path", "mode"])
+
+
+@given(st.dictionaries(NAMES, st.integers()), st.dictionaries(st.just("mode"), st.integers()))
+def test_renaming_arguments_loses_none_and_hides_none(members: dict[str, int], added: dict[str, int]) -> None:
+    found = shared_input.renamed(members, {"content": "text"}, added)
+    assert sorted(found.values()) == sorted([*members.values(), *added.values()])
+    assert added.items() <= found.items()
+    assert "content" not in members or found["text"] == members["content"]

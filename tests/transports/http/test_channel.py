@@ -12,7 +12,7 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from hookproxy.model.credentials import Credentials, NoCredentials
+from hookproxy.model.credentials import Credentials, NoCredentials, NotReady
 from hookproxy.transports.http.address import Address
 from hookproxy.transports.http.channel import HttpChannel, Remote
 from tests.support.http_server import Request, Respond, Server, serving
@@ -341,7 +341,7 @@ async def test_a_stateless_tool_list_gives_the_headers_of_calls_and_loses_invali
     async def respond(request: Request) -> None:
         if request.message["method"] == "tools/list":
             good = '{"name":"t","inputSchema":{"properties":{"r":{"type":"string","x-mcp-header":"Region"}}}}'
-            bad = '{"name":"bad","inputSchema":{"properties":{"r":{"type":"object","x-mcp-header":"X"}}}}'
+            bad = '{"name":"bad\\u001b","inputSchema":{"properties":{"r":{"type":"object","x-mcp-header":"X"}}}}'
             await request.result(f'{{"tools":[{good},{bad}]}}')
         else:
             await request.result()
@@ -349,7 +349,7 @@ async def test_a_stateless_tool_list_gives_the_headers_of_calls_and_loses_invali
     async with running(respond) as agent:
         agent.send(stateless(1, "tools/list"))
         assert [one["name"] for one in (await agent.response(1))["result"]["tools"]] == ["t"]
-        assert "bad" in agent.reports[0]
+        assert "bad\\x1b" in agent.reports[0]
         agent.send(stateless(2, name="t", arguments={"r": "eu\r\nX: y"}))
         await agent.response(2)
         assert agent.server.requests[-1].headers["mcp-param-region"] == "=?base64?ZXUNClg6IHk=?="
@@ -453,6 +453,10 @@ async def no_json(request: Request) -> None:
     await request.json(b"surprise")
 
 
+async def cut_json(request: Request) -> None:
+    await request.json(b'{"jsonrpc":"2.0","id":7,"result":{"content":[')
+
+
 async def compressed(request: Request) -> None:
     await request.json(b"\x1f\x8b\x08", extra="Content-Encoding: gzip\r\n")
 
@@ -492,6 +496,16 @@ async def endless_interim(request: Request) -> None:
     await request.send(*[b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"] * 1000)
 
 
+async def endless_trailers(request: Request) -> None:
+    await request.stream(b": begun\n\n")
+    await request.send(b"0\r\n", *[b"X-%d: " % i + b"y" * 1000 + b"\r\n" for i in range(200)])
+
+
+async def endless_trailer(request: Request) -> None:
+    await request.stream(b": begun\n\n")
+    await request.send(b"0\r\nX: ", *[b"y" * 10_000] * 100)
+
+
 async def no_http(request: Request) -> None:
     await request.send(b"SSH-2.0-OpenSSH_9.2\r\n")
 
@@ -523,6 +537,7 @@ NOT_RUN, MAYBE = "was not run", "may have had an effect"
         (error_for_nobody, "HTTP status 400: Bad things", NOT_RUN),
         (page, "text/html", MAYBE),
         (no_json, "no JSON-RPC message", MAYBE),
+        (cut_json, "no JSON-RPC message", MAYBE),
         (compressed, "compressed", MAYBE),
         (utf16, "not UTF-8", MAYBE),
         (accepted, "without a response", MAYBE),
@@ -530,6 +545,8 @@ NOT_RUN, MAYBE = "was not run", "may have had an effect"
         (smuggled, "", MAYBE),
         (two_lengths, "", MAYBE),
         (huge_head, "65536 bytes", MAYBE),
+        (endless_trailers, "65536 bytes", MAYBE),
+        (endless_trailer, "65536 bytes", MAYBE),
         (endless_interim, "no final response", MAYBE),
         (no_http, "HTTP is invalid", MAYBE),
         (other_origin, "redirects to another address", NOT_RUN),
@@ -696,7 +713,12 @@ async def test_a_server_with_the_older_transport_only_is_spoken_to_in_it() -> No
         await agent.response(8)
         agent.send(call(9))
         await agent.response(9)
-        streams[0].drop()
+        streams.pop().drop()
+        await agent.until(lambda: not agent.channel.client._old_endpoint)
+        agent.send(call(10))
+        await agent.response(10)  # in a new session
+        assert [one.target for one in agent.server.of("initialize")] == ["/mcp?a=1", *["/messages?session=1"] * 2]
+        assert sum(json.loads(line)["id"] == 0 for line in agent.lines) == 1
         agent.channel.end_output()
         await agent.until(lambda: agent.ended)
 
@@ -749,6 +771,9 @@ class Tokens:
         self.values = list(values)
         self.refusals: list[tuple[int, str, str | None]] = []
 
+    def value_now(self) -> str | None:
+        raise NotReady
+
     async def value(self) -> str | None:
         await asyncio.sleep(0)
         return self.values[0] if self.values else None
@@ -795,6 +820,31 @@ async def test_after_a_login_calls_work_without_a_restart() -> None:
         await agent.response(8)
 
 
+class OnlyLogins(Tokens):
+    """Credentials that only a person can replace."""
+
+    async def refused(self, status: int, challenge: str, used: str | None) -> str | None:
+        return None
+
+
+@pytest.mark.slow  # a second passes before a stream is opened again
+async def test_after_a_login_the_stream_of_what_the_server_sends_is_opened_again() -> None:
+    tokens = OnlyLogins("Bearer old")
+
+    async def respond(request: Request) -> None:
+        if request.method != "GET":
+            await handshake(answer)(request)
+        elif request.headers.get("authorization") != "Bearer good":
+            tokens.values = ["Bearer good"]
+            await request.status("401 Unauthorized")
+        else:
+            await request.stream(b'data: {"jsonrpc":"2.0","method":"x"}\n\n')
+
+    async with running(respond, tokens) as agent:
+        await agent.opened()
+        await agent.until(lambda: len(agent.lines) == 2)
+
+
 async def test_a_header_of_the_command_line_goes_out_with_each_request_and_replaces_other_credentials() -> None:
     tokens = Tokens("Bearer other")
     async with running(guarded, tokens, headers=(("Authorization", "Bearer good"), ("X-Org", "7"))) as agent:
@@ -837,6 +887,41 @@ async def test_an_agent_that_does_not_read_pauses_the_server() -> None:
         assert not agent.lines
         agent.channel.resume()
         await agent.until(lambda: sent == 2000)
+
+
+async def test_many_large_responses_at_once_take_turns_in_memory() -> None:
+    most = 0
+
+    async def respond(request: Request) -> None:
+        nonlocal most
+        await request.stream()
+        body = f'{{"jsonrpc":"2.0","id":{request.id},"result":{{"x":"'.encode() + b"x" * 3_000_000 + b'"}}'
+        await request.events(b"data: ")
+        for start in range(0, len(body), 50_000):
+            await request.events(body[start : start + 50_000])
+            most = max(most, sum(exchange.kept for exchange in agent.channel._transfers))
+        await request.events(b"\n\n")
+        await request.end()
+
+    async with running(respond, max_bytes=4_000_000) as agent:
+        agent.send(*(call(i) for i in range(12)))
+        await agent.until(lambda: len(agent.lines) == 12)
+        assert sorted(json.loads(line)["id"] for line in agent.lines) == [*range(12)]
+        assert all("result" in json.loads(line) for line in agent.lines)
+        assert most < 12 * 1_300_000 + 2 * 4_000_000
+
+
+async def test_a_stream_that_stays_open_after_a_large_response_holds_up_no_other() -> None:
+    async def respond(request: Request) -> None:
+        await request.stream()
+        body = f'{{"jsonrpc":"2.0","id":{request.id},"result":{{"x":"'.encode() + b"x" * 3_000_000 + b'"}}'
+        await request.events(b"data: ", *(body[start : start + 50_000] for start in range(0, len(body), 50_000)))
+        await request.events(b"\n\n")
+        await request.closed.wait()
+
+    async with running(respond, max_bytes=4_000_000) as agent:
+        agent.send(*(call(i) for i in range(4)))
+        await agent.until(lambda: len(agent.lines) == 4)
 
 
 async def test_the_end_waits_for_responses_and_closes_subscriptions() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from hookproxy.model.credentials import NoCredentials
 from hookproxy.transports.http.address import Address, Proxy
@@ -198,8 +199,6 @@ async def test_a_server_that_accepts_and_says_nothing_is_given_up_in_time() -> N
     listener = await asyncio.start_server(silent, "127.0.0.1", 0)
     port = listener.sockets[0].getsockname()[1]
     remote = Remote(Address("https", "127.0.0.1", port, b"/"), NoCredentials(), tls=tls_context(None, None, None))
-    from msgspec.structs import replace
-
     async with lines_of(replace(remote, connect_seconds=0.1)) as lines:
         assert b"there was no connection within 0.1 s" in lines[0]
     await closed(listener, writers)

@@ -1,0 +1,32 @@
+"""Files in a folder of one system with the format of another are errors that name both."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hookproxy.model.errors import ConfigError
+from tests.dialects.calls import recognised
+
+FOLDERS = {
+    "augment": ".augment/settings.json",
+    "cascade": ".windsurf/hooks.json",
+    "crush": ".config/crush/crush.json",
+    "goose": ".agents/plugins/one/hooks/hooks.json",
+    "iflow": ".iflow/settings.json",
+    "kiro": ".kiro/hooks/one.json",
+}
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_file_of_another_system_in_a_systems_folder_is_an_error_that_names_both(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=f"has the format of lime, but is in a folder of {name}"):
+        recognised(tmp_path / FOLDERS[name], {"hooks": {"SessionStart": ["./x.sh"]}})
+
+
+def test_an_entry_with_keys_of_another_system_is_not_kiros(tmp_path: Path) -> None:
+    entry = {"type": "command", "command": "./x.sh"}
+    assert recognised(tmp_path / "hooks.json", {"hooks": {"preToolUse": [{"command": "./x.sh"}]}}) == "kiro"
+    assert recognised(tmp_path / "hooks.json", {"version": 1, "hooks": {"preToolUse": [entry]}}) != "kiro"
+    assert recognised(tmp_path / "hooks.json", {"hooks": {"preToolUse": [entry]}}) != "kiro"
