@@ -111,7 +111,7 @@ def _command(spec: HookSpec, source: Dialect, target: AgentSide, project: str) -
     several = bool(target.also) or len(set(target.events.values())) < len(target.events)
     if several or (spec.event_name and usual != (spec.event_name,)):
         words += ["--event", spec.event_name or first_name]
-    if spec.matcher:
+    if spec.matcher and (side is None or side.has_matchers):  # else it only describes for which tools the event is
         words += ["--matcher", spec.matcher]
     if spec.only_if:
         words += ["--if", spec.only_if]
