@@ -134,7 +134,8 @@ def _names(spec: HookSpec, target: AgentSide) -> tuple[str, ...]:
 
     The hook itself still tries its own matcher, so this only saves runs.
     """
-    if spec.matcher in ("", "*"):
+    source = agent_side(spec.dialect)
+    if spec.matcher in ("", "*") or (source is not None and not source.has_matchers):
         return ()
     listed = matchers.plain_names(spec.matcher)
     probes = (probe for name in listed for probe in (f"{name}_", f"_{name}", f"MCP:{name}", name.swapcase()))
