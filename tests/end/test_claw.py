@@ -79,8 +79,12 @@ async def test_the_example_of_the_page_sees_through_spellings_of_a_command(scene
     assert scene.calls_received() == []
 
 
-async def test_the_example_may_be_lime_s_as_well_so_that_the_person_must_choose(scene: Scene) -> None:
-    ended = scene.complete([HOOKPROXY, "run", f"--hooks={settings(scene, PAGE)}", "--", "true"])
+async def test_outside_of_its_folder_the_example_may_be_lime_s_as_well_so_that_the_person_must_choose(
+    scene: Scene,
+) -> None:
+    path = settings(scene, PAGE)
+    assert scene.complete([HOOKPROXY, "run", f"--hooks={path}", "--", "true"]).returncode == 0
+    ended = scene.complete([HOOKPROXY, "run", f"--hooks={path.rename(scene.folder / 'settings.json')}", "--", "true"])
     assert ended.returncode == 2
     assert b"could be a hook file of claw or lime" in ended.stderr
 

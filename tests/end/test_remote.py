@@ -55,8 +55,6 @@ def remote(options: Sequence[str], url: str) -> list[str]:
 async def test_a_remote_server_with_all_features_behaves_through_the_proxy_as_it_does_directly(
     scene: Scene, era: str, modes: tuple[str, ...]
 ) -> None:
-    if modes and era == "legacy":
-        pytest.skip("without a stream or a session, the server's questions to the agent fail in their own ways")
     got: dict[str, object] = {}
     async with serving(scene, *modes) as url:
         got["directly"] = await everything(scene, era, "directly", url)
