@@ -306,4 +306,11 @@ def _nothing() -> None:
 
 def _lines(block: bytes) -> list[bytes]:
     """The lines of a block that ends with a line end, each with its `\\n`."""
-    return [line + b"\n" for line in block[:-1].split(b"\n")]
+    if len(block) <= _LONG_BYTES:
+        return [line + b"\n" for line in block[:-1].split(b"\n")]
+    lines: list[bytes] = []
+    end = 0
+    while end < len(block):  # slower for many lines, but a long one is copied once instead of three times
+        start, end = end, block.index(b"\n", end) + 1
+        lines.append(block[start:end])
+    return lines
