@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -14,6 +15,8 @@ from typing import Final
 
 import pytest
 
+from hookproxy.cli import check
+
 CONFIGS: Final = Path(__file__).resolve().parents[2] / "configs"
 SERVER: Final = Path(__file__).with_name("tiny_server.py")
 
@@ -21,6 +24,23 @@ CLAUDE: Final = ("--hooks", "claude=.claude/settings.json")
 LIME: Final = ("--hooks", "lime=.lime/settings.json")
 CLAW: Final = ("--hooks", "claw=.claw/settings.json")
 CODE_ASSIST: Final = ("--hooks", "code-assist=.claude/settings.json")
+KEEP_FOLDERS: Final = {
+    "augment": ".augment/settings.json",
+    "cascade": ".windsurf/hooks.json",
+    "cline": ".clinerules/hooks",
+    "codex": ".codex/hooks.json",
+    "crush": "crush.json",
+    "cursor": ".cursor/hooks.json",
+    "droid": ".factory/hooks.json",
+    "gemini": ".gemini/settings.json",
+    "goose": ".agents/plugins/guard/hooks/hooks.json",
+    "iflow": ".iflow/settings.json",
+    "kimi": ".kimi-code/config.toml",
+    "kiro": ".kiro/hooks/keep-folders.json",
+    "qwen": ".qwen/settings.json",
+    "vscode": ".github/hooks/keep-folders.json",
+}
+"""The dialects whose example is the same guard, and its hook files."""
 UNREAD: Final = "hookproxy: ./hookproxy.toml is not read, because nothing names it: --config hookproxy.toml does\n"
 OWN: Final = ("--config", "hookproxy.toml")
 
@@ -75,7 +95,7 @@ def call_with_stderr(project: Path, options: tuple[str, ...], tool: str, **argum
 def test_every_folder_of_configs_has_its_tests() -> None:
     text = Path(__file__).read_text("utf-8")
     for folder in CONFIGS.iterdir():
-        assert f'in_copy_of("{folder.name}")' in text
+        assert folder.name in KEEP_FOLDERS or f'in_copy_of("{folder.name}")' in text
 
 
 @in_copy_of("guard")
@@ -515,3 +535,63 @@ def test_the_lime_guard_refuses_what_it_cannot_see(project: Path) -> None:
     answer = run_call(project, (*LIME, *OWN), "bash", text="x" * 140_000, command="ls")
     assert answer.failed
     assert "too long to be judged" in answer.texts[0]
+
+
+in_copy_of_each_dialect: Final = pytest.mark.parametrize(
+    ("project", "hooks"),
+    [(dialect, f"{dialect}={file}") for dialect, file in KEEP_FOLDERS.items()],
+    indirect=["project"],
+    ids=list(KEEP_FOLDERS),
+)
+
+
+@in_copy_of_each_dialect
+def test_each_dialects_guard_keeps_folders_and_lets_other_calls_pass(project: Path, hooks: str) -> None:
+    writing: dict[str, object] = {"path": "a.txt", "content": "never rm -rf /"}
+    passed, written, *refused = call_all(
+        project,
+        ("--hooks", hooks),
+        [
+            ("execute", {"command": "rm notes.txt; ls -R"}),
+            ("write_file", writing),
+            ("execute", {"command": "cd x && rm -v -R build"}),
+            ("execute", {"command": "echo\nrm build --recursive"}),
+        ],
+    )
+    assert (passed.failed, passed.received) == (False, {"command": "rm notes.txt; ls -R"})
+    assert (written.failed, written.received) == (False, writing)
+    for answer in refused:
+        assert answer.failed
+        assert "Deleting folders is for people: tell the user which one." in answer.texts[0]
+
+
+@in_copy_of_each_dialect
+def test_each_dialects_guard_refuses_what_it_cannot_judge(
+    project: Path, hooks: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = project / "bin" / "jq"
+    broken.parent.mkdir()
+    broken.write_text("#!/bin/sh\nexit 5\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{broken.parent}:{os.environ['PATH']}")
+    (answer,) = call_all(project, ("--hooks", hooks), [("execute", {"command": "ls"})])
+    assert answer.failed
+
+
+@in_copy_of_each_dialect
+def test_check_finds_nothing_wrong_with_each_dialects_guard(
+    project: Path, hooks: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(project)
+    assert check.main(["--strict", "--hooks", hooks]) == 0
+    output = capsys.readouterr()
+    assert output.out.endswith(", no warnings\n")
+    assert output.err == ""
+    hooks_alone = hooks.partition("=")[2]
+    assert check.main(["--strict", "--hooks", hooks_alone]) == 0  # it is recognised without its dialect's name
+    assert capsys.readouterr().out == output.out
+
+
+@in_copy_of_each_dialect
+def test_each_dialects_readme_has_the_option_that_names_its_hooks(project: Path, hooks: str) -> None:
+    assert f"    hookproxy run --hooks {hooks} -- COMMAND [ARG...]\n" in (project / "README.md").read_text("utf-8")
