@@ -38,7 +38,7 @@ def build_parser() -> argparse.ArgumentParser:
         help="the system of FILE (default: recognised from its content and its folder)",
     )
     parser.add_argument(
-        "--project", metavar="DIR", help="the project that gets the new file (default: the one that FILE belongs to)"
+        "--project", metavar="DIR", help="the project that gets the new file (default: the working directory)"
     )
     parser.add_argument(
         "--write", action="store_true", help="write it to its place in the project, unless there is such a file already"

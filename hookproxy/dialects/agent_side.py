@@ -187,6 +187,13 @@ def event_names(side: AgentSide, event: Event) -> tuple[str, ...]:
     return (*names, side.also[event]) if event in side.also else names
 
 
+def event_of(side: AgentSide, name: str) -> Event:
+    """The event that the agent calls `name`. Raises ValueError for one that hookproxy does not convert."""
+    if name not in side.events:
+        raise ValueError(f"{name} is an event that hookproxy does not convert")
+    return side.events[name]
+
+
 def names() -> tuple[str, ...]:
     """The dialects that have an agent's side."""
     return tuple(sorted(_MODULES))
@@ -301,3 +308,20 @@ def regular_expression(names: Sequence[str]) -> str:
     import re
 
     return f"^(?:{'|'.join(map(re.escape, names))})$" if names else ""
+
+
+def seconds(timeout: float) -> float:
+    """A timeout as people write it: without a fraction that is zero."""
+    return timeout if timeout % 1 else int(timeout)
+
+
+def hook_file(
+    path: str, entries: Sequence[Entry], hook: Callable[[Entry], Mapping[str, object]], **members: object
+) -> Mapping[str, str]:
+    """A JSON file with `members` and lists of hooks by event; `hook` writes one."""
+    import json
+
+    events: dict[str, list[object]] = {}
+    for entry in entries:
+        events.setdefault(entry.event_name, []).append(hook(entry))
+    return {path: json.dumps({**members, "hooks": events}, indent=2, ensure_ascii=False) + "\n"}

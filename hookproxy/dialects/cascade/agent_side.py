@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -21,6 +20,8 @@ from ..agent_side import (
     HookOutput,
     Members,
     arguments_of,
+    event_of,
+    hook_file,
     result_outcome,
     text_outcome,
 )
@@ -38,9 +39,7 @@ def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
     """The event in a document of Cascade. Raises ValueError."""
     members = Members(raw)
     name = members.required("agent_action_name")
-    event = AGENT_SIDE.events.get(name)
-    if event is None:
-        raise ValueError(f"{name} is an event that hookproxy does not convert")
+    event = event_of(AGENT_SIDE, name)
     cwd = environ.get("ROOT_WORKSPACE_PATH") or environ.get("PWD", "/")
     info = members.object("tool_info")
     session = Session(members.text("trajectory_id"), info.text("mcp_server_name"), cwd, cwd)
@@ -86,10 +85,7 @@ def _write_output(event: AgentEvent, answer: Answer) -> HookOutput:
 
 
 def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
-    events: dict[str, list[object]] = {}
-    for entry in entries:
-        events.setdefault(entry.event_name, []).append({"command": entry.command, "show_output": True})
-    return {_FILE: json.dumps({"hooks": events}, indent=2, ensure_ascii=False) + "\n"}
+    return hook_file(_FILE, entries, lambda entry: {"command": entry.command, "show_output": True})
 
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(

@@ -20,6 +20,7 @@ from ..agent_side import (
     Members,
     arguments_of,
     call_context,
+    event_of,
     json_output,
     milliseconds,
     text_outcome,
@@ -36,9 +37,7 @@ def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
     """The event in a document of Cline. Raises ValueError."""
     members = Members(raw)
     name = members.required("hookName")
-    event = AGENT_SIDE.events.get(name)
-    if event is None:
-        raise ValueError(f"{name} is an event that hookproxy does not convert")
+    event = event_of(AGENT_SIDE, name)
     roots = raw_json.items(members.raw("workspaceRoots", b"[]"))
     cwd = (raw_json.text(bytes(roots[0])) if roots else "") or environ.get("PWD", "/")
     session = Session(members.text("taskId"), "", cwd, cwd)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -22,7 +21,10 @@ from ..agent_side import (
     Members,
     arguments_of,
     call_context,
+    event_of,
+    hook_file,
     json_output,
+    seconds,
     text_outcome,
 )
 
@@ -34,9 +36,7 @@ def _read_document(raw: bytes, _environ: Mapping[str, str]) -> AgentEvent:
     """The event in a document with members in snake_case. Raises ValueError."""
     members = Members(raw)
     name = members.required("hook_event_name")
-    event = AGENT_SIDE.events.get(name)
-    if event is None:
-        raise ValueError(f"{name} is an event that hookproxy does not convert")
+    event = event_of(AGENT_SIDE, name)
     cwd = members.text("cwd") or "/"
     session = Session(members.text("session_id"), "", cwd, cwd)
     if event in (Event.SESSION_START, Event.SESSION_END):
@@ -101,17 +101,15 @@ def _after_call(answer: Answer) -> dict[str, object]:
     return output
 
 
+def _hook(entry: Entry) -> dict[str, object]:
+    hook: dict[str, object] = {"type": "command", "bash": entry.command}
+    if matcher := entry.matcher or "|".join(entry.names):
+        hook["matcher"] = matcher  # anchored by Copilot CLI itself
+    return hook | ({"timeoutSec": seconds(entry.timeout)} if entry.timeout else {})
+
+
 def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
-    events: dict[str, list[object]] = {}
-    for entry in entries:
-        hook: dict[str, object] = {"type": "command", "bash": entry.command}
-        matcher = entry.matcher or "|".join(entry.names)
-        if matcher:
-            hook["matcher"] = matcher  # anchored by Copilot CLI itself
-        if entry.timeout:
-            hook["timeoutSec"] = entry.timeout if entry.timeout % 1 else int(entry.timeout)
-        events.setdefault(entry.event_name, []).append(hook)
-    return {_FILE: json.dumps({"version": 1, "hooks": events}, indent=2, ensure_ascii=False) + "\n"}
+    return hook_file(_FILE, entries, _hook, version=1)
 
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -22,10 +21,13 @@ from ..agent_side import (
     Members,
     arguments_of,
     call_context,
+    event_of,
+    hook_file,
     json_output,
     milliseconds,
     regular_expression,
     result_outcome,
+    seconds,
     text_outcome,
 )
 from .hook_file import MCP, OWN, TOOL_SPELLINGS
@@ -39,9 +41,7 @@ def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
     """The event in a document of Cursor. Raises ValueError."""
     members = Members(raw)
     name = members.required("hook_event_name")
-    event = AGENT_SIDE.events.get(name)
-    if event is None:
-        raise ValueError(f"{name} is an event that hookproxy does not convert")
+    event = event_of(AGENT_SIDE, name)
     project = environ.get("CURSOR_PROJECT_DIR") or environ.get("PWD", "/")
     session = Session(members.text("conversation_id", "session_id"), "", members.text("cwd") or project, project)
     if event in (Event.SESSION_START, Event.SESSION_END):
@@ -115,19 +115,17 @@ def _object(replacement: bytes) -> msgspec.Raw:
     return msgspec.Raw(raw_json.encode({"content": [block]}))
 
 
+def _hook(entry: Entry) -> dict[str, object]:
+    hook: dict[str, object] = {"command": entry.command}
+    if matcher := entry.matcher or regular_expression([name.removeprefix(OWN) for name in entry.names]):
+        hook["matcher"] = matcher
+    if entry.timeout:
+        hook["timeout"] = seconds(entry.timeout)
+    return hook | ({"failClosed": True} if entry.fails_closed else {})
+
+
 def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
-    events: dict[str, list[object]] = {}
-    for entry in entries:
-        hook: dict[str, object] = {"command": entry.command}
-        matcher = entry.matcher or regular_expression([name.removeprefix(OWN) for name in entry.names])
-        if matcher:
-            hook["matcher"] = matcher
-        if entry.timeout:
-            hook["timeout"] = entry.timeout if entry.timeout % 1 else int(entry.timeout)
-        if entry.fails_closed:
-            hook["failClosed"] = True
-        events.setdefault(entry.event_name, []).append(hook)
-    return {_FILE: json.dumps({"version": 1, "hooks": events}, indent=2, ensure_ascii=False) + "\n"}
+    return hook_file(_FILE, entries, _hook, version=1)
 
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(

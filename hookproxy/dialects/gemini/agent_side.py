@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -21,6 +20,8 @@ from ..agent_side import (
     Members,
     arguments_of,
     call_context,
+    event_of,
+    hook_file,
     json_output,
     regular_expression,
     split_underscored_name,
@@ -34,9 +35,7 @@ def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
     """The event in a document of Gemini CLI. Raises ValueError."""
     members = Members(raw)
     name = members.required("hook_event_name")
-    event = AGENT_SIDE.events.get(name)
-    if event is None:
-        raise ValueError(f"{name} is an event that hookproxy does not convert")
+    event = event_of(AGENT_SIDE, name)
     cwd = members.text("cwd") or "/"
     session = Session(members.text("session_id"), "", cwd, environ.get("GEMINI_PROJECT_DIR") or cwd)
     if event not in (Event.PRE_TOOL_USE, Event.POST_TOOL_USE):
@@ -93,15 +92,16 @@ def _write_output(event: AgentEvent, answer: Answer) -> HookOutput:
     return json_output(output)
 
 
+def _group(entry: Entry) -> dict[str, object]:
+    hook: dict[str, object] = {"type": "command", "command": entry.command}
+    if entry.timeout:
+        hook["timeout"] = round(entry.timeout * 1000)
+    matcher = entry.matcher or regular_expression(entry.names)
+    return ({"matcher": matcher} if matcher else {}) | {"hooks": [hook]}
+
+
 def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
-    events: dict[str, list[object]] = {}
-    for entry in entries:
-        hook: dict[str, object] = {"type": "command", "command": entry.command}
-        if entry.timeout:
-            hook["timeout"] = round(entry.timeout * 1000)
-        matcher = entry.matcher or regular_expression(entry.names)
-        events.setdefault(entry.event_name, []).append(({"matcher": matcher} if matcher else {}) | {"hooks": [hook]})
-    return {_FILE: json.dumps({"hooks": events}, indent=2, ensure_ascii=False) + "\n"}
+    return hook_file(_FILE, entries, _group)
 
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(

@@ -19,8 +19,10 @@ from ..agent_side import (
     Members,
     arguments_of,
     call_context,
+    event_of,
     regular_expression,
     result_outcome,
+    seconds,
     split_underscored_name,
 )
 
@@ -33,9 +35,7 @@ def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
     members = Members(raw)
     name = members.required("hook_event_name")
     name = name[:1].upper() + name[1:]
-    event = AGENT_SIDE.events.get(name)
-    if event is None:
-        raise ValueError(f"{name} is an event that hookproxy does not convert")
+    event = event_of(AGENT_SIDE, name)
     cwd = members.text("cwd") or environ.get("PWD", "/")
     session = Session(members.text("session_id"), "", cwd, cwd)
     if event is Event.SESSION_START:
@@ -101,7 +101,7 @@ def _version_1(entries: Sequence[Entry]) -> str:
             hook["matcher"] = matcher
         hook["action"] = {"type": "command", "command": entry.command}
         if entry.timeout:
-            hook["timeout"] = entry.timeout if entry.timeout % 1 else int(entry.timeout)
+            hook["timeout"] = seconds(entry.timeout)
         hooks.append(hook | {"enabled": True})
     return json.dumps({"version": "v1", "hooks": hooks}, indent=2, ensure_ascii=False) + "\n"
 

@@ -18,9 +18,11 @@ from ..agent_side import (
     Members,
     arguments_of,
     call_context,
+    event_of,
     json_output,
     milliseconds,
     result_outcome,
+    seconds,
     split_mcp_name,
     text_outcome,
 )
@@ -38,9 +40,7 @@ def read_document(side: AgentSide, project_variable: str, raw: bytes, environ: M
     """The event in a document with Claude Code's members. Raises ValueError."""
     members = Members(raw)
     name = members.required("hook_event_name")
-    event = side.events.get(name)
-    if event is None:
-        raise ValueError(f"{name} is an event that hookproxy does not convert")
+    event = event_of(side, name)
     cwd = members.text("cwd") or environ.get("PWD", "/")
     session = Session(members.text("session_id"), "", cwd, environ.get(project_variable) or cwd)
     if event not in _CALL_EVENTS:
@@ -122,7 +122,7 @@ def write_hook_file(path: str, entries: Sequence[Entry], *, bare: bool = False) 
     for entry in entries:
         hook: dict[str, object] = {"type": "command", "command": entry.command}
         if entry.timeout:
-            hook["timeout"] = entry.timeout if entry.timeout % 1 else int(entry.timeout)
+            hook["timeout"] = seconds(entry.timeout)
         if entry.only_if:
             hook["if"] = entry.only_if
         if entry.fails_closed:

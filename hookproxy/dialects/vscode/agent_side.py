@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
@@ -18,7 +17,10 @@ from ..agent_side import (
     Members,
     arguments_of,
     call_context,
+    event_of,
+    hook_file,
     result_outcome,
+    seconds,
     split_underscored_name,
 )
 from ..shared import claude_agent_side as envelope
@@ -30,9 +32,7 @@ def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
     """The event in a document with members in snake_case. Raises ValueError."""
     members = Members(raw)
     name = members.required("hook_event_name", "hookEventName")
-    event = AGENT_SIDE.events.get(name)
-    if event is None:
-        raise ValueError(f"{name} is an event that hookproxy does not convert")
+    event = event_of(AGENT_SIDE, name)
     cwd = members.text("cwd") or environ.get("PWD", "/")
     session = Session(members.text("session_id", "sessionId"), "", cwd, cwd)
     if event is Event.SESSION_START:
@@ -45,15 +45,14 @@ def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
     return AgentEvent(name, replace(context, tool_use_id=members.text("tool_use_id")))
 
 
+def _hook(entry: Entry) -> dict[str, object]:
+    hook: dict[str, object] = {"type": "command", "command": entry.command}
+    return hook | ({"timeout": seconds(entry.timeout)} if entry.timeout else {})
+
+
 def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
     """A flat file: VS Code drops matchers, and runs every hook for every tool."""
-    events: dict[str, list[object]] = {}
-    for entry in entries:
-        hook: dict[str, object] = {"type": "command", "command": entry.command}
-        if entry.timeout:
-            hook["timeout"] = entry.timeout if entry.timeout % 1 else int(entry.timeout)
-        events.setdefault(entry.event_name, []).append(hook)
-    return {_FILE: json.dumps({"hooks": events}, indent=2, ensure_ascii=False) + "\n"}
+    return hook_file(_FILE, entries, _hook)
 
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(
