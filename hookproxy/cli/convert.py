@@ -54,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
     dialect = dialect_named(options.dialect, "--from") if options.dialect else None
     use = Use(options.file, cwd, options.file, dialect)
     loaded = list(read_use(use, FileContext(os.environ, cwd)))
-    converted = convert([one.group for one in loaded], target)
+    converted = convert([one.group for one in loaded], target, cwd)
     notes = [*(note for one in loaded for note in (*one.notes, *one.remarks)), *converted.notes]
     for note in notes:
         sys.stderr.write(f"{printable(note)}\n")

@@ -88,6 +88,8 @@ def _guarded(options: argparse.Namespace, command: list[str]) -> HookOutput:
         return _run(options, command, side or recognise_agent(document), document)
     except UserError as error:
         return refuse(str(error))
+    except (SystemExit, KeyboardInterrupt):  # a signal; an agent that is gone reads nothing
+        return refuse("error: hookproxy was ended before the hook had decided")
     except Exception:  # not swallowed: the agent shows it as the reason
         from traceback import format_exc
 

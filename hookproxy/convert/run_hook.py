@@ -22,6 +22,8 @@ from ..jsonrpc import nesting, normalize
 from ..model.errors import UserError
 from ..model.hooks import Event, EventContext, HookRun
 from ..model.settings import Settings, ToolNames
+from ..policy import matchers
+from ..policy.familiar_names import FAMILIAR_NAMES
 from . import answer as answers
 
 _BEFORE: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
@@ -138,13 +140,32 @@ def _read_hook(hook: ForeignHook, context: EventContext) -> HookList:
     if side is None:
         raise UserError(f"hooks of {hook.dialect.name} cannot run in other agents", f"--as one of {', '.join(names())}")
     event = (hook.event_name,) if hook.event_name else event_names(side, context.event)
-    unknown_server = context.tool and context.alias is None and not context.session.server
-    in_doubt = unknown_server and "mcp" in hook.matcher.lower()  # it may name the server
-    matcher = "" if in_doubt else hook.matcher
+    matcher = "" if _may_name_server(hook, context) else hook.matcher
     entries = [Entry(name, hook.command, (), matcher, hook.only_if, hook.timeout) for name in event]
     project = context.session.project_dir
+    if side.read_command is not None:
+        return merge(side.read_command(entry, project) for entry in entries)
     files = side.write_hook_file(entries) if entries else {}
-    return merge(
+    found = merge(
         hook.dialect.read_hook_file(HookFile(f"{project}/{path}", text, project, cwd=context.session.cwd))
         for path, text in files.items()
     )
+    if entries and not found.hooks:  # a hook that can never run guards nothing
+        reasons = "; ".join((*found.notes, *found.remarks))
+        raise UserError(f"{hook.dialect.name} cannot run this hook: {reasons}", "correct --event, --matcher and --if")
+    return found
+
+
+def _may_name_server(hook: ForeignHook, context: EventContext) -> bool:
+    """Whether the matcher may be about the tool's server, which this agent does not name: then the hook runs.
+
+    Only a list of tools that agents have of their own cannot be about one.
+    """
+    if not context.tool or context.alias is not None or context.session.server:
+        return False
+    own = {
+        *FAMILIAR_NAMES,
+        *(spelling.name for of_tool in hook.dialect.tool_spellings.values() for spelling in of_tool),
+    }
+    words = matchers.plain_names(hook.matcher)
+    return not words or not own.issuperset(words)

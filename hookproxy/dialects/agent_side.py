@@ -16,6 +16,7 @@ from msgspec import Struct, field
 from ..jsonrpc import raw_json
 from ..model.aliases import Alias, ToolSpellings
 from ..model.hooks import Event, EventContext, Outcome, Permission, Session
+from .dialect import HookList
 from .registry import DIALECTS
 
 
@@ -148,6 +149,8 @@ class AgentSide(Struct, frozen=True):
     """Events that have the name of another one, which `events` has: a document's other members tell which it is."""
     merges: bool = False
     """It changes only the arguments that a hook names, so that a hook cannot remove one."""
+    read_command: Callable[[Entry, str], HookList] | None = None
+    """The hooks of an entry, for a project folder, where no text of a file describes them: its hooks are programs."""
     own_tools: ToolSpellings = field(default_factory=dict)
     """Its own tools, where its dialect has no `tool_spellings`."""
     own_mcp_names: Callable[[str, str], str] | None = None
@@ -272,6 +275,12 @@ def split_mcp_name(name: str) -> tuple[str, str] | None:
         return None
     server, separator, tool = name[5:].partition("__")
     return (server, tool) if separator else None
+
+
+def split_underscored_name(name: str) -> tuple[str, str] | None:
+    """As `split_mcp_name`, also for `mcp_SERVER_TOOL`: there the server is empty, because its end is unknown."""
+    found = split_mcp_name(name)
+    return ("", name[4:]) if found is None and name.startswith("mcp_") else found
 
 
 def milliseconds(raw: bytes) -> int:

@@ -232,7 +232,8 @@ class Hooks:
         """One layer's evaluation of a call; `earlier_request` is the approval request of the layer before."""
         for selected in layer.groups.select(context.event, context.tool, context.alias):
             hooks = selected.applicable(context) if selected.conditional else selected.hooks
-            runs = await self._executor.run(selected.group, hooks, context, hook_runs, listed)
+            anew = selected.applicable if selected.selected_by_stage else None
+            runs = await self._executor.run(selected.group, hooks, context, hook_runs, listed, anew)
             if decide.no_verdicts(runs):  # true of most calls
                 continue
             decision = decide.decide(runs, self._settings, selected.group.on_failure)

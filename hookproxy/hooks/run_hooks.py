@@ -117,15 +117,20 @@ class HookExecutor:
         context: EventContext,
         hook_runs: list[HookRun],
         listed: Tool | None = None,
+        applicable: Callable[[EventContext], Sequence[MatchedHook]] | None = None,
     ) -> list[HookRun]:
         """Run hooks in their dialect's order. Of contradicting hook runs in the returned list, the last one wins.
 
+        `applicable` selects the hooks of a later stage anew: they may have conditions on arguments that were rewritten.
+
         Arguments in `context` and in the returned verdicts are under the server's names.
         """
+        if applicable is not None:
+            return await self._run_stages(group, applicable, context, hook_runs, listed)
         if len(hooks) == 1 and not hooks[0].spec.background:  # true of most events: there is no order
             return [await self._run(group, hooks[0], context, hook_runs, listed)]
         if len({one.spec.stage for one in hooks}) > 1:
-            return await self._run_stages(group, hooks, context, hook_runs, listed)
+            return await self._run_stages(group, lambda _context: hooks, context, hook_runs, listed)
         order = Order.PIPELINE if any(one.spec.sequential for one in hooks) else group.dialect.order
         awaited = [one for one in hooks if not (one.spec.background and self.background.start(group, one, context))]
         if len(awaited) > 1 and order in (Order.PARALLEL, Order.TOGETHER):
@@ -161,15 +166,17 @@ class HookExecutor:
     async def _run_stages(
         self,
         group: Group,
-        hooks: Sequence[MatchedHook],
+        applicable: Callable[[EventContext], Sequence[MatchedHook]],
         context: EventContext,
         hook_runs: list[HookRun],
         listed: Tool | None,
     ) -> list[HookRun]:
         """Run the hooks of one stage after another. Before a call, a denial ends it, and rewrites are passed on."""
         runs: list[HookRun] = []
-        for stage in sorted({one.spec.stage for one in hooks}):
-            of_stage = [one for one in hooks if one.spec.stage == stage]
+        for stage in sorted({spec.stage for spec in group.hooks if spec.event is context.event}):
+            of_stage = [one for one in applicable(context) if one.spec.stage == stage]
+            if not of_stage:
+                continue
             done = await self.run(group, of_stage, context, hook_runs, listed)
             runs += done
             if context.event not in _BEFORE_CALL:

@@ -78,6 +78,11 @@ class SelectedHooks(Struct, frozen=True):
         """Its hooks may answer an elicitation; otherwise they only observe it."""
         return self.group.dialect.answers_elicitations and not all(one.spec.background for one in self.hooks)
 
+    @property
+    def selected_by_stage(self) -> bool:
+        """Its hooks have conditions, and an earlier stage may rewrite what the conditions of a later one judge."""
+        return self.conditional and any(one.spec.stage for one in self.hooks)
+
     def applicable(self, context: EventContext) -> Sequence[MatchedHook]:
         """The hooks without a condition, and those whose condition holds for this event.
 

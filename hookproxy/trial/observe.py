@@ -68,9 +68,11 @@ class _ObservingExecutor(HookExecutor):
         event_context: EventContext,
         hook_runs: list[HookRun],
         listed: Tool | None = None,
+        applicable: Callable[[EventContext], Sequence[MatchedHook]] | None = None,
     ) -> list[HookRun]:
-        self.note(GroupRun(group, event_context, tuple(one.spec for one in hooks)))
-        return await super().run(group, hooks, event_context, hook_runs, listed)
+        if applicable is None:  # else each stage comes here with its own hooks
+            self.note(GroupRun(group, event_context, tuple(one.spec for one in hooks)))
+        return await super().run(group, hooks, event_context, hook_runs, listed, applicable)
 
 
 class ObservedHooks(Hooks):

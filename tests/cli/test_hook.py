@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -60,3 +64,22 @@ def test_several_words_are_a_program_and_its_arguments() -> None:
 def test_what_a_hook_prints_among_its_answer_never_reaches_the_agent_raw() -> None:
     ended = hook(json.dumps(DOCUMENT).encode(), "--as", "claude", "--", "echo hello")
     assert (ended.returncode, ended.stdout) == (0, b"")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_an_end_before_the_hook_has_decided_refuses_the_call(number: signal.Signals, tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    os.mkfifo(started)
+    words = ("--for", "claude", "--as", "claude", "--", f"echo > {shlex.quote(str(started))}; exec sleep 60")
+    command = [sys.executable, "-m", "hookproxy", "hook", *words]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdin is not None
+        running.stdin.write(json.dumps(DOCUMENT).encode())
+        running.stdin.close()
+        running.stdin = None
+        started.read_text()
+        running.send_signal(number)
+        stdout, stderr = running.communicate(timeout=60)
+    assert (running.returncode, stdout) == (2, b"")
+    assert b"was ended before the hook had decided" in stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from hookproxy.dialects.agent_side import Can, Entry, agent_side, names
 from hookproxy.dialects.dialect import Group, HookFile
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.hooks import Event
+from hookproxy.model.settings import ToolNames
 from hookproxy.trust.sources import FileContext
 
 
@@ -29,10 +31,10 @@ def claude(folder: Path, event: str = "PreToolUse", matcher: str = "", **entry: 
     return groups(folder, {"hooks": {event: [{"matcher": matcher, "hooks": [hook]}]}})
 
 
-def converted(found: list[Group], target: str) -> Converted:
+def converted(found: list[Group], target: str, project: str = "") -> Converted:
     side = agent_side(target)
     assert side is not None
-    return convert(found, side)
+    return convert(found, side, project)
 
 
 def words(command: str) -> list[str]:
@@ -40,11 +42,11 @@ def words(command: str) -> list[str]:
 
 
 def test_each_hook_stays_its_own_program(tmp_path: Path) -> None:
-    found = converted(claude(tmp_path, matcher="Bash|Edit", timeout=5), "copilot")
+    found = converted(claude(tmp_path, matcher="Bash|Edit", timeout=5), "copilot", str(tmp_path))
     ((path, text),) = found.files.items()
     assert path == ".github/hooks/hookproxy.json"
     (entry,) = json.loads(text)["hooks"]["PreToolUse"]
-    assert (entry["matcher"], entry["timeoutSec"]) == ("bash|edit", 5)
+    assert (entry["matcher"], entry["timeoutSec"]) == ("bash|edit", 10)
     assert words(entry["bash"]) == [
         *("hookproxy", "hook", "--for", "copilot", "--as", "claude", "--matcher", "Bash|Edit", "--timeout", "5"),
         *("--", "./guard.sh --strict"),
@@ -124,3 +126,69 @@ def test_an_agent_that_can_ask_can_also_be_written_for(name: str) -> None:
     assert Event.PRE_TOOL_USE in side.events.values()
     assert isinstance(side.can, Can)
     assert side.file
+
+
+def test_one_program_with_several_hooks_is_one_entry(tmp_path: Path) -> None:
+    guard = tmp_path / ".clinerules/hooks/PreToolUse"
+    guard.parent.mkdir(parents=True)
+    guard.write_text("#!/bin/sh\n")
+    found = DIALECTS["cline"].read_hook_file(HookFile(str(guard), "", str(tmp_path)))
+    assert converted([Group(DIALECTS["cline"], str(guard), found.hooks, ToolNames.MCP)], "claude").hooks == 1
+
+
+def written(dialect: str, path: str, document: object, tmp_path: Path, target: str) -> list[Any]:
+    """The entries of the hooks before a call of a converted file, for a target with Claude Code's shape."""
+    found = DIALECTS[dialect].read_hook_file(HookFile(str(tmp_path / path), json.dumps(document), str(tmp_path)))
+    assert found.notes == ()
+    side = agent_side(target)
+    assert side is not None
+    files = convert([Group(DIALECTS[dialect], path, found.hooks, ToolNames.MCP)], side, str(tmp_path)).files
+    ((_, text),) = files.items()
+    entries: list[Any] = json.loads(text)["hooks"]["PreToolUse"]
+    return entries
+
+
+def test_a_matcher_that_matches_parts_of_names_gives_no_list_of_whole_names(tmp_path: Path) -> None:
+    document = {"hooks": {"BeforeTool": [{"matcher": "write_file", "hooks": [{"type": "command", "command": "true"}]}]}}
+    (group,) = written("gemini", ".gemini/settings.json", document, tmp_path, "claude")  # it matches mcp_a_write_file
+    assert "matcher" not in group
+
+
+@pytest.mark.parametrize(
+    ("matcher", "target", "names"),
+    [
+        ("mcp__my_server__read", "cursor", None),
+        ("mcp__my_server__read_file", "gemini", None),
+        ("mcp__my_server__read_file", "codex", "mcp__my_server__read_file"),
+        ("mcp__a__b", "gemini", "^(?:mcp_a_b)$"),
+    ],
+)
+def test_a_name_in_which_characters_were_replaced_is_not_spelled_for_another_system(
+    matcher: str, target: str, names: str | None, tmp_path: Path
+) -> None:
+    ((_, text),) = converted(claude(tmp_path, matcher=matcher), target).files.items()
+    hooks = json.loads(text)["hooks"]
+    ((entry,),) = hooks.values()
+    assert entry.get("matcher") == names
+
+
+@pytest.mark.parametrize(("timeout", "written_timeout"), [(600, 605), (20, 25)])
+def test_the_agent_waits_longer_than_the_hook_may_take(timeout: int, written_timeout: int, tmp_path: Path) -> None:
+    ((_, text),) = converted(claude(tmp_path, timeout=timeout), "vscode").files.items()
+    (entry,) = json.loads(text)["hooks"]["PreToolUse"]
+    assert entry["timeout"] == written_timeout
+
+
+def test_the_hook_keeps_its_folder_and_its_variables(tmp_path: Path) -> None:
+    hook = {"type": "command", "bash": "./guard.sh", "cwd": "tools", "env": {"LEVEL": "a b"}}
+    document = {"version": 1, "hooks": {"preToolUse": [hook]}}
+    ((entry,),) = (group["hooks"] for group in written("copilot", ".github/hooks/a.json", document, tmp_path, "claude"))
+    line = words(entry["command"])[-1]
+    assert line == f"cd {tmp_path}/tools || exit 2; export LEVEL='a b'; bash -c ./guard.sh"
+
+
+def test_the_forms_of_kiro_keep_their_own_matchers(tmp_path: Path) -> None:
+    document = {"name": "a", "hooks": {"preToolUse": [{"matcher": "fs_*", "command": "true"}]}}
+    (group,) = written("kiro", ".kiro/agents/a.json", document, tmp_path, "claude")
+    command = words(group["hooks"][0]["command"])
+    assert command[command.index("--event") + 1] == "preToolUse"

@@ -197,3 +197,103 @@ async def test_codex_gets_a_denied_permission_without_members_that_it_discards()
     output = json.loads((await output_of(prints(answer), document, "codex")).stdout)
     assert output.keys() == {"hookSpecificOutput"}
     assert output["hookSpecificOutput"]["decision"] == {"behavior": "deny", "message": "no"}
+
+
+@pytest.mark.parametrize("event", ["pretooluse", "Stop", "beforeTool"])
+async def test_a_hook_for_an_event_that_its_system_does_not_have_refuses_the_call(event: str) -> None:
+    with pytest.raises(UserError, match="claude cannot run this hook"):
+        await output_of("exit 2", COPILOT, event_name=event)
+
+
+VSCODE = {
+    "timestamp": "2026-01-01T00:00:00.000Z",
+    "hook_event_name": "PreToolUse",
+    "tool_name": "mcp_fs_read",
+    "tool_input": {},
+    "tool_use_id": "t",
+}
+
+
+async def denies(dialect: str, document: object, agent: str, matcher: str, event_name: str = "") -> bool:
+    side = agent_side(agent)
+    assert side is not None
+    hook = ForeignHook(DIALECTS[dialect], "echo no >&2; exit 2", event_name, matcher)
+    output = await run_hook(hook, side, json.dumps(document).encode(), {"PATH": "/usr/bin:/bin"})
+    return b'"deny"' in output.stdout or output.status == 2
+
+
+@pytest.mark.parametrize(
+    ("dialect", "matcher", "runs"),
+    [
+        ("claude", ".*__fs__.*", True),
+        ("claude", "mcp__fs__read", True),
+        ("kiro", "@fs/read", True),
+        ("copilot@current", "fs-read", True),
+        ("claude", "Bash|Edit", False),
+        ("gemini", "run_shell_command", False),
+    ],
+)
+async def test_a_matcher_that_may_name_the_server_counts_where_the_agent_names_none(
+    dialect: str, matcher: str, runs: bool
+) -> None:
+    assert await denies(dialect, VSCODE, "vscode", matcher) is runs
+
+
+@pytest.mark.parametrize("matcher", ["Write", "Edit", "MultiEdit", ""])
+@pytest.mark.parametrize("old", ["", "x"])
+async def test_an_edit_of_cascade_may_be_any_way_to_write_a_file(matcher: str, old: str) -> None:
+    edit = {"old_string": old, "new_string": "y"}
+    document = {"agent_action_name": "pre_write_code", "tool_info": {"file_path": "/a", "edits": [edit]}}
+    assert await denies("claude", document, "cascade", matcher)
+
+
+@pytest.mark.parametrize(
+    ("event", "matcher", "runs"),
+    [
+        ("preToolUse", "execute_*", True),
+        ("preToolUse", "execute", False),
+        ("PreToolUse", "execute", True),
+        ("preToolUse", "@builtin", True),
+    ],
+)
+async def test_the_forms_of_kiro_have_matchers_of_their_own(event: str, matcher: str, runs: bool) -> None:
+    assert await denies("kiro", COPILOT, "copilot", matcher, event) is runs
+
+
+async def test_a_program_of_cline_serves_other_agents() -> None:
+    side = agent_side("copilot")
+    assert side is not None
+    hook = ForeignHook(DIALECTS["cline"], prints({"cancel": True, "errorMessage": "no"}))
+    output = await run_hook(hook, side, json.dumps(COPILOT).encode(), {"PATH": "/usr/bin:/bin"})
+    assert json.loads(output.stdout)["permissionDecision"] == "deny"
+
+
+@pytest.mark.parametrize(
+    ("agent", "document"),
+    [
+        ("gemini", {"hook_event_name": "BeforeTool", "tool_name": "mcp_fs_read", "tool_input": {}}),
+        ("gemini", {"hook_event_name": "BeforeTool", "tool_name": "mcp__fs__read", "tool_input": {}}),
+        ("kiro", {"hook_event_name": "PreToolUse", "tool_name": "mcp_fs_read", "tool_input": {}}),
+        ("kiro", {"hook_event_name": "PreToolUse", "tool_name": "@fs/read", "tool_input": {}}),
+        ("cline", {"hookName": "PreToolUse", "preToolUse": {"toolName": "fs__read", "parameters": {}}}),
+        ("copilot", COPILOT | {"tool_name": "fs-read"}),
+        ("cursor", {"hook_event_name": "preToolUse", "tool_name": "MCP:read", "tool_input": {}}),
+        ("qwen", COPILOT | {"tool_name": "mcp__fs__read"}),
+    ],
+)
+@pytest.mark.parametrize("matcher", ["mcp__fs__read", "mcp__.*"])
+async def test_a_hook_for_a_servers_tools_runs_for_each_form_of_their_names(
+    agent: str, document: object, matcher: str
+) -> None:
+    side = agent_side(agent)
+    assert side is not None
+    hook = ForeignHook(DIALECTS["claude"], "echo no >&2; exit 2", "PreToolUse", matcher)
+    output = await run_hook(hook, side, json.dumps(document).encode(), {"PATH": "/usr/bin:/bin"})
+    denied = (b'"deny"' in output.stdout, b'"cancel":true' in output.stdout, output.status == 2)
+    assert any(denied)
+
+
+@pytest.mark.parametrize("tool", ["my-files-read", "my-files-read-all"])
+async def test_a_server_with_a_hyphen_in_its_name_is_not_mistaken_for_another(tool: str) -> None:
+    document = COPILOT | {"tool_name": tool}
+    assert await denies("claude", document, "copilot", f"mcp__my-files__{tool.removeprefix('my-files-')}")

@@ -172,3 +172,16 @@ async def test_the_shapes_of_published_files_run(scene: Scene, name: str) -> Non
     assert text_of(await agent.ask(call(1, "bash", command="curl x"))) == "ran bash"
     assert "result" in await agent.ask(call(2, "write_file", path="a", content="b"))
     assert sorted((scene.folder / "log").read_text().split()) == sorted(RUNS[name])
+
+
+async def test_a_condition_of_a_later_event_is_about_rewritten_arguments(scene: Scene) -> None:
+    folder = scene.folder / ".cursor"
+    folder.mkdir()
+    rewrite = f"printf %s {shlex.quote(json.dumps({'updated_input': {'command': 'rm -rf /'}}))}"
+    guard = {"command": "echo 'no rm' >&2; exit 2", "matcher": "rm"}
+    hooks = {"preToolUse": [{"command": rewrite}], "beforeShellExecution": [guard]}
+    (folder / "hooks.json").write_text(json.dumps({"version": 1, "hooks": hooks}))
+    agent = scene.run(f"--hooks={folder / 'hooks.json'}")
+    await agent.initialize()
+    assert "no rm" in refused(await agent.ask(call(1, "bash", command="ls")))
+    assert not scene.calls_received()

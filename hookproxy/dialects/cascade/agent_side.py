@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from ...jsonrpc import raw_json
@@ -47,7 +48,7 @@ def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
     if own is not None:
         known, renamed = own
         tool = name.partition("_")[2]
-        alias = Alias(tool, known, renamed)
+        alias = _edit_alias(tool, info) if known == "Edit" else Alias(tool, known, renamed)
         context = EventContext(event, session, tool=tool, arguments=_own_arguments(info), alias=alias)
         return AgentEvent(name, replace(context, outcome=text_outcome("") if event is Event.POST_TOOL_USE else None))
     arguments = arguments_of(info.raw("mcp_tool_arguments"))
@@ -57,9 +58,20 @@ def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
     return AgentEvent(name, context)
 
 
+def _edit_alias(tool: str, info: Members) -> Alias:
+    """An edit, which may also be a write: `pre_write_code` does not say, but a new file has no old text."""
+    edit, several = Alias(tool, "Edit"), Alias(tool, "MultiEdit")
+    write = Alias(tool, "Write", {"content": "new_string"})
+    edits = [Members(bytes(one)) for one in raw_json.items(info.raw("edits", b"[]"))]
+    is_new = not any(one.text("old_string") for one in edits)
+    return replace(write, alternatives=(edit, several)) if is_new else replace(edit, alternatives=(several, write))
+
+
 def _own_arguments(info: Members) -> bytes:
     """The members about a command or a file. Of several edits of a file, all texts count as one."""
-    texts = {key: info.text(key) for key in ("command_line", "cwd", "file_path") if key in info}
+    texts: dict[str, object] = {key: info.text(key) for key in ("command_line", "cwd", "file_path") if key in info}
+    if "edits" in info:
+        texts["edits"] = msgspec.Raw(info.raw("edits"))
     edits = [Members(bytes(one)) for one in raw_json.items(info.raw("edits", b"[]"))]
     for key in ("old_string", "new_string"):
         if edits:

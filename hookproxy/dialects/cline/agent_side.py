@@ -8,6 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from ...jsonrpc import raw_json
+from ...model.errors import ConfigError
 from ...model.hooks import Event, EventContext, Permission, Session
 from ..agent_side import (
     AgentEvent,
@@ -23,6 +24,8 @@ from ..agent_side import (
     milliseconds,
     text_outcome,
 )
+from ..dialect import HookList
+from .hook_file import hooks_of
 
 _FOLDER: Final = ".clinerules/hooks"
 _MCP_TOOL: Final = "use_mcp_tool"
@@ -45,6 +48,9 @@ def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
     call = members.object("preToolUse" if event is Event.PRE_TOOL_USE else "postToolUse")
     tool_name = call.required("toolName")
     parameters, server_tool = call.raw("parameters", b"{}"), None
+    if "__" in tool_name:  # the CLI's name of a server's tool
+        server, _, tool = tool_name.partition("__")
+        server_tool = ("", tool_name) if "__" in tool else (server, tool)
     if tool_name == _MCP_TOOL:
         of_server = call.object("parameters")
         server_tool = (of_server.text("server_name"), of_server.required("tool_name"))
@@ -68,6 +74,13 @@ def _write_output(_event: AgentEvent, answer: Answer) -> HookOutput:
     if answer.permission is Permission.DENY or answer.stop:
         output |= {"cancel": True, "errorMessage": answer.reason or "denied by a hook"}
     return replace(json_output(output), stderr=answer.message)
+
+
+def _read_command(entry: Entry, project_dir: str) -> HookList:
+    """The hooks of a command line. Raises ConfigError."""
+    if entry.event_name not in AGENT_SIDE.events:
+        raise ConfigError("--event", f"{entry.event_name!r} is no event", f"one of {', '.join(AGENT_SIDE.events)}")
+    return hooks_of(entry.event_name, entry.command, ("/bin/sh", "-c", entry.command), project_dir, entry.timeout)
 
 
 def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
@@ -96,6 +109,7 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     read_document=_read_document,
     write_output=_write_output,
     write_hook_file=_write_hook_file,
+    read_command=_read_command,
     events={
         "PreToolUse": Event.PRE_TOOL_USE,
         "PostToolUse": Event.POST_TOOL_USE,

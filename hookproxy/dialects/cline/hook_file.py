@@ -83,15 +83,21 @@ def read_hook_file(file: HookFile) -> HookList:
         return HookList((), remarks=(f"{file.path} cannot fire behind MCP: {reason}",))
     if name.endswith(_POWERSHELL):
         return HookList((), (f"{file.path} does not run: it is for PowerShell, which is not supported",))
+    return hooks_of(event_name, file.path, _argv(file.path), file.project_dir)
+
+
+def hooks_of(event_name: str, source: str, argv: tuple[str, ...], project_dir: str, timeout: float = 0.0) -> HookList:
+    """The hooks of a program for this event; timeout 0: the usual one, in seconds."""
     event = EVENTS[event_name]
+    usual = shared_hook_file.SESSION_END_TIMEOUT if event is Event.SESSION_END else TIMEOUT
     hook = HookSpec(
         dialect=NAME,
-        source=file.path,
+        source=source,
         event=event,
-        label=labels.argv_label([file.path]),
-        argv=_argv(file.path),
-        cwd=file.project_dir,
-        timeout=shared_hook_file.SESSION_END_TIMEOUT if event is Event.SESSION_END else TIMEOUT,
+        label=labels.argv_label(list(argv)),
+        argv=argv,
+        cwd=project_dir,
+        timeout=timeout or usual,
         event_name=event_name,
     )
     if event not in (Event.PRE_TOOL_USE, Event.POST_TOOL_USE):

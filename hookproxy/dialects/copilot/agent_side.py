@@ -53,8 +53,13 @@ def _read_document(raw: bytes, _environ: Mapping[str, str]) -> AgentEvent:
 
 
 def _server_tool(name: str) -> tuple[str, str] | None:
-    """Server and tool of `SERVER-TOOL`, as Copilot CLI composes the names of MCP tools; its own tools have no `-`."""
+    """Server and tool of `SERVER-TOOL`, as Copilot CLI composes the names of MCP tools; its own tools have no `-`.
+
+    Where the server's name ends is unknown if there are several hyphens: then no server is named.
+    """
     server, separator, tool = name.partition("-")
+    if "-" in tool:
+        return "", name
     return (server, tool) if separator else None
 
 

@@ -23,6 +23,7 @@ from ..agent_side import (
     call_context,
     json_output,
     regular_expression,
+    split_underscored_name,
     text_outcome,
 )
 
@@ -43,7 +44,9 @@ def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
         return AgentEvent(name, EventContext(event, session, trigger=trigger, message=members.text("message")))
     tool_name = members.required("tool_name")
     server = members.object("mcp_context")
-    server_tool = (server.text("server_name"), server.text("tool_name")) if "tool_name" in server else None
+    server_tool = split_underscored_name(tool_name)  # versions without mcp_context
+    if "tool_name" in server:
+        server_tool = (server.text("server_name"), server.text("tool_name"))
     arguments = arguments_of(members.raw("tool_input"))
     context = call_context(AGENT_SIDE, event, session, tool_name, server_tool, arguments)
     if event is Event.POST_TOOL_USE:

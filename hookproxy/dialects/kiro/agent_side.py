@@ -21,9 +21,11 @@ from ..agent_side import (
     call_context,
     regular_expression,
     result_outcome,
+    split_underscored_name,
 )
 
 _FILE: Final = ".kiro/hooks/hookproxy.json"
+_AGENT_FILE: Final = ".kiro/agents/hookproxy.json"
 
 
 def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
@@ -57,9 +59,9 @@ def _blocks(raw: bytes) -> bytes:
 
 
 def _server_tool(name: str) -> tuple[str, str] | None:
-    """Server and tool of `@SERVER/TOOL`."""
+    """Server and tool of `@SERVER/TOOL`, or of the IDE's `mcp_SERVER_TOOL`."""
     server, separator, tool = name.removeprefix("@").partition("/")
-    return (server, tool) if name.startswith("@") and separator else None
+    return (server, tool) if name.startswith("@") and separator else split_underscored_name(name)
 
 
 def _write_output(event: AgentEvent, answer: Answer) -> HookOutput:
@@ -69,6 +71,29 @@ def _write_output(event: AgentEvent, answer: Answer) -> HookOutput:
 
 
 def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
+    """A file of version 1, and an agent file for events that are spelled as there: the matchers of both differ."""
+    of_agent = [entry for entry in entries if entry.event_name[:1].islower()]
+    files: dict[str, str] = {}
+    if of_agent:
+        files[_AGENT_FILE] = _agent_file(of_agent)
+    if len(of_agent) < len(entries):
+        files[_FILE] = _version_1([entry for entry in entries if entry not in of_agent])
+    return files
+
+
+def _agent_file(entries: Sequence[Entry]) -> str:
+    events: dict[str, list[object]] = {}
+    for entry in entries:
+        hook: dict[str, object] = {"command": entry.command}
+        if entry.matcher:
+            hook["matcher"] = entry.matcher
+        if entry.timeout:
+            hook["timeout_ms"] = round(entry.timeout * 1000)
+        events.setdefault(entry.event_name, []).append(hook)
+    return json.dumps({"name": "hookproxy", "tools": ["*"], "hooks": events}, indent=2, ensure_ascii=False) + "\n"
+
+
+def _version_1(entries: Sequence[Entry]) -> str:
     hooks: list[object] = []
     for number, entry in enumerate(entries, 1):
         hook: dict[str, object] = {"name": f"hookproxy {number}", "trigger": entry.event_name}
@@ -78,7 +103,7 @@ def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
         if entry.timeout:
             hook["timeout"] = entry.timeout if entry.timeout % 1 else int(entry.timeout)
         hooks.append(hook | {"enabled": True})
-    return {_FILE: json.dumps({"version": "v1", "hooks": hooks}, indent=2, ensure_ascii=False) + "\n"}
+    return json.dumps({"version": "v1", "hooks": hooks}, indent=2, ensure_ascii=False) + "\n"
 
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(

@@ -19,11 +19,11 @@ from ..agent_side import (
     arguments_of,
     call_context,
     result_outcome,
+    split_underscored_name,
 )
 from ..shared import claude_agent_side as envelope
 
 _FILE: Final = ".github/hooks/hookproxy.json"
-_MCP: Final = "mcp_"
 
 
 def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
@@ -38,9 +38,8 @@ def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
     if event is Event.SESSION_START:
         return AgentEvent(name, EventContext(event, session, trigger=members.text("source")))
     tool_name = members.required("tool_name")
-    server_tool = ("", tool_name.removeprefix(_MCP)) if tool_name.startswith(_MCP) else None
     arguments = arguments_of(members.raw("tool_input"))
-    context = call_context(AGENT_SIDE, event, session, tool_name, server_tool, arguments)
+    context = call_context(AGENT_SIDE, event, session, tool_name, split_underscored_name(tool_name), arguments)
     if event is Event.POST_TOOL_USE:
         context = replace(context, outcome=result_outcome(members.raw("tool_response", b'""')))
     return AgentEvent(name, replace(context, tool_use_id=members.text("tool_use_id")))
