@@ -20,12 +20,14 @@ from pathlib import Path
 
 from agent import Placement
 from contestants import DIRECT, OWN_ENVIRONMENT, PRE_HOOK, SPAWN, all_contestants, echo_server, try_out
-from measures import Bench, Samples, hooked, unhooked
+from measures import Bench, Samples, hooked, remote, unhooked
 from report import (
     FIGURES,
     HOOK_FIGURES,
     HOOKED,
     RELAYS,
+    REMOTE_FIGURES,
+    REMOTES,
     RULE_FIGURES,
     RULED,
     RUNNER_FIGURES,
@@ -44,7 +46,8 @@ so no proxy can beat fastmcp by more than the floor does. Each ratio is taken wi
 contestants run in shuffled order; the tables show the median over all blocks and the quartiles.
 unmatched: hooks are configured, and none matches; budgets without a running hook apply to this one. /bin/true:
 that program runs before each call. reader: a program that reads its input to the end runs after each call.
-rules + audit: a hookproxy.toml has permission rules about the tool, and every call is recorded in full.
+--url: the server is reached at an address; the bridge floor is asyncio and httptools without JSON, sessions and
+errors. rules + audit: a hookproxy.toml has permission rules about the tool, and every call is recorded in full.
 spawn + wait: a small Python process calls os.posix_spawn and waits, for the same program, one after another.
 For the 10 MB result it also sends the reader as many bytes as hookproxy sent it: only this time is
 subtracted, and the time of the result itself in the pipes is not."""
@@ -90,7 +93,7 @@ def machine() -> str:
 
 def arguments() -> argparse.Namespace:
     """The command line."""
-    names = sorted({measure.name for measure in unhooked() + hooked(Path())} | {"start"})
+    names = sorted({measure.name for measure in unhooked() + hooked(Path()) + remote()} | {"start"})
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="about one minute; ratios are rough")
     parser.add_argument("--rounds", type=int, help="default: 5, or 2 with --quick")
@@ -123,6 +126,7 @@ def show(samples: Samples, results: list[Result], about: str, markdown: bool) ->
         (["no hook at work", "where", *RELAYS], figure_rows(samples, FIGURES, RELAYS)),
         (["a hook at work", "where", *HOOKED], figure_rows(samples, HOOK_FIGURES, HOOKED)),
         (["rules and an audit", "where", *RULED], figure_rows(samples, RULE_FIGURES, RULED)),
+        (["a server at an address", "where", *REMOTES], figure_rows(samples, REMOTE_FIGURES, REMOTES)),
         (["other hooks", "where", *RUNNERS], figure_rows(samples, RUNNER_FIGURES, RUNNERS)),
         (["budget", "where", "measured", "quartiles", "limit", ""], budget_rows(results, plain)),
     ]

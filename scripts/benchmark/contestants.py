@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import shlex
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,6 +35,11 @@ arguments = "full"
 results = "full"
 calls = "all"
 """
+
+REMOTE_FLOOR, REMOTE, REMOTE_HOOKS = "bridge floor", "hookproxy --url", "hookproxy --url, hooks"
+MCP_REMOTE, SUPERGATEWAY, MCP_PROXY, FASTMCP_URL = "mcp-remote", "supergateway", "mcp-proxy", "fastmcp, URL"
+BRIDGES = (REMOTE_FLOOR, REMOTE, REMOTE_HOOKS, MCP_REMOTE, SUPERGATEWAY, MCP_PROXY, FASTMCP_URL)
+"""The ways from standard input to a server at an address."""
 
 PYTHON, WORKER, HTTP = "hookproxy python", "hookproxy worker", "hookproxy http"
 COLD_PYTHON, WARM_PYTHON = "hookproxy Python script", "hookproxy warm Python script"
@@ -64,6 +71,8 @@ class Contestant:
     """Measured less often, with fewer messages."""
     foreign: bool = False
     """Not ours: its faults are shown, and fail nothing."""
+    bridge: bool = False
+    """Its server is reached at an address: `argv` gets the URL instead of a command."""
 
 
 def echo_server() -> list[str]:
@@ -137,33 +146,74 @@ def all_runners(folder: Path) -> list[Contestant]:
     return listed
 
 
+def all_bridges(hooked: Contestant) -> list[Contestant]:
+    """The contestants that reach a server at an address; `hooked` has the hooks of one of them."""
+    ours = [str(Path(sys.executable).parent / "hookproxy"), "run", "--url"]
+    modules, python = OWN_ENVIRONMENT / "npm" / "node_modules" / ".bin", OWN_ENVIRONMENT / "bin" / "python"
+    node, quiet = shutil.which("node") or "node", ["--outputTransport", "stdio", "--logLevel", "none"]
+    foreign = {
+        MCP_REMOTE: [node, str(modules / "mcp-remote")],
+        SUPERGATEWAY: [node, str(modules / "supergateway"), *quiet, "--streamableHttp"],
+        MCP_PROXY: [str(OWN_ENVIRONMENT / "mcp-proxy" / "bin" / "mcp-proxy"), "--transport", "streamablehttp"],
+        FASTMCP_URL: [str(python), str(HERE / "fastmcp_proxy.py")],
+    }
+    hooks = hooked.argv([])[2:-1]  # of: hookproxy run OPTION... --
+    return [
+        Contestant(REMOTE_FLOOR, lambda url: [sys.executable, str(HERE / "http_floor.py"), *url], bridge=True),
+        Contestant(REMOTE, lambda url: ours + url, bridge=True),
+        Contestant(REMOTE_HOOKS, lambda url: [*ours, *url, *hooks], bridge=True),
+        *(
+            Contestant(name, lambda url, words=words: words + url, slow=True, foreign=True, bridge=True)
+            for name, words in foreign.items()
+        ),
+    ]
+
+
+_ADDRESSES: dict[str, str] = {}
+"""The URL of the echo server at an address, by placement. Each runs until the benchmark ends."""
+
+
+def address(placement: Placement) -> str:
+    """The URL of the echo server, which runs where the agent does."""
+    if placement.name not in _ADDRESSES:
+        argv = [sys.executable, str(HERE / "http_echo_server.py")]
+        argv += [] if placement.agent is None else ["--cpu", str(placement.agent)]
+        server = subprocess.Popen(argv, stdout=subprocess.PIPE)
+        atexit.register(server.kill)
+        assert server.stdout is not None
+        _ADDRESSES[placement.name] = f"http://127.0.0.1:{int(server.stdout.readline())}/mcp"
+    return _ADDRESSES[placement.name]
+
+
 def all_contestants(folder: Path) -> dict[str, Contestant]:
     """By name; hook files are written into the folder."""
     true, elsewhere = bin_true(), "mcp__other__.*"
     fastmcp = [str(OWN_ENVIRONMENT / "bin" / "python"), str(HERE / "fastmcp_proxy.py")]
     floor = [sys.executable, str(HERE / "floor.py")]
+    unmatched = hookproxy(UNMATCHED, folder, {"PreToolUse": (elsewhere, true), "PostToolUse": (elsewhere, true)})
     listed = [
         Contestant(DIRECT, lambda server: server),
         Contestant(FLOOR, lambda server: floor + server),
         hookproxy(PLAIN, folder, {}),
-        hookproxy(UNMATCHED, folder, {"PreToolUse": (elsewhere, true), "PostToolUse": (elsewhere, true)}),
+        unmatched,
         hookproxy(PRE_HOOK, folder, {"PreToolUse": ("mcp__.*__echo", true)}),
         hookproxy(POST_HOOK, folder, {"PostToolUse": ("mcp__.*__many", shlex.join(drain(folder)))}),
         configured(folder),
         Contestant(SPAWN, lambda _: [sys.executable, str(HERE / "spawner.py")]),
         Contestant(FASTMCP, lambda server: fastmcp + server, slow=True, foreign=True),
         *all_runners(folder),
+        *all_bridges(unmatched),
     ]
     return {contestant.name: contestant for contestant in listed}
 
 
 def start(contestant: Contestant, placement: Placement, folder: Path, boot_ms: int = 0) -> Peer:
     """Start it in front of a fresh echo server; raises Fault. Its standard error goes to the folder."""
-    server = echo_server() + placement.server_options
+    server = [address(placement)] if contestant.bridge else echo_server() + placement.server_options
     if boot_ms:
         server += ["--boot-ms", str(boot_ms)]
     kind = Spawner if contestant.name == SPAWN else Session
-    log = folder / f"{contestant.name.replace('/', '-')}.stderr"
+    log = folder / f"{contestant.name.replace('/', '-').replace(', ', ' ')}.stderr"
     with time_limit():
         return kind(contestant.argv(server), placement, log)
 

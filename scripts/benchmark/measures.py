@@ -15,6 +15,7 @@ from typing import Any
 from agent import LONG_RESULT, Fault, Peer, Placement, Session, Spawner, move_to, time_limit
 from contestants import (
     AUDIT,
+    BRIDGES,
     CONFIGURED,
     DIRECT,
     DRAINED,
@@ -23,6 +24,9 @@ from contestants import (
     PLAIN,
     POST_HOOK,
     PRE_HOOK,
+    REMOTE,
+    REMOTE_FLOOR,
+    REMOTE_HOOKS,
     SPAWN,
     UNMATCHED,
     WITH_SCRIPTS,
@@ -203,6 +207,22 @@ def hooked(folder: Path) -> list[Measure]:
     ]
 
 
+def remote() -> list[Measure]:
+    """Measures of servers at an address. Peers that take a millisecond for a call make fewer of them."""
+    ours, names = (REMOTE_FLOOR, REMOTE, REMOTE_HOOKS), BRIDGES
+    with_memory = ours[1:] if os.path.exists("/proc/self/status") else ()
+
+    def each(take: Take, slow: Take) -> dict[str, Take]:
+        return {name: take if name in ours else slow for name in names}
+
+    return [
+        Measure("remote-memory", 1, {name: lambda peer: peer.memory() for name in with_memory}, warm_up=False),
+        Measure("remote", 8, each(lambda peer: peer.latencies(100, 10), lambda peer: peer.latencies(30, 5))),
+        Measure("remote-flight", 8, each(lambda peer: peer.rate(2000, 64), lambda peer: peer.rate(192, 64))),
+        Measure("remote-result", 4, {name: lambda peer: peer.long_result(b"big") for name in names}),
+    ]
+
+
 class Bench:
     """Runs measures in rounds and collects the samples."""
 
@@ -217,7 +237,11 @@ class Bench:
 
     def chosen(self, measures: list[Measure]) -> list[Measure]:
         """The measures that were asked for."""
-        return [measure for measure in measures if not self.only or measure.name in self.only]
+        return [
+            measure
+            for measure in measures
+            if not self.only or measure.name.partition("-")[0] in self.only or measure.name in self.only
+        ]
 
     def start_all(self, measures: list[Measure], placement: Placement) -> dict[str, Peer]:
         """Start everyone whom a measure needs, in shuffled order."""
@@ -273,6 +297,18 @@ class Bench:
                 figures[name][number, 0] = [session.ready]
                 session.stop()
 
+    def remote_starts(self, placement: Placement, number: int) -> None:
+        """One round of starts in front of a server at an address."""
+        figures = self.samples.figures["remote-start", placement.name]
+        for name in [name for name in BRIDGES if name in self.contestants]:
+            try:
+                session = start(self.contestants[name], placement, self.folder)
+            except Fault as fault:
+                self.samples.blame(self.contestants[name], "start", fault)
+                continue
+            figures[name][number, 0] = [session.ready]
+            session.stop()
+
     def run(self, placements: list[Placement], rounds: int) -> Samples:
         """All rounds."""
         for number in range(rounds):
@@ -281,6 +317,9 @@ class Bench:
                 move_to(placement.agent)
                 self.suite(unhooked(), placement, number)
                 self.suite(hooked(self.folder), placement, number)
+                self.suite(remote(), placement, number)
             if not self.only or "start" in self.only:
                 self.starts(placements[-1], number)
+            if not self.only or "remote" in self.only:
+                self.remote_starts(placements[-1], number)
         return self.samples

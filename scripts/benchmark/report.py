@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import median, quantiles
 
 from contestants import (
+    BRIDGES,
     COLD_JQ,
     COLD_PYTHON,
     CONFIGURED,
@@ -14,10 +15,13 @@ from contestants import (
     FASTMCP,
     FLOOR,
     HTTP,
+    MCP_REMOTE,
     PLAIN,
     POST_HOOK,
     PRE_HOOK,
     PYTHON,
+    REMOTE_FLOOR,
+    REMOTE_HOOKS,
     SPAWN,
     UNMATCHED,
     WARM_JQ,
@@ -31,6 +35,7 @@ from measures import Block, Samples
 RELAYS = [DIRECT, FLOOR, PLAIN, UNMATCHED, FASTMCP]
 HOOKED = [SPAWN, FLOOR, UNMATCHED, PRE_HOOK, POST_HOOK]
 RULED = [UNMATCHED, CONFIGURED]
+REMOTES = list(BRIDGES)
 RUNNERS = [UNMATCHED, *WITHOUT_SPAWN, *WITH_SCRIPTS]
 TIMES = "\N{MULTIPLICATION SIGN}"
 US, MS, K = 1e-3, 1e-6, 1e-3
@@ -107,6 +112,14 @@ RULE_FIGURES = [
     Figure("resident memory, idle, MB", "memory", 1, nth(0), ".1f"),
 ]
 
+REMOTE_FIGURES = [
+    Figure("a small call, p50 µs", "remote", US),
+    Figure("64 calls in flight, thousand calls/s", "remote-flight", K, form=".1f"),
+    Figure("a 10 MB result as an event, ms", "remote-result", MS, form=".1f"),
+    Figure("start to initialize, ms", "remote-start", MS),
+    Figure("resident memory, idle, MB", "remote-memory", 1, nth(0), ".1f"),
+]
+
 RUNNER_FIGURES = [
     Figure("one call, p50 µs", "runners", US),
     Figure("one call after a pause, p50 µs", "scripts", US),
@@ -136,6 +149,11 @@ def times_floor(of: Of) -> float:
 def times_fastmcp(name: str) -> Callable[[Of], float]:
     """How often the contestant's added latency goes into fastmcp's."""
     return lambda of: added(of, FASTMCP) / added(of, name)
+
+
+def over(name: str) -> Callable[[Of], float]:
+    """The bridge with hooks that match nothing, in units of another one's."""
+    return lambda of: of(REMOTE_HOOKS) / of(name)
 
 
 BUDGETS = [
@@ -241,6 +259,25 @@ BUDGETS = [
         lambda of: of(PRE_HOOK) / of(SPAWN),
         0.85,
         least=True,
+    ),
+    Budget("a server at an address, small call: p50 over mcp-remote's", "remote", over(MCP_REMOTE), 0.2),
+    Budget("a server at an address, small call: p50 over the bridge floor's", "remote", over(REMOTE_FLOOR), 1.5),
+    Budget(
+        "a server at an address, 64 in flight: calls/s over mcp-remote's",
+        "remote-flight",
+        over(MCP_REMOTE),
+        8,
+        least=True,
+    ),
+    Budget("a server at an address, 10 MB result: time over mcp-remote's", "remote-result", over(MCP_REMOTE), 0.2),
+    Budget("a server at an address: start", "remote-start", lambda of: of(REMOTE_HOOKS) * MS, 200, "ms"),
+    Budget(
+        "a server at an address: resident memory, idle",
+        "remote-memory",
+        lambda of: of(REMOTE_HOOKS),
+        40,
+        "MB",
+        statistic=nth(0),
     ),
     Budget("a Python function: beyond an unhooked call", "runners", beyond_unhooked(PYTHON), 0.1, "ms"),
     Budget("a worker: beyond an unhooked call", "runners", beyond_unhooked(WORKER), 0.15, "ms"),
