@@ -208,7 +208,10 @@ def hooked(folder: Path) -> list[Measure]:
 
 
 def remote() -> list[Measure]:
-    """Measures of servers at an address. Peers that take a millisecond for a call make fewer of them."""
+    """Measures of servers at an address. Peers that take a millisecond for a call make fewer of them.
+
+    fastmcp, the last one, fails at an event of 10 MB.
+    """
     ours, names = (REMOTE_FLOOR, REMOTE, REMOTE_HOOKS), BRIDGES
     with_memory = ours[1:] if os.path.exists("/proc/self/status") else ()
 
@@ -219,7 +222,7 @@ def remote() -> list[Measure]:
         Measure("remote-memory", 1, {name: lambda peer: peer.memory() for name in with_memory}, warm_up=False),
         Measure("remote", 8, each(lambda peer: peer.latencies(100, 10), lambda peer: peer.latencies(30, 5))),
         Measure("remote-flight", 8, each(lambda peer: peer.rate(2000, 64), lambda peer: peer.rate(192, 64))),
-        Measure("remote-result", 4, {name: lambda peer: peer.long_result(b"big") for name in names}),
+        Measure("remote-result", 4, {name: lambda peer: peer.long_result(b"big") for name in names[:-1]}),
     ]
 
 
@@ -300,7 +303,8 @@ class Bench:
     def remote_starts(self, placement: Placement, number: int) -> None:
         """One round of starts in front of a server at an address."""
         figures = self.samples.figures["remote-start", placement.name]
-        for name in [name for name in BRIDGES if name in self.contestants]:
+        names = [name for name in BRIDGES if name in self.contestants]
+        for name in random.sample(names, len(names)):
             try:
                 session = start(self.contestants[name], placement, self.folder)
             except Fault as fault:
