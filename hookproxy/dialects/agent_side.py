@@ -171,10 +171,14 @@ _MODULES: Final = {
     "cline": "cline",
     "codex": "codex",
     "copilot": "copilot",
+    "crush": "crush",
     "cursor": "cursor",
     "droid": "droid",
     "gemini": "gemini",
+    "goose": "goose",
+    "kimi": "kimi",
     "kiro": "kiro",
+    "lime": "lime",
     "qwen": "qwen",
     "vscode": "vscode",
 }
@@ -308,6 +312,13 @@ def regular_expression(names: Sequence[str]) -> str:
     import re
 
     return f"^(?:{'|'.join(map(re.escape, names))})$" if names else ""
+
+
+def output_by_status(event: AgentEvent, answer: Answer) -> HookOutput:
+    """The output for an agent that reads nothing but the exit status and the reason on standard error."""
+    if event.context.event is Event.PRE_TOOL_USE and answer.permission is Permission.DENY:
+        return refuse_by_status(answer.reason or "denied by a hook")
+    return HookOutput(stderr=answer.message)
 
 
 def seconds(timeout: float) -> float:

@@ -137,6 +137,10 @@ def test_agents_are_recognised_by_their_documents() -> None:
         "cascade": {"agent_action_name": "pre_run_command"},
         "cursor": {"hook_event_name": "preToolUse", "cursor_version": "3.19.10", "tool_use_id": "t"},
         "cline": {"hookName": "PreToolUse"},
+        "kimi": without_time | {"client_type": "cli"},
+        "goose": {"event": "PreToolUse", "matcher_context": "x"},
+        "crush": {"event": "PreToolUse", "cwd": "/"},
+        "lime": {"event": "PreToolUse", "hook_event_name": "PreToolUse"},
         "kiro": {"hook_event_name": "preToolUse", "tool_name": "@files/read"},
     }
     for name, document in of.items():

@@ -10,18 +10,17 @@ from msgspec.structs import replace
 
 from ...jsonrpc import raw_json
 from ...model.aliases import Alias
-from ...model.hooks import Event, EventContext, Permission, Session
+from ...model.hooks import Event, EventContext, Session
 from ..agent_side import (
     AgentEvent,
     AgentSide,
-    Answer,
     Can,
     Entry,
-    HookOutput,
     Members,
     arguments_of,
     event_of,
     hook_file,
+    output_by_status,
     result_outcome,
     text_outcome,
 )
@@ -78,12 +77,6 @@ def _own_arguments(info: Members) -> bytes:
     return raw_json.encode(texts)
 
 
-def _write_output(event: AgentEvent, answer: Answer) -> HookOutput:
-    if event.context.event is Event.PRE_TOOL_USE and answer.permission is Permission.DENY:
-        return HookOutput(stderr=answer.reason or "denied by a hook", status=2)
-    return HookOutput(stderr=answer.message)
-
-
 def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
     return hook_file(_FILE, entries, lambda entry: {"command": entry.command, "show_output": True})
 
@@ -93,7 +86,7 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     file=_FILE,
     can=Can.NOTHING,
     read_document=_read_document,
-    write_output=_write_output,
+    write_output=output_by_status,
     write_hook_file=_write_hook_file,
     events={
         f"{when}_{what}": event

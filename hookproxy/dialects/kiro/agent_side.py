@@ -8,18 +8,17 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ...model.hooks import Event, EventContext, Permission, Session
+from ...model.hooks import Event, EventContext, Session
 from ..agent_side import (
     AgentEvent,
     AgentSide,
-    Answer,
     Can,
     Entry,
-    HookOutput,
     Members,
     arguments_of,
     call_context,
     event_of,
+    output_by_status,
     regular_expression,
     result_outcome,
     seconds,
@@ -64,12 +63,6 @@ def _server_tool(name: str) -> tuple[str, str] | None:
     return (server, tool) if name.startswith("@") and separator else split_underscored_name(name)
 
 
-def _write_output(event: AgentEvent, answer: Answer) -> HookOutput:
-    if event.context.event is Event.PRE_TOOL_USE and answer.permission is Permission.DENY:
-        return HookOutput(stderr=answer.reason or "denied by a hook", status=2)
-    return HookOutput(stderr=answer.message)
-
-
 def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
     """A file of version 1, and an agent file for events that are spelled as there: the matchers of both differ."""
     of_agent = [entry for entry in entries if entry.event_name[:1].islower()]
@@ -111,7 +104,7 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     file=_FILE,
     can=Can.NOTHING,
     read_document=_read_document,
-    write_output=_write_output,
+    write_output=output_by_status,
     write_hook_file=_write_hook_file,
     events={
         "PreToolUse": Event.PRE_TOOL_USE,

@@ -1,0 +1,82 @@
+"""Crush as an agent that runs a hook of another system: it has one event, before a call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from ...model.hooks import Event, Permission, Session
+from ..agent_side import (
+    AgentEvent,
+    AgentSide,
+    Answer,
+    Can,
+    Entry,
+    HookOutput,
+    Members,
+    arguments_of,
+    call_context,
+    event_of,
+    hook_file,
+    json_output,
+    regular_expression,
+    seconds,
+)
+
+_FILE: Final = "crush.json"
+_MCP: Final = "mcp_"
+_DECISIONS: Final = {Permission.ALLOW: "allow", Permission.DENY: "deny"}
+
+
+def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
+    """The event in a document of Crush. Raises ValueError."""
+    members = Members(raw)
+    name = members.required("event")
+    cwd = members.text("cwd") or environ.get("PWD", "/")
+    session = Session(members.text("session_id"), "", cwd, environ.get("CRUSH_PROJECT_DIR") or cwd)
+    tool_name = members.required("tool_name")
+    server_tool = ("", tool_name.removeprefix(_MCP)) if tool_name.startswith(_MCP) else None
+    arguments = arguments_of(members.raw("tool_input"))
+    event = event_of(AGENT_SIDE, name)
+    return AgentEvent(name, call_context(AGENT_SIDE, event, session, tool_name, server_tool, arguments))
+
+
+def _write_output(_event: AgentEvent, answer: Answer) -> HookOutput:
+    permission = Permission.ALLOW if answer.permission is None and answer.arguments else answer.permission
+    output: dict[str, object] = {"decision": _DECISIONS[permission]} if permission in _DECISIONS else {}
+    if permission is Permission.DENY:
+        output["reason"] = answer.reason or "denied by a hook"
+    elif answer.arguments is not None:
+        output["updated_input"] = msgspec.Raw(answer.arguments)
+    if answer.feedback:
+        output["context"] = answer.feedback
+    if answer.stop:
+        output["halt"] = True
+    return replace(json_output({"version": 1} | output if output else {}), stderr=answer.message)
+
+
+def _hook(entry: Entry) -> dict[str, object]:
+    hook: dict[str, object] = {"command": entry.command}
+    if matcher := entry.matcher or regular_expression(entry.names):
+        hook["matcher"] = matcher
+    return hook | ({"timeout": seconds(entry.timeout)} if entry.timeout else {})
+
+
+def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
+    return hook_file(_FILE, entries, _hook)
+
+
+AGENT_SIDE: Final[AgentSide] = AgentSide(
+    name="crush",
+    file=_FILE,
+    can=Can.ALLOW | Can.REWRITE | Can.TELL_BEFORE,
+    read_document=_read_document,
+    write_output=_write_output,
+    write_hook_file=_write_hook_file,
+    events={"PreToolUse": Event.PRE_TOOL_USE},
+    recognises=lambda members: "event" in members and "cwd" in members and "hook_event_name" not in members,
+    merges=True,
+)

@@ -1,0 +1,71 @@
+"""Kimi Code as an agent that runs a hook of another system: a hook may refuse, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from ...model.hooks import Event
+from ..agent_side import (
+    AgentEvent,
+    AgentSide,
+    Can,
+    Entry,
+    Members,
+    output_by_status,
+    regular_expression,
+    result_outcome,
+    seconds,
+)
+from ..shared import claude_agent_side as envelope
+
+_FILE: Final = ".kimi-code/config.toml"
+
+
+def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
+    event = envelope.read_document(AGENT_SIDE, "", raw, environ)
+    members = Members(raw)
+    context = replace(event.context, tool_use_id=members.text("tool_call_id"))
+    if context.event is Event.POST_TOOL_USE:
+        context = replace(context, outcome=result_outcome(members.raw("tool_output", b'""')))
+    return AgentEvent(event.name, context)
+
+
+def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
+    return {_FILE: "\n".join(map(_table, entries))}
+
+
+def _table(entry: Entry) -> str:
+    """One table of TOML, whose strings JSON spells as well."""
+    values: dict[str, object] = {"event": entry.event_name, "command": entry.command}
+    if matcher := entry.matcher or regular_expression(entry.names):
+        values["matcher"] = matcher
+    if entry.timeout:
+        values["timeout"] = seconds(entry.timeout)
+    lines = [f"{name} = {json.dumps(value)}\n" for name, value in values.items()]
+    return "".join(("[[hooks]]\n", *lines))
+
+
+AGENT_SIDE: Final[AgentSide] = AgentSide(
+    name="kimi",
+    file=_FILE,
+    can=Can.NOTHING,
+    read_document=_read_document,
+    write_output=output_by_status,
+    write_hook_file=_write_hook_file,
+    events={
+        event.value: event
+        for event in (
+            Event.PRE_TOOL_USE,
+            Event.POST_TOOL_USE,
+            Event.POST_TOOL_USE_FAILURE,
+            Event.SESSION_START,
+            Event.SESSION_END,
+            Event.NOTIFICATION,
+        )
+    },
+    recognises=lambda members: "client_type" in members,
+)

@@ -1,0 +1,59 @@
+"""Lime as an agent that runs a hook of another system. Its hooks after a call decide nothing, and have no matchers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from msgspec.structs import replace
+
+from ...model.aliases import ToolSpelling
+from ...model.hooks import Event
+from ..agent_side import AgentEvent, AgentSide, Can, Entry, Members, result_outcome
+from ..shared import claude_agent_side as envelope
+
+_FILE: Final = ".lime/settings.json"
+
+
+def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
+    event = envelope.read_document(AGENT_SIDE, "", raw, environ)
+    if event.context.event not in (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE):
+        return event
+    failed = event.context.event is Event.POST_TOOL_USE_FAILURE
+    outcome = result_outcome(Members(raw).raw("tool_output", b'""'), failed=failed)
+    return AgentEvent(event.name, replace(event.context, outcome=outcome))
+
+
+def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
+    """Lists of command lines by event."""
+    events: dict[str, list[str]] = {}
+    for entry in entries:
+        events.setdefault(entry.event_name, []).append(entry.command)
+    return {_FILE: json.dumps({"hooks": events}, indent=2, ensure_ascii=False) + "\n"}
+
+
+AGENT_SIDE: Final[AgentSide] = AgentSide(
+    name="lime",
+    file=_FILE,
+    can=Can.ALLOW | Can.ASK | Can.REWRITE | Can.TELL_BEFORE,
+    read_document=_read_document,
+    write_output=partial(envelope.write_output, replacement=""),
+    write_hook_file=_write_hook_file,
+    events={
+        event.value: event
+        for event in (
+            Event.PRE_TOOL_USE,
+            Event.POST_TOOL_USE,
+            Event.POST_TOOL_USE_FAILURE,
+            Event.PERMISSION_REQUEST,
+            Event.SESSION_START,
+            Event.SESSION_END,
+            Event.NOTIFICATION,
+        )
+    },
+    recognises=lambda members: "event" in members and "hook_event_name" in members,
+    has_matchers=False,
+    own_tools={"Bash": (ToolSpelling("bash"),)},
+)
