@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Final
 
 PATIENCE: Final = 60.0  # seconds until a test gives up on a command, on a busy machine
+INTERRUPT: Final = b"\x03"
+IMPATIENCE: Final = 2.0  # seconds after which a person presses Ctrl-C once more
 
 
 def shown(argv: Sequence[str], folder: Path, env: Mapping[str, str], columns: int) -> str:
@@ -73,6 +75,8 @@ def converse(
                     answer()
                 else:
                     os.write(ours, answer)
+                if answer == INTERRUPT:
+                    written += interrupted(ours)
             written += everything(ours)
             status = process.wait(PATIENCE)
         finally:
@@ -84,6 +88,25 @@ def converse(
 def _take_terminal() -> None:
     """Make standard input the terminal that Ctrl-C in it interrupts us."""
     ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def interrupted(ours: int) -> bytes:
+    """The output of a command that Ctrl-C has interrupted.
+
+    It echoes the key. A signal that comes between Python's last look and its wait for a line is only seen with the next
+    one: whoever sits there presses the key once more.
+    """
+    written = b""
+    for _ in range(int(PATIENCE / IMPATIENCE)):
+        while select.select([ours], [], [], IMPATIENCE)[0]:
+            try:
+                written += os.read(ours, 65536)
+            except OSError:
+                return written
+            if written.strip(b"^C\r\n"):
+                return written
+        os.write(ours, INTERRUPT)
+    return written
 
 
 def everything(number: int) -> bytes:
