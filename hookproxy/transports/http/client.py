@@ -466,8 +466,8 @@ class Client:
                 self._done(exchange)
                 self._notified(exchange)
                 if self._opening is exchange:
+                    self._listen()  # before requests: what the server sends by itself on the first one has its stream
                     self._opened()
-                    self._listen()
             case Kind.LISTEN:
                 if exchange.status and exchange.status not in _FOR_NOW:  # the server has no such stream
                     self._listening = False

@@ -190,6 +190,15 @@ async def test_requests_before_the_session_is_open_wait_for_it() -> None:
         assert order.index(8) > order.index("notifications/initialized")
 
 
+async def test_the_stream_of_what_the_server_sends_by_itself_is_asked_for_before_the_first_request() -> None:
+    """Else a message that the server sends because of this request may have no way to the agent."""
+    async with running(handshake(answer)) as agent:
+        agent.send(INITIALIZE, INITIALIZED, call(7))
+        await agent.response(7)
+        order = [one.message.get("id", one.method) for one in agent.server.requests]
+        assert order == [0, "POST", "GET", 7]
+
+
 async def test_a_slow_request_holds_up_nothing_else() -> None:
     release = asyncio.Event()
 
