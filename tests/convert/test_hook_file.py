@@ -192,3 +192,36 @@ def test_the_forms_of_kiro_keep_their_own_matchers(tmp_path: Path) -> None:
     (group,) = written("kiro", ".kiro/agents/a.json", document, tmp_path, "claude")
     command = words(group["hooks"][0]["command"])
     assert command[command.index("--event") + 1] == "preToolUse"
+
+
+def test_the_list_of_tools_of_an_older_kiro_hook_stays_a_matcher(tmp_path: Path) -> None:
+    path = tmp_path / ".kiro/hooks/guard.kiro.hook"
+    path.parent.mkdir(parents=True)
+    when = {"type": "preToolUse", "toolTypes": ["shell", "write"]}
+    content = {"name": "guard", "version": "1", "when": when, "then": {"type": "runCommand", "command": "guard"}}
+    path.write_text(json.dumps(content), "utf-8")
+    use = parse_option(f"kiro={path}", str(tmp_path))
+    found = converted([one.group for one in read_use(use, FileContext({}, str(tmp_path)))], "claude")
+    ((_, text),) = found.files.items()
+    (group,) = json.loads(text)["hooks"]["PreToolUse"]
+    command = words(group["hooks"][0]["command"])
+    matches = DIALECTS["kiro"].read_hook_file(
+        HookFile(
+            str(tmp_path / "x.json"),
+            json.dumps(
+                {
+                    "version": "v1",
+                    "hooks": [
+                        {
+                            "name": "x",
+                            "trigger": "PreToolUse",
+                            "matcher": command[command.index("--matcher") + 1],
+                            "action": {"type": "command", "command": "guard"},
+                        }
+                    ],
+                }
+            ),
+            str(tmp_path),
+        )
+    )
+    assert [matches.hooks[0].matches(name) for name in ("execute_bash", "fs_write", "fs_read")] == [True, True, False]

@@ -176,9 +176,9 @@ def _ide_0(file: HookFile, document: Table) -> HookList:
     flat = _flat(Table(document.where, then.path, members), then, "runCommand", "")
     found = command_file.read_entry(_IDE_0_FILE, file, trigger, flat, flat)
     matches = shared_hook_file.compile_member(
-        Table(when.where, when.path, {"toolTypes": ", ".join(tools)}), "toolTypes", lambda _text: any_of(tools)
+        Table(when.where, when.path, {"toolTypes": "|".join(tools)}), "toolTypes", lambda _text: any_of(tools)
     )
-    hooks = tuple(replace(hook, matches=matches, matcher=", ".join(tools)) for hook in found.hooks)
+    hooks = tuple(replace(hook, matches=matches, matcher="|".join(tools)) for hook in found.hooks)
     return HookList(hooks, found.notes)
 
 

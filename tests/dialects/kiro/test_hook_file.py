@@ -114,7 +114,7 @@ def test_a_hook_of_ide_0_is_a_hook_with_its_name() -> None:
     assert (hook.label, hook.timeout, hook.matcher, hook.source) == (
         "one",
         10.0,
-        "shell, @mcp",
+        "shell|@mcp",
         "/repo/hooks.json: then",
     )
 
