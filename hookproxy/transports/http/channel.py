@@ -463,7 +463,8 @@ class HttpChannel:
         self._watch = None
         now = self._loop.time()
         for exchange, transfer in list(self._transfers.items()):
-            if transfer.connection is not None and not (exchange.is_get or exchange.method == SUBSCRIBE):
+            may_be_silent = exchange.kind in (Kind.LISTEN, Kind.ENDPOINT) or exchange.method == SUBSCRIBE
+            if transfer.connection is not None and not may_be_silent:
                 self._look_at(transfer, transfer.connection, now)
         for connection in [one for one in self._idle if not one.is_reusable]:
             connection.close()

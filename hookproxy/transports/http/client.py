@@ -198,7 +198,7 @@ class Client:
         if exchange is None:
             return self._stateless
         stateless = exchange.message is not None and bool(exchange.message.version)
-        if not stateless and exchange.sent:
+        if not stateless and (exchange.sent or exchange.kind is Kind.RESUME):  # what is resumed has been sent before
             return False
         exchange.ids.pop(key, None)
         self._awaiting.pop(key, None)
@@ -576,7 +576,7 @@ class Client:
     def _session_lost(self, exchange: Exchange) -> None:
         """The server does not know the session, and so has not acted on the request: it waits for a new session."""
         exchange.session_lost = True
-        if exchange.sent_session != self.session:  # there is a new one already
+        if self._opening is None and exchange.sent_session != self.session:  # there is a new one already
             self._send_again(exchange)
         elif self._initialize is None or self._opening is not None:
             self._hold_again(exchange)
