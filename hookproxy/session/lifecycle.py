@@ -90,6 +90,7 @@ class Lifecycle:
 
     def _server_end(self) -> None:
         self._server_ended = True
+        self._server.output_ended()
         self._notify()
 
     async def _watch_server(self) -> None:
