@@ -124,8 +124,8 @@ def _ask(gateway: "socket.socket", name: str, pipes: "Sequence[int]") -> None:
             break
         reply += piece
     if reply != b"ok\n":
-        text = reply.removeprefix(b"error ").decode("utf-8", "replace").strip()
-        raise UserError(text or "the gateway has closed the connection", "its log says more")
+        text, _, hint = reply.removeprefix(b"error ").decode("utf-8", "replace").strip().partition("\t")
+        raise UserError(text or "the gateway has closed the connection", hint or "its log says more")
 
 
 def _relay(gateway: "socket.socket", server: int) -> int:

@@ -111,13 +111,17 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConf
             table,
             file_context.find(table.cwd or ".", os.path.dirname(path)),
             {key: _credential_path(text, path, name, key, environ) for key, text in table.credentials.items()},
-            complete(_overlaid(for_all, layer), file_context),
+            _named(complete(_overlaid(for_all, layer), file_context)),
             rules,
         )
     notes = dict.fromkeys(
         note for one in servers.values() for note in (*one.loaded.notes, *one.loaded.remarks)
     )  # those of the keys for all servers are the same for each
     return GatewayConfig(path, file.gateway, servers, _version(file_context.files_read), tuple(notes))
+
+
+def _named(loaded: Loaded) -> Loaded:
+    return replace(loaded, settings=replace(loaded.settings, called="the gateway's configuration"))
 
 
 def _read(path: str) -> FileSnapshot:

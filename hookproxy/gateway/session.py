@@ -16,16 +16,18 @@ from ..model.hooks import Session
 from ..processes import service
 from ..session.lifecycle import Lifecycle
 from ..session.proxy import Proxy, Report
+from .servers import secrets_redacted
 
 if TYPE_CHECKING:
     from ..config.gateway import GatewayServer
     from ..model.principal import Principal
+    from ..model.settings import Settings
     from ..policy.rate_limits import WindowOf
     from ..session.server_end import ServerEnd
     from ..transports.channel import Channel
 
-OpenServer = Callable[["GatewayServer", Report], "tuple[Channel, ServerEnd]"]
-"""Starts or reaches the server of a session. Raises UserError."""
+OpenServer = Callable[["GatewayServer", "Settings", Report], "tuple[Channel, ServerEnd]"]
+"""Starts or reaches the server of a session that has these settings. Raises UserError."""
 
 _DRAINING = "the gateway is ending"
 
@@ -48,7 +50,7 @@ class GatewaySession:
         server is killed and waited for.
         """
         server, principal = self.server, self.identity.principal
-        settings = server.settings_for(principal)
+        settings = secrets_redacted(server, server.settings_for(principal))
         command = tuple(server.table.command or ())
         environ = service.environment(service.own_account(), {})
         hooks = Hooks(
@@ -63,7 +65,7 @@ class GatewaySession:
             url=server.table.url or "",
             principal=principal,
         )
-        channel, server_end = open_server(server, self._report)
+        channel, server_end = open_server(server, settings, self._report)
         audit = Audit(settings, principal, policy)
         self._proxy = Proxy(agent, channel, hooks, settings, session, audit, self._report)
         self._lifecycle = Lifecycle(self._proxy, server_end, forwards_signals=False)

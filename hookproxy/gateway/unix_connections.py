@@ -23,6 +23,7 @@ from .servers import open_server
 
 if TYPE_CHECKING:
     from ..config.gateway import GatewayServer
+    from ..model.settings import Settings
     from ..session.proxy import Report
     from ..session.server_end import ServerEnd
     from ..transports.channel import Channel
@@ -62,12 +63,12 @@ async def _serve(connection: socket.socket, gateway: Gateway, report: Report) ->
         except (preamble.NotAPreamble, OSError) as problem:
             refusal = str(problem) or "it took too long to say which server is wanted"
         except UserError as problem:
-            refusal = f"{problem.message} ({problem.hint})"
+            refusal = f"{problem.message}\t{problem.hint}"
         except Exception as defect:  # the boundary of one session: the others go on
             report("".join(traceback.format_exception(defect)).rstrip())
             refusal = f"the gateway has failed: {describe_error(defect)}"
         if refusal:
-            report(f"a connection was refused: {refusal}")
+            report(f"a connection was refused: {refusal.replace(chr(9), '; ')}")
             _send(connection, preamble.error(refusal))
 
 
@@ -79,10 +80,10 @@ async def _run_session(connection: socket.socket, gateway: Gateway) -> None:
     with pipes:
         session = gateway.admit(principal, wanted.server, wanted.cwd)
 
-        def open_and_confirm(server: GatewayServer, report: Report) -> tuple[Channel, ServerEnd]:
+        def open_and_confirm(server: GatewayServer, settings: Settings, report: Report) -> tuple[Channel, ServerEnd]:
             if pipes.descriptors and not server.table.from_caller:
                 raise UserError(f"the server {server.name} is started by the gateway", "leave out the command")
-            opened = pipes.open() if server.table.from_caller else open_server(server, report)
+            opened = pipes.open() if server.table.from_caller else open_server(server, settings, report)
             _send(connection, preamble.OK)
             return opened
 
