@@ -60,6 +60,15 @@ class GatewayServer(Struct, frozen=True):
         """Whether this user may use the server."""
         return self.table.users is None or principal.is_among(self.table.users)
 
+    def starts_differently(self, other: GatewayServer) -> bool:
+        """Whether a process or a connection of the other one would not be what is meant here."""
+        keys = ("command", "url", "headers", "ca", "cert", "key", "env", "user", "share", "from_caller")
+        return (
+            any(getattr(self.table, key) != getattr(other.table, key) for key in keys)
+            or self.cwd != other.cwd
+            or self.credentials != other.credentials
+        )
+
     def settings_for(self, principal: Principal) -> Settings:
         """The settings of a session of this user."""
         settings = self.loaded.settings
