@@ -30,6 +30,7 @@ VERBS = {
     "hook": "hookproxy.cli.hook",
     "login": "hookproxy.cli.login",
     "logout": "hookproxy.cli.logout",
+    "token": "hookproxy.cli.token",
     "demo": "hookproxy.cli.demo",
     "schema": "hookproxy.cli.schema",
     "completion": "hookproxy.cli.completion",
@@ -54,6 +55,7 @@ hookproxy puts hooks in front of any MCP server.
   hook        run a hook of one system as a hook of another system's agent
   login       log in at a remote server, or list the logins
   logout      remove a login
+  token       make, list and revoke the tokens of a gateway's users: hookproxy token new USER --file FILE
   demo        show an agent, a server and three hooks at work
   schema      print the JSON Schema of hookproxy.toml, for editors
   completion  print a completion script for bash, zsh or fish
