@@ -8,7 +8,7 @@ from typing import Final
 
 from ..model.credentials import NotReady
 from ..model.errors import UserError
-from .access_tokens import IssuerSettings, IssuerUnavailable, TokenRejected, UnknownKey, VerifiedToken
+from .access_tokens import IssuerSettings, IssuerUnavailable, UnknownKey, VerifiedToken
 from .issuer_keys import IssuerKeys
 from .token_file import digest_of
 
@@ -41,11 +41,10 @@ class TokenIssuer:
         self._now = now
         self._clock = clock
         self._remembered: dict[bytes, tuple[VerifiedToken, float]] = {}  # by digest; until when, by the clock
-        self._remembered_keys = self._keys.known
 
     async def prepare(self) -> None:
         """Fetch the keys, so that the first call need not wait. It does not raise: a failure is reported."""
-        await self._keys.renew()
+        await self._renew()
 
     def check_now(self, token: bytes) -> VerifiedToken:
         """What the token says. Its audience and its scopes are for the caller to compare.
@@ -73,7 +72,7 @@ class TokenIssuer:
         try:
             return self.check_now(token)
         except NotReady:
-            await self._keys.renew()
+            await self._renew()
         return self._verified(token, digest_of(token))
 
     def _verified(self, token: bytes, digest: bytes) -> VerifiedToken:
@@ -89,14 +88,13 @@ class TokenIssuer:
         self._remember(digest, verified)
         return verified
 
-    def _remember(self, digest: bytes, verified: VerifiedToken) -> None:
-        keys = self._keys.known
-        if keys is not self._remembered_keys:  # a key may be gone
+    async def _renew(self) -> None:
+        before = self._keys.known
+        await self._keys.renew()
+        if self._keys.known is not before:  # a key may be gone
             self._remembered.clear()
-            self._remembered_keys = keys
+
+    def _remember(self, digest: bytes, verified: VerifiedToken) -> None:
         while len(self._remembered) >= _MAX_REMEMBERED:
             del self._remembered[next(iter(self._remembered))]
         self._remembered[digest] = (verified, self._clock() + _REMEMBERED_FOR)
-
-
-__all__ = ["IssuerUnavailable", "TokenIssuer", "TokenRejected"]

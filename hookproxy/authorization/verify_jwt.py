@@ -9,16 +9,19 @@ import math
 import re
 from base64 import urlsafe_b64decode
 from collections.abc import Mapping, Sequence
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
-from joserfc.errors import JoseError
+from joserfc.errors import JoseError, UnsupportedAlgorithmError
 from joserfc.jwk import ECKey, Key, OKPKey, RSAKey
 from joserfc.jws import JWSRegistry, deserialize_compact
 from msgspec import Struct
 
 from ..model.principal import Principal
 from .access_tokens import IssuerSettings, TokenRejected, UnknownKey, VerifiedToken
+
+if TYPE_CHECKING:
+    from joserfc.jwa import JWSAlgModel
 
 ALGORITHMS: Final[Mapping[str, type[RSAKey | ECKey | OKPKey]]] = {
     **dict.fromkeys(("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"), RSAKey),
@@ -28,6 +31,7 @@ ALGORITHMS: Final[Mapping[str, type[RSAKey | ECKey | OKPKey]]] = {
 """The signatures that are accepted, with their type of key: all are asymmetric. Whoever can check a symmetric one can
 also make one, and `none` is no signature."""
 
+_KINDS: Final = {kind.key_type: kind for kind in ALGORITHMS.values()}  # by their names in a JWK
 _CURVES: Final = ("P-256", "P-384", "P-521", "Ed25519")
 _MIN_RSA: Final = 2048  # bits, as RFC 7518 section 3.3 requires
 _LEEWAY: Final = 30.0  # seconds by which clocks may differ: machines with NTP differ by less than one
@@ -79,32 +83,35 @@ def _key(member: object) -> Key:
         raise _LeftOut("it is no object")
     if member.get("use", "sig") != "sig" or "verify" not in member.get("key_ops", ("verify",)):
         raise _LeftOut("it is not for signatures")
-    kinds = {one.key_type: one for one in ALGORITHMS.values()}
-    if member.get("kty") not in kinds:
-        raise _LeftOut("its type is not one of RSA, EC and OKP")
+    kind = _KINDS.get(str(member.get("kty")))
+    if kind is None:
+        raise _LeftOut(f"its type is not one of {', '.join(_KINDS)}")
     if "d" in member:
         raise _LeftOut("it is a private key, which its issuer must replace")
-    key: Key = kinds[member["kty"]].import_key(member)
-    if isinstance(key, RSAKey):
-        if key.public_key.key_size < _MIN_RSA:
-            raise _LeftOut(f"it has fewer than {_MIN_RSA} bits")
-    elif member.get("crv") not in _CURVES:
+    if kind is not RSAKey and member.get("crv") not in _CURVES:
         raise _LeftOut(f"its curve is not one of {', '.join(_CURVES)}")
-    return key
+    if kind is RSAKey and len(_decoded(str(member.get("n", ""))).lstrip(b"\0")) * 8 < _MIN_RSA:
+        raise _LeftOut(f"it has fewer than {_MIN_RSA} bits")
+    return kind.import_key(member)
 
 
 # --- tokens ---
 
 
 class _Registry(JWSRegistry):
-    """joserfc's table of signatures, with ours only, and with our lengths."""
+    """joserfc's table of signatures, with ours only and with our lengths; `EdDSA` is an old name, but no warning."""
 
     max_header_length = _MAX_HEADER
     max_payload_length = _MAX_PAYLOAD
     max_signature_length = _MAX_SIGNATURE
 
+    def get_alg(self, name: str) -> JWSAlgModel:
+        if name not in ALGORITHMS:
+            raise UnsupportedAlgorithmError
+        return self.algorithms[name]
 
-_REGISTRY: Final = _Registry(algorithms=list(ALGORITHMS), strict_check_header=False)
+
+_REGISTRY: Final = _Registry(strict_check_header=False)  # members without a meaning here are ignored (RFC 7515)
 
 
 def verify(token: str, keys: Sequence[Key], settings: IssuerSettings, now: float) -> VerifiedToken:
@@ -131,7 +138,7 @@ def _header(token: str) -> dict[str, object]:
     try:
         if len(encoded) > _MAX_HEADER:
             raise ValueError
-        header = _members(urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)))
+        header = _members(_decoded(encoded))
     except ValueError:
         raise TokenRejected("its header cannot be read") from None
     algorithm, kid = header.get("alg"), header.get("kid", "")
@@ -229,6 +236,11 @@ def _scopes(claims: Mapping[str, object]) -> frozenset[str]:
     """The scopes: `scope` with blanks between them (RFC 8693), or `scp` as some issuers call it."""
     name = "scope" if "scope" in claims else "scp"
     return frozenset(scope for text in _texts(claims, name) for scope in text.split(" ") if scope)
+
+
+def _decoded(text: str) -> bytes:
+    """The bytes that the text encodes in base64url. Raises ValueError."""
+    return urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
 def _members(document: bytes) -> dict[str, object]:

@@ -202,7 +202,8 @@ class Tenant(Provider):
                 if self.keys_held is not None:
                     await anyio.to_thread.run_sync(self.keys_held.wait, 30)
                 return JSONResponse({"keys": self.keys}, status_code=self.keys_status)
-        return await self._endpoint(request, path)
+            case _:
+                return await self._endpoint(request, path)
 
     async def _endpoint(self, request: Request, path: str) -> Response:
         authenticator = ClientAuthenticator(self)

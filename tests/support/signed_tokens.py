@@ -9,19 +9,25 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from joserfc.jwa import JWSAlgModel
 from joserfc.jwk import ECKey, OKPKey, RSAKey
 from joserfc.jws import JWSRegistry, serialize_compact
 
-from hookproxy.authorization.verify_jwt import ALGORITHMS
-
 AUDIENCE = "https://mcp.example.com"
-_REGISTRY = JWSRegistry(algorithms=list(ALGORITHMS), strict_check_header=False)
+
+
+class _AnySignature(JWSRegistry):
+    def get_alg(self, name: str) -> JWSAlgModel:
+        return self.algorithms[name]
+
+
+_REGISTRY = _AnySignature(strict_check_header=False)
 
 
 @cache
-def rsa_key(bits: int = 2048) -> RSAKey:
+def rsa_key() -> RSAKey:
     """One for each process: to make it takes 100 ms."""
-    return RSAKey.generate_key(bits)
+    return RSAKey.generate_key(2048)
 
 
 @dataclass
