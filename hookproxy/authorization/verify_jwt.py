@@ -155,7 +155,7 @@ def _check_type(header: Mapping[str, object], settings: IssuerSettings) -> None:
     if kind == _ACCESS_TOKEN or (settings.any_type and kind in _ANY_TOKEN):
         return
     if kind in _ANY_TOKEN:
-        raise TokenRejected("its type is not at+jwt (RFC 9068), and the configuration does not accept others")
+        raise TokenRejected("its type is not at+jwt (RFC 9068), and gateway.oidc.any_type is not set")
     raise TokenRejected("its type is not that of an access token")
 
 

@@ -100,9 +100,7 @@ def _new(options: argparse.Namespace) -> None:
     show(f"{token}\n")
     groups = f" in {', '.join(record.groups)}" if record.groups else ""
     until = "until it is revoked" if record.expires is None else f"until {shown_time(record.expires)}"
-    _tell(
-        f"token {record.id} is for {record.user}{groups}, {until}; it is shown only here: {options.file} has no token"
-    )
+    _tell(f"token {record.id} is for {record.user}{groups}, {until}; it is shown only now, and stored nowhere")
 
 
 def _list(options: argparse.Namespace) -> None:

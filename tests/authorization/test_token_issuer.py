@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -241,6 +243,24 @@ def test_an_issuer_without_https_stops_the_start(make: Callable[..., Rig], issue
     rig = make()
     with pytest.raises(UserError, match=r"gateway\.oidc\.issuer"):
         rig.known(replace(rig.settings, issuer=issuer))
+
+
+def test_without_the_extra_the_start_says_what_to_install(
+    make: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = make()
+    monkeypatch.delitem(sys.modules, "hookproxy.authorization.verify_jwt")
+    monkeypatch.setitem(sys.modules, "joserfc.errors", None)
+    with pytest.raises(UserError, match="joserfc, which is not installed") as raised:
+        rig.known()
+    assert raised.value.hint == "pip install 'hookproxy[gateway]'"
+
+
+@pytest.mark.slow
+def test_nothing_heavy_is_imported_without_an_issuer() -> None:
+    heavy = ("joserfc", "httpx2", "mcp", "pydantic", "cryptography", "jwt")
+    code = f"import sys, hookproxy.authorization.authenticate; print([one for one in {heavy} if one in sys.modules])"
+    assert subprocess.check_output([sys.executable, "-c", code]) == b"[]\n"
 
 
 # --- remembered tokens ---
