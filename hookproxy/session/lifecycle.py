@@ -46,7 +46,9 @@ _FORWARDED_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 class Lifecycle:
     """One run of a proxy over a server that is started, or reached at its address."""
 
-    def __init__(self, proxy: Proxy, server: ServerEnd) -> None:
+    def __init__(self, proxy: Proxy, server: ServerEnd, *, forwards_signals: bool = True) -> None:
+        """With `forwards_signals` the run ends when this process gets a signal, else when `end` is called."""
+        self._forwards_signals = forwards_signals
         self._proxy = proxy
         self._server = server
         self._status = 0  # as `ServerEnd.wait` gives it
@@ -63,7 +65,8 @@ class Lifecycle:
         """
         async with self._proxy.hooks.runners, anyio.create_task_group() as tasks:
             tasks.start_soon(self._watch_server)
-            tasks.start_soon(self._forward_signals)
+            if self._forwards_signals:
+                tasks.start_soon(self._forward_signals)
             self._proxy.open(tasks)
             self._proxy.relay.start(self._agent_end, self._notify, self._server_end)
             try:
@@ -97,9 +100,13 @@ class Lifecycle:
     async def _forward_signals(self) -> None:
         with anyio.open_signal_receiver(*_FORWARDED_SIGNALS) as signals:
             async for number in signals:
-                self._signal = self._signal or number
-                self._signal_server(number)
-                self._notify()
+                self.end(number)
+
+    def end(self, number: int) -> None:
+        """End the run as on this signal, which the server gets too."""
+        self._signal = self._signal or number
+        self._signal_server(number)
+        self._notify()
 
     @property
     def _agent_gone(self) -> bool:

@@ -32,8 +32,10 @@ class ServerEnd(Protocol):
 class ServerProcess:
     """A server that we have started."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, *, leads_group: bool = False) -> None:
+        """`leads_group`: it leads a process group of its own, and signals are for all of it."""
         self._pid = server.pid
+        self._send = os.killpg if leads_group else os.kill
 
     async def wait(self) -> int:
         """As in ServerEnd."""
@@ -47,7 +49,7 @@ class ServerProcess:
     def signal(self, number: int) -> None:
         """As in ServerEnd."""
         with contextlib.suppress(PermissionError):  # it runs as another user; its input has ended
-            os.kill(self._pid, number)
+            self._send(self._pid, number)
 
     def kill(self) -> None:
         """As in ServerEnd."""
