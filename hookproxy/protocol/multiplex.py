@@ -250,7 +250,7 @@ class Multiplexer:
             who.is_open = who.is_open or message.method not in _WITHOUT_HANDSHAKE
         elif self._handshake.result and not who.has_handshake and message.method not in _WITHOUT_HANDSHAKE:
             return [_refused(who, message.id, "Send `initialize` first.")]
-        if (message.params or message.meta) and not self._may_name_tasks(who, message):
+        if not self._may_name_tasks(who, message):
             return [Send(who.number, feedback.unknown_task(message.id))]
         special = self._SPECIAL.get(message.method)
         return [self._forward(who, message)] if special is None else special(self, who, message)

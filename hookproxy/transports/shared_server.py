@@ -76,10 +76,11 @@ class SharedServer:
 
     def dispatch(self, sends: list[Send]) -> None:
         """Send each line to whom it is for."""
+        for_server = [send.line for send in sends if send.to == SERVER]
+        if for_server:
+            self.server.write(for_server[0] if len(for_server) == 1 else b"".join(for_server))
         for send in sends:
-            if send.to == SERVER:
-                self.server.write(send.line)
-            elif (channel := self._channels.get(send.to)) is not None:
+            if (channel := self._channels.get(send.to)) is not None:
                 channel.deliver(send.line)
 
     def _bytes_from_server(self, piece: bytes) -> None:
@@ -123,7 +124,7 @@ class SessionChannel:
     def __init__(self, shared: SharedServer, client: int, paused: bool) -> None:
         self.client = client
         self.ended = anyio.Event()
-        """The session has no part in the server any more, and has got all that is for it."""
+        """The server has ended, or the session's part in it; `drain` hands over what is left."""
         self._shared = shared
         self._loop = asyncio.get_running_loop()
         self._lines = Lines(shared.limit, request_id)
@@ -135,6 +136,7 @@ class SessionChannel:
         self._is_writing = False
         self._input_ended = False  # on_end is to come, or has come
         self._end_told = False
+        self._is_abandoned = False
         self._output_ended = False
         self._scheduled = False
 
@@ -162,8 +164,8 @@ class SessionChannel:
         self._is_writing = True  # what the session gets now must not come while it writes
         try:
             self._refuse_lost()
-            for line in _lines(block):
-                self._shared.dispatch(self._shared.multiplexer.from_client(self.client, line))
+            from_client = self._shared.multiplexer.from_client
+            self._shared.dispatch([send for line in _lines(block) for send in from_client(self.client, line)])
         finally:
             self._is_writing = False
 
@@ -230,19 +232,18 @@ class SessionChannel:
         """There is no more input: the server has ended, or the session."""
         if not self._input_ended:
             self._input_ended = True
-            if not self._started:
-                self.ended.set()
+            self.ended.set()
             self._schedule()
 
     def _tell_end(self) -> None:
         if self._input_ended and self._started and not self._inbox and not self._paused and not self._end_told:
             self._end_told = True
-            self.ended.set()
+            self._on_gone()
             self._on_end()
 
     def pause(self) -> None:
-        """As in Channel."""
-        self._paused = True
+        """As in Channel. A session that was ended gets the end all the same."""
+        self._paused = not self._is_abandoned
 
     def resume(self) -> None:
         """As in Channel."""
@@ -287,7 +288,8 @@ class SessionChannel:
 
     def abandon(self) -> None:
         """End the session without waiting for responses: its requests are cancelled."""
-        self._output_ended = True
+        self._output_ended = self._is_abandoned = True
+        self._paused = False
         self._shared.leave(self.client)
         self.end()
 
