@@ -22,7 +22,7 @@ STATELESS_VERSIONS: Final = ("2026-07-28",)
 HANDSHAKE_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 
 Parameters = Callable[[str, str], ParameterHeaders | None]
-"""From the names of a server and a tool to the arguments that have a header of their own; None: the tool is not known."""
+"""From the names of a server and a tool to the arguments that have their own headers; None: the tool is not known."""
 
 
 class Era(Enum):

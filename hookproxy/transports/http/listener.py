@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
-from typing import Final
+from typing import Final, NoReturn
 
 import httptools
 from msgspec import Struct
@@ -26,6 +26,8 @@ Headers = Sequence[tuple[bytes, bytes]]
 
 _METHODS: Final = frozenset({b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS"})
 """Others are not implemented: some make a tunnel (CONNECT), return what they get (TRACE) or belong to RTSP."""
+
+_VERSIONS: Final = frozenset({"1.1", "1.0"})
 
 _REASONS: Final = {
     200: b"OK",
@@ -54,6 +56,11 @@ _REASONS: Final = {
 }
 """The words after a status, for people who read the bytes. Other statuses have none, which HTTP allows."""
 
+_CHECKED: Final = frozenset(
+    {b"host", b"content-length", b"transfer-encoding", b"content-encoding", b"upgrade", b"expect"}
+)
+"""Headers that are looked at here."""
+
 _STATUS_LINES: Final = {status: b"HTTP/1.1 %d %b\r\n" % (status, reason) for status, reason in _REASONS.items()}
 _WITHOUT_BODY: Final = frozenset({204, 304})  # responses that have no body and no length
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -71,8 +78,8 @@ class ListenerLimits(Struct, frozen=True):
     connections: int = 10_000
     """Open connections; one more gets a 503. Ten thousand idle streams take about 100 MB."""
     head_bytes: int = 64 * 1024
-    """Of a request's target and headers (431), and of what may come between two bytes of a body (trailers, extensions of
-    chunks). It is eight times what other servers allow, because tokens and arguments travel in headers."""
+    """Of a request's target and headers (431), and of what may come between two bytes of a body (trailers, extensions
+    of chunks). It is eight times what other servers allow, because tokens and arguments travel in headers."""
     headers: int = 128
     """Headers of a request (431): agents send about 15, proxies add some."""
     body_bytes: int = 4 * 1024 * 1024
@@ -85,8 +92,8 @@ class ListenerLimits(Struct, frozen=True):
     pipelined_requests: int = 16
     """Requests in one read that wait for the response to the first: each takes more memory than its bytes."""
     head_seconds: float = 10.0
-    """From the first byte of a request, or from the start of the connection, to the end of the head (408). Over the worst
-    networks a head takes three round trips of a second."""
+    """From the first byte of a request, or from the start of the connection, to the end of the head (408). Over the
+    worst networks a head takes three round trips of a second."""
     body_seconds: float = 20.0
     """That a body may take in any case (408), as in Apache's mod_reqtimeout."""
     body_bytes_per_second: float = 500.0
@@ -95,16 +102,16 @@ class ListenerLimits(Struct, frozen=True):
     """That a connection stays open without a request. Balancers close theirs after 60: they must be first, or a request
     meets a connection that is being closed."""
     drain_idle_seconds: float = 5.0
-    """The same once `close_when_idle` was called: a connection in use has its next request before, and learns of the end
-    by the response to it."""
+    """The same once `close_when_idle` was called: a connection in use has its next request before, and learns of the
+    end by the response to it."""
     write_seconds: float = 120.0
     """That a peer may take none of the bytes that wait for it, before it is disconnected."""
     linger_seconds: float = 2.0
-    """That the rest of a refused request is read and thrown away, so that the peer can read why it was refused: to close
-    at once would make its system forget the response."""
+    """That the rest of a refused request is read and thrown away, so that the peer can read why it was refused: to
+    close at once would make its system forget the response."""
     dead_seconds: int = 120
-    """After which a peer that is gone without a word is noticed by TCP: the whole seconds until its silence, probed four
-    times in the second half, ends the connection."""
+    """After which TCP ends the connection of a peer that is gone without a word: its silence is probed four times in
+    the second half. Less would end connections of laptops that change their network."""
 
 
 class Peer(Struct, frozen=True):
@@ -154,7 +161,7 @@ class Responder:
         self.on_gone: Callable[[], None] | None = None
         """Called once if the client disconnects before the response has ended, also while nothing is written."""
         self.on_full: Callable[[bool], None] | None = None
-        """`True`: the client does not read what is written, so that whoever writes should pause. `False`: it reads again."""
+        """`True`: the client does not read what is written: whoever writes should pause. `False`: it reads again."""
 
     @property
     def is_open(self) -> bool:
@@ -237,7 +244,7 @@ class Responder:
         connection.finished(closes=connection.closes or self._version_1_0)
 
     def abort(self) -> None:
-        """Break off the connection, so that the client cannot take what it has for a whole response. Nobody is called."""
+        """Break off the connection: the client cannot take what it has for a whole response. Nobody is called."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.abort()
@@ -247,6 +254,13 @@ class Responder:
         self._connection = None
         if self.on_gone is not None:
             self.on_gone()
+
+    def fail(self) -> None:
+        """Called by the connection: the handler has failed."""
+        if self._is_started:
+            self.abort()
+        else:
+            self.respond(500, [(b"Content-Type", b"text/plain")], b"hookproxy failed to handle this request.\n")
 
     def _framed(self, piece: bytes) -> bytes:
         if not piece or self._head_only:
@@ -281,12 +295,12 @@ class _Awaited(Enum):
     CLOSE = auto()  # that the peer has read the last response
 
 
-class _Stop(Exception):  # noqa: N818  # no error: it makes the parser stop
-    """The request is refused; why is noted in the connection."""
+class _Stop(Exception):
+    """It makes the parser stop, because the request is refused; why is noted in the connection."""
 
 
 class Listener:
-    """All connections of one address or more: a protocol factory for `loop.create_server`, to be called without arguments.
+    """All connections of one address or more: it is the protocol factory for `loop.create_server`.
 
     `handle` gets each request in the event loop's own callback, one at a time for each connection, and responds at once
     or later. If it raises, the client gets a 500 and the loop's exception handler gets the exception.
@@ -343,3 +357,432 @@ class Listener:
         """Break off all connections: their `on_gone` is called."""
         for connection in list(self._open):
             connection.lose()
+
+    # --- for its connections ---
+
+    def opened(self, connection: _Connection) -> bool:
+        """Note a connection. False: there are too many, and it is not noted."""
+        if len(self._open) >= self.limits.connections:
+            return False
+        self._open.add(connection)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self._interval, self._look_at_deadlines)
+        return True
+
+    def lost(self, connection: _Connection) -> None:
+        """Forget a connection."""
+        self._open.discard(connection)
+        if not self._open:
+            waiting, self._waiting_for_none = self._waiting_for_none, []
+            for future in waiting:
+                if not future.done():
+                    future.set_result(None)
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+
+    def date_line(self) -> bytes:
+        """Return the header `Date`, made once for each second."""
+        second = int(time.time())
+        if second != self._second:
+            self._second, now = second, time.gmtime(second)
+            self._date = (
+                f"Date: {_DAYS[now.tm_wday]}, {now.tm_mday:02} {_MONTHS[now.tm_mon - 1]} {now.tm_year}"
+                f" {now.tm_hour:02}:{now.tm_min:02}:{now.tm_sec:02} GMT\r\n"
+            ).encode()
+        return self._date
+
+    def _look_at_deadlines(self) -> None:
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        for connection in [one for one in self._open if one.deadline <= now]:
+            connection.expire(now)
+        self._timer = loop.call_later(self._interval, self._look_at_deadlines) if self._open else None
+
+
+class _Connection(asyncio.Protocol):
+    """One connection: it reads one request after another, and has at most one response in progress."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self._limits = listener.limits
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._peer = Peer("")
+        self._parser = httptools.HttpRequestParser(self)
+        # the request that is being read
+        self._in_request = False
+        self._in_body = False
+        self._received = 0  # bytes of the body for which the deadline was extended
+        self._target = b""
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._body: list[bytes] = []
+        self._size = 0  # bytes of the body so far
+        self._held = 0  # of them, those that the listener has counted
+        self._overhead = 0  # bytes since the beginning, or since the last byte of a body
+        self._owes_continue = False
+        self._refusal: tuple[int, str] | None = None
+        # requests that have come whole, and the response in progress
+        self._ready: deque[tuple[Request, bool, bool]] = deque()  # each with "is HTTP/1.0" and "is the last one"
+        self._responder: Responder | None = None
+        self._early: list[bytes] = []  # what has come since the request whose response is in progress
+        self._is_last = False
+        self._is_closing = False
+        # time
+        self._awaited = _Awaited.HEAD
+        self._unsent = 0  # bytes that the peer had not taken when the deadline was set
+        self.deadline = math.inf
+        """When the peer has taken too long for what is awaited, by the loop's clock."""
+        self.is_full = False
+        """The peer does not read what is written."""
+
+    # --- for the listener and the responder ---
+
+    @property
+    def closes(self) -> bool:
+        """The response in progress is the last one."""
+        return self._is_last or self._listener.is_draining
+
+    @property
+    def date_line(self) -> bytes:
+        """The header `Date`."""
+        return self._listener.date_line()
+
+    def send(self, data: bytes) -> None:
+        """Send bytes."""
+        if self._transport is not None:
+            self._transport.write(data)
+
+    def finished(self, *, closes: bool) -> None:
+        """The response in progress is complete."""
+        self._responder = None
+        if closes:
+            self._close()
+            return
+        if not self.is_full:
+            self._await(_Awaited.REQUEST, self._idle_seconds)
+        if self._ready or self._early or self._in_request or self._refusal is not None:
+            self._loop.call_soon(self._serve)  # not here: this may be the stack of the handler
+
+    def abort(self) -> None:
+        """Break off the connection. Nobody is called."""
+        self._responder = None
+        self._is_closing = True
+        if self._transport is not None:
+            self._transport.abort()
+
+    def lose(self) -> None:
+        """Break off the connection; the response in progress ends with `on_gone`."""
+        responder = self._responder
+        self.abort()
+        if responder is not None:
+            responder.gone()
+
+    def drain(self) -> None:
+        """The listener is draining: do not wait long for another request."""
+        if self._awaited is _Awaited.REQUEST:
+            self.deadline = min(self.deadline, self._loop.time() + self._idle_seconds)
+
+    def expire(self, now: float) -> None:
+        """The deadline has come."""
+        if self._awaited is _Awaited.READER:
+            unsent = 0 if self._transport is None else self._transport.get_write_buffer_size()
+            if unsent < self._unsent:
+                self._unsent, self.deadline = unsent, now + self._limits.write_seconds
+            else:
+                self.lose()
+        elif self._awaited is _Awaited.CLOSE:
+            self.lose()
+        elif self._in_request:
+            self._refuse(408, f"its {'body' if self._in_body else 'head'} took too long")
+        else:
+            self._close()
+
+    # --- callbacks of asyncio ---
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """As documented."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        is_tls = transport.get_extra_info("ssl_object") is not None
+        name = transport.get_extra_info("peername")
+        address = str(name[0]) if isinstance(name, tuple) else ""
+        self._peer = Peer(address, is_tls, transport.get_extra_info("peercert") or None)
+        transport.set_write_buffer_limits(HIGH_WATER, LOW_WATER)
+        if (sock := transport.get_extra_info("socket")) is not None:
+            _notice_death(sock, self._limits.dead_seconds)
+        self._await(_Awaited.HEAD, self._limits.head_seconds)
+        if not self._listener.opened(self):
+            self._refuse(503, "too many connections are open")
+            self._close()
+
+    def data_received(self, data: bytes) -> None:
+        """As documented."""
+        if self._is_closing:  # the rest of a refused request
+            return
+        if self._responder is not None or self._early or self._ready or self.is_full:
+            self._keep(data)
+            return
+        self._feed(data)
+        self._serve()
+
+    def eof_received(self) -> bool:
+        """As documented. A client that closes its writing side is gone: nothing else would show it."""
+        responder, self._responder = self._responder, None
+        self._close()
+        if responder is not None:
+            responder.gone()
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """As documented."""
+        self._is_closing = True
+        self._forget_request()
+        self._listener.lost(self)
+        responder, self._responder = self._responder, None
+        if responder is not None:
+            responder.gone()
+
+    def pause_writing(self) -> None:
+        """As documented."""
+        self.is_full = True
+        self._await_reader()
+        self._tell_full()
+
+    def resume_writing(self) -> None:
+        """As documented."""
+        self.is_full = False
+        if self._is_closing:
+            return
+        if self._responder is not None:
+            self._await(_Awaited.RESPONSE, math.inf)
+            self._tell_full()
+        else:
+            self._await(_Awaited.REQUEST, self._idle_seconds)
+            self._serve()
+
+    # --- requests, one after another ---
+
+    def _feed(self, data: bytes) -> None:
+        self._overhead += len(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError as problem:
+            if self._refusal is None:
+                if isinstance(problem, httptools.HttpParserCallbackError):
+                    raise
+                self._refusal = (400, "it is no valid HTTP")
+        if self._refusal is None and self._in_request and self._overhead > self._limits.head_bytes:
+            self._refusal = (431, f"its head has more than {self._limits.head_bytes} bytes")
+
+    def _serve(self) -> None:
+        """Go on: with the next request, if the response to the last one has ended."""
+        while self._responder is None and not self._is_closing and not self.is_full:
+            if self._ready:
+                self._handle(*self._ready.popleft())
+            elif self._refusal is not None:
+                self._refuse(*self._refusal)
+            elif self._early:
+                data = b"".join(self._early)
+                self._early.clear()
+                self._feed(data)
+            else:
+                if self._in_request:
+                    self._await_rest()
+                return
+
+    def _handle(self, request: Request, version_1_0: bool, is_last: bool) -> None:
+        self._awaited, self.deadline, self._is_last = _Awaited.RESPONSE, math.inf, is_last
+        responder = self._responder = Responder(self, head_only=request.method == b"HEAD", version_1_0=version_1_0)
+        try:
+            self._listener.handle(request, responder)
+        except Exception as problem:
+            context = {"message": "The handler of a request failed", "exception": problem, "protocol": self}
+            self._loop.call_exception_handler(context)
+            responder.fail()
+
+    def _await_rest(self) -> None:
+        """Set the deadline for the rest of a request of which a part has come."""
+        if self._in_body:
+            self._count(self._size)
+            if self._awaited is not _Awaited.BODY:
+                self._await(_Awaited.BODY, self._limits.body_seconds)
+                self._received = 0
+            self.deadline += (self._size - self._received) / self._limits.body_bytes_per_second
+            self._received = self._size
+            if self._owes_continue:
+                self._owes_continue = False
+                self.send(_CONTINUE)
+            if self._listener.unfinished_bytes > self._limits.bodies_bytes:
+                self._refuse(503, "too many long requests are being received")
+        elif self._awaited is not _Awaited.HEAD:
+            self._await(_Awaited.HEAD, self._limits.head_seconds)
+
+    def _keep(self, data: bytes) -> None:
+        """Keep what comes while a response is in progress."""
+        self._early.append(data)
+        if sum(map(len, self._early)) > self._limits.pipelined_bytes:
+            self._report(400, "it was sent before the response to an earlier one, and is too long for that")
+            self.lose()
+
+    def _refuse(self, status: int, why: str) -> None:
+        """Respond to a request that cannot be read, and close: where the next one would begin is not known."""
+        self._report(status, why)
+        body = f"hookproxy refused this request: {why}.\n".encode()
+        headers = [(b"Content-Type", b"text/plain; charset=utf-8"), (b"Content-Length", b"%d" % len(body))]
+        if status == 503:
+            headers.append((b"Retry-After", b"1"))
+        self.send(_head(status, headers, self.date_line, _CLOSE) + body)
+        self._forget_request()
+        transport = self._transport
+        if transport is None or not transport.can_write_eof():
+            self._close()
+        elif not self._is_closing:
+            self._is_closing = True
+            transport.write_eof()
+            self._await(_Awaited.CLOSE, self._limits.linger_seconds)
+
+    def _close(self) -> None:
+        """Close the connection once the peer has taken what waits for it."""
+        self._is_closing = True
+        if self._transport is not None:
+            self._transport.close()
+            self._await_reader()
+
+    def _report(self, status: int, why: str) -> None:
+        if self._listener.on_refused is not None:
+            self._listener.on_refused(self._peer, status, why)
+
+    def _tell_full(self) -> None:
+        if self._responder is not None and self._responder.on_full is not None:
+            self._responder.on_full(self.is_full)
+
+    # --- time and memory ---
+
+    @property
+    def _idle_seconds(self) -> float:
+        limits = self._limits
+        return (
+            min(limits.idle_seconds, limits.drain_idle_seconds) if self._listener.is_draining else limits.idle_seconds
+        )
+
+    def _await(self, awaited: _Awaited, seconds: float) -> None:
+        self._awaited, self.deadline = awaited, self._loop.time() + seconds
+
+    def _await_reader(self) -> None:
+        self._await(_Awaited.READER, self._limits.write_seconds)
+        self._unsent = 0 if self._transport is None else self._transport.get_write_buffer_size()
+
+    def _count(self, size: int) -> None:
+        """Let the listener know how much of an unfinished body is held here."""
+        self._listener.unfinished_bytes += size - self._held
+        self._held = size
+
+    def _forget_request(self) -> None:
+        self._count(0)
+        self._body, self._headers, self._early, self._refusal, self._in_request = [], [], [], None, False
+        self._ready.clear()
+
+    # --- callbacks of the parser ---
+
+    def on_message_begin(self) -> None:
+        """As documented."""
+        self._in_request, self._in_body = True, False
+        self._target = b""
+        self._headers, self._body, self._size = [], [], 0
+
+    def on_url(self, url: bytes) -> None:
+        """As documented. It comes in pieces if it was received so."""
+        self._target += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """As documented. Trailers are ignored."""
+        if not self._in_body:
+            self._headers.append((name.lower(), value.strip(b" \t")))
+
+    def on_headers_complete(self) -> None:
+        """As documented."""
+        if len(self._ready) >= self._limits.pipelined_requests:
+            self._stop(400, "too many were sent before the response to the first")
+        self._check_head()
+        self._in_body = True
+
+    def on_body(self, body: bytes) -> None:
+        """As documented."""
+        self._overhead = 0
+        self._body.append(body)
+        self._size += len(body)
+        if self._size > self._limits.body_bytes:
+            self._stop(413, f"its body has more than {self._limits.body_bytes} bytes")
+
+    def on_message_complete(self) -> None:
+        """As documented."""
+        parser = self._parser
+        request = Request(parser.get_method(), self._target, self._headers, b"".join(self._body), self._peer)
+        self._ready.append((request, parser.get_http_version() == "1.0", not parser.should_keep_alive()))
+        self._in_request = self._in_body = self._owes_continue = False
+        self._overhead = 0
+        self._body = []
+        if self._held:
+            self._count(0)
+
+    def _stop(self, status: int, why: str) -> NoReturn:
+        self._refusal = (status, why)
+        raise _Stop
+
+    def _check_head(self) -> None:
+        """Refuse what the parser lets pass, and what we do not implement."""
+        headers, limits = self._headers, self._limits
+        if self._overhead > limits.head_bytes:  # with bodies and other requests: a look at this head alone
+            size = len(self._target) + sum(len(name) + len(value) for name, value in headers)
+            if size > limits.head_bytes:
+                self._stop(431, f"its head has more than {limits.head_bytes} bytes")
+        if len(headers) > limits.headers:
+            self._stop(431, f"it has more than {limits.headers} headers")
+        self._check_line()
+        version = self._parser.get_http_version()
+        hosts = 0
+        for name, value in headers:
+            if name in _CHECKED:
+                hosts += name == b"host"
+                self._check_header(name, value, version)
+        if hosts != 1:
+            self._stop(400, "it has not exactly one header Host")
+
+    def _check_line(self) -> None:
+        if self._parser.get_http_version() not in _VERSIONS:
+            self._stop(505, "it is neither HTTP/1.1 nor HTTP/1.0")
+        if self._parser.get_method() not in _METHODS:
+            self._stop(501, "its method is not implemented")
+        if self._target[:1] != b"/" or not self._target.isascii():
+            self._stop(400, "its target is not a path")
+
+    def _check_header(self, name: bytes, value: bytes, version: str) -> None:
+        match name:
+            case b"content-length" if len(value) > 18 or int(value) > self._limits.body_bytes:
+                self._stop(413, f"its body has more than {self._limits.body_bytes} bytes")
+            case b"transfer-encoding" if version == "1.0":
+                self._stop(400, "HTTP/1.0 has no chunks")
+            case b"transfer-encoding" if value.lower() != b"chunked":
+                self._stop(501, "its transfer encoding is not implemented")
+            case b"content-encoding":
+                self._stop(415, "its body is encoded: send it without Content-Encoding")
+            case b"upgrade":
+                self._stop(400, "no other protocol is spoken here: send it without Upgrade")
+            case b"expect" if value.lower() != b"100-continue":
+                self._stop(417, "what it expects is not known here")
+            case b"expect":
+                self._owes_continue = version == "1.1"
+            case _:
+                pass
+
+
+def _notice_death(sock: socket.socket, seconds: int) -> None:
+    """Let TCP end the connection when the peer has been gone for so long, whether or not there is something to send."""
+    if sock.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    probes = (("TCP_KEEPIDLE", seconds // 2), ("TCP_KEEPINTVL", seconds // 8), ("TCP_KEEPCNT", 4))
+    for name, value in (*probes, ("TCP_USER_TIMEOUT", seconds * 1000)):  # not every system has all of them
+        if (option := getattr(socket, name, None)) is not None:
+            sock.setsockopt(socket.IPPROTO_TCP, option, max(1, value))
