@@ -27,6 +27,8 @@ Headers = Sequence[tuple[bytes, bytes]]
 _METHODS: Final = frozenset({b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS"})
 """Others are not implemented: some make a tunnel (CONNECT), return what they get (TRACE) or belong to RTSP."""
 
+_SLASH: Final = ord("/")
+_MAX_DIGITS: Final = 18  # of a length: leading zeros are allowed, and no number of so many digits takes long to read
 _VERSIONS: Final = frozenset({"1.1", "1.0"})
 
 _REASONS: Final = {
@@ -150,12 +152,22 @@ class Responder:
     client is gone, is dropped.
     """
 
-    __slots__ = ("_chunked", "_connection", "_head_only", "_is_started", "_version_1_0", "on_full", "on_gone")
+    __slots__ = (
+        "_chunked",
+        "_connection",
+        "_head_only",
+        "_is_last",
+        "_is_started",
+        "_version_1_0",
+        "on_full",
+        "on_gone",
+    )
 
-    def __init__(self, connection: _Connection, *, head_only: bool, version_1_0: bool) -> None:
+    def __init__(self, connection: _Connection, head_only: bool, version_1_0: bool, is_last: bool) -> None:
         self._connection: _Connection | None = connection
         self._head_only = head_only
         self._version_1_0 = version_1_0
+        self._is_last = is_last
         self._is_started = False
         self._chunked = False
         self.on_gone: Callable[[], None] | None = None
@@ -181,19 +193,22 @@ class Responder:
         connection = self._connection
         if connection is None:
             return
-        self._check_new()
-        closes = connection.closes or self._version_1_0
-        length = b"" if status in _WITHOUT_BODY else b"Content-Length: %d\r\n" % len(body)
-        head = _head(status, headers, connection.date_line, length + _CLOSE if closes else length)
-        if self._head_only or not length:
-            connection.send(head)
-        elif len(body) < _SMALL_PIECE:
+        if self._is_started:
+            raise ValueError("the response has been started already")
+        closes = self._is_last or connection.listener.is_draining
+        framing = b"" if status in _WITHOUT_BODY else b"Content-Length: %d\r\n" % len(body)
+        if closes:
+            framing += _CLOSE
+        if self._head_only or status in _WITHOUT_BODY:
+            body = b""
+        head = _head(status, headers, connection.listener.date_line(), framing)
+        if len(body) < _SMALL_PIECE:
             connection.send(head + body)
         else:
             connection.send(head)
             connection.send(body)
         self._connection = None
-        connection.finished(closes=closes)
+        connection.finished(closes)
 
     def start(self, status: int, headers: Headers = (), piece: bytes = b"") -> None:
         """Send the head of a response whose length is not known yet, at once, with the first piece of its body.
@@ -203,12 +218,14 @@ class Responder:
         connection = self._connection
         if connection is None:
             return
-        self._check_new()
+        if self._is_started:
+            raise ValueError("the response has been started already")
         self._chunked = not self._version_1_0
         framing = _CHUNKED if self._chunked else b""
-        if connection.closes or self._version_1_0:
+        if self._is_last or connection.listener.is_draining:
             framing += _CLOSE
-        head = _head(status, headers, connection.date_line, framing)
+            self._is_last = True
+        head = _head(status, headers, connection.listener.date_line(), framing)
         self._is_started = True
         connection.send(head + self._framed(piece))
 
@@ -241,7 +258,7 @@ class Responder:
         if last:
             connection.send(last)
         self._connection = None
-        connection.finished(closes=connection.closes or self._version_1_0)
+        connection.finished(self._is_last or connection.listener.is_draining)
 
     def abort(self) -> None:
         """Break off the connection: the client cannot take what it has for a whole response. Nobody is called."""
@@ -267,19 +284,17 @@ class Responder:
             return b""
         return b"%x\r\n%b\r\n" % (len(piece), piece) if self._chunked else piece
 
-    def _check_new(self) -> None:
-        if self._is_started:
-            raise ValueError("the response has been started already")
-
     def _check_started(self) -> None:
         if not self._is_started:
             raise ValueError("the response has not been started")
 
 
 def _head(status: int, headers: Headers, date: bytes, framing: bytes) -> bytes:
-    lines = b"".join([b"%b: %b\r\n" % pair for pair in headers])
-    if lines.count(b"\n") != len(headers) or lines.count(b"\r") != len(headers) or b"\0" in lines:
-        raise ValueError("a header of a response contains a line end or NUL")
+    lines = b""
+    if headers:
+        lines = b"".join([b"%b: %b\r\n" % pair for pair in headers])
+        if lines.count(b"\n") != len(headers) or lines.count(b"\r") != len(headers):
+            raise ValueError("a header of a response contains a line end")
     line = _STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status
     return b"%b%b%b%b\r\n" % (line, date, lines, framing)
 
@@ -318,6 +333,8 @@ class Listener:
         self.on_refused = on_refused
         self.is_draining = False
         """`close_when_idle` was called."""
+        self.idle_seconds = limits.idle_seconds
+        """How long a connection may be without a request now."""
         self.unfinished_bytes = 0
         """Of bodies that have not come whole yet."""
         self._open: set[_Connection] = set()
@@ -343,6 +360,7 @@ class Listener:
         A connection without a request is closed soon, but not at once: its peer may just be sending one.
         """
         self.is_draining = True
+        self.idle_seconds = min(self.limits.idle_seconds, self.limits.drain_idle_seconds)
         for connection in self._open:
             connection.drain()
 
@@ -404,7 +422,7 @@ class _Connection(asyncio.Protocol):
     """One connection: it reads one request after another, and has at most one response in progress."""
 
     def __init__(self, listener: Listener) -> None:
-        self._listener = listener
+        self.listener = listener
         self._limits = listener.limits
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
@@ -414,6 +432,7 @@ class _Connection(asyncio.Protocol):
         self._in_request = False
         self._in_body = False
         self._received = 0  # bytes of the body for which the deadline was extended
+        self._method, self._version = b"", ""
         self._target = b""
         self._headers: list[tuple[bytes, bytes]] = []
         self._body: list[bytes] = []
@@ -426,7 +445,6 @@ class _Connection(asyncio.Protocol):
         self._ready: deque[tuple[Request, bool, bool]] = deque()  # each with "is HTTP/1.0" and "is the last one"
         self._responder: Responder | None = None
         self._early: list[bytes] = []  # what has come since the request whose response is in progress
-        self._is_last = False
         self._is_closing = False
         # time
         self._awaited = _Awaited.HEAD
@@ -438,29 +456,19 @@ class _Connection(asyncio.Protocol):
 
     # --- for the listener and the responder ---
 
-    @property
-    def closes(self) -> bool:
-        """The response in progress is the last one."""
-        return self._is_last or self._listener.is_draining
-
-    @property
-    def date_line(self) -> bytes:
-        """The header `Date`."""
-        return self._listener.date_line()
-
     def send(self, data: bytes) -> None:
         """Send bytes."""
         if self._transport is not None:
             self._transport.write(data)
 
-    def finished(self, *, closes: bool) -> None:
-        """The response in progress is complete."""
+    def finished(self, closes: bool) -> None:
+        """The response in progress is complete; `closes`: there is no other one."""
         self._responder = None
         if closes:
             self._close()
             return
         if not self.is_full:
-            self._await(_Awaited.REQUEST, self._idle_seconds)
+            self._await(_Awaited.REQUEST, self.listener.idle_seconds)
         if self._ready or self._early or self._in_request or self._refusal is not None:
             self._loop.call_soon(self._serve)  # not here: this may be the stack of the handler
 
@@ -481,7 +489,7 @@ class _Connection(asyncio.Protocol):
     def drain(self) -> None:
         """The listener is draining: do not wait long for another request."""
         if self._awaited is _Awaited.REQUEST:
-            self.deadline = min(self.deadline, self._loop.time() + self._idle_seconds)
+            self.deadline = min(self.deadline, self._loop.time() + self.listener.idle_seconds)
 
     def expire(self, now: float) -> None:
         """The deadline has come."""
@@ -512,7 +520,7 @@ class _Connection(asyncio.Protocol):
         if (sock := transport.get_extra_info("socket")) is not None:
             _notice_death(sock, self._limits.dead_seconds)
         self._await(_Awaited.HEAD, self._limits.head_seconds)
-        if not self._listener.opened(self):
+        if not self.listener.opened(self):
             self._refuse(503, "too many connections are open")
             self._close()
 
@@ -538,7 +546,7 @@ class _Connection(asyncio.Protocol):
         """As documented."""
         self._is_closing = True
         self._forget_request()
-        self._listener.lost(self)
+        self.listener.lost(self)
         responder, self._responder = self._responder, None
         if responder is not None:
             responder.gone()
@@ -558,7 +566,7 @@ class _Connection(asyncio.Protocol):
             self._await(_Awaited.RESPONSE, math.inf)
             self._tell_full()
         else:
-            self._await(_Awaited.REQUEST, self._idle_seconds)
+            self._await(_Awaited.REQUEST, self.listener.idle_seconds)
             self._serve()
 
     # --- requests, one after another ---
@@ -592,10 +600,10 @@ class _Connection(asyncio.Protocol):
                 return
 
     def _handle(self, request: Request, version_1_0: bool, is_last: bool) -> None:
-        self._awaited, self.deadline, self._is_last = _Awaited.RESPONSE, math.inf, is_last
-        responder = self._responder = Responder(self, head_only=request.method == b"HEAD", version_1_0=version_1_0)
+        self._awaited, self.deadline = _Awaited.RESPONSE, math.inf
+        responder = self._responder = Responder(self, request.method == b"HEAD", version_1_0, is_last)
         try:
-            self._listener.handle(request, responder)
+            self.listener.handle(request, responder)
         except Exception as problem:
             context = {"message": "The handler of a request failed", "exception": problem, "protocol": self}
             self._loop.call_exception_handler(context)
@@ -613,7 +621,7 @@ class _Connection(asyncio.Protocol):
             if self._owes_continue:
                 self._owes_continue = False
                 self.send(_CONTINUE)
-            if self._listener.unfinished_bytes > self._limits.bodies_bytes:
+            if self.listener.unfinished_bytes > self._limits.bodies_bytes:
                 self._refuse(503, "too many long requests are being received")
         elif self._awaited is not _Awaited.HEAD:
             self._await(_Awaited.HEAD, self._limits.head_seconds)
@@ -632,7 +640,7 @@ class _Connection(asyncio.Protocol):
         headers = [(b"Content-Type", b"text/plain; charset=utf-8"), (b"Content-Length", b"%d" % len(body))]
         if status == 503:
             headers.append((b"Retry-After", b"1"))
-        self.send(_head(status, headers, self.date_line, _CLOSE) + body)
+        self.send(_head(status, headers, self.listener.date_line(), _CLOSE) + body)
         self._forget_request()
         transport = self._transport
         if transport is None or not transport.can_write_eof():
@@ -650,21 +658,14 @@ class _Connection(asyncio.Protocol):
             self._await_reader()
 
     def _report(self, status: int, why: str) -> None:
-        if self._listener.on_refused is not None:
-            self._listener.on_refused(self._peer, status, why)
+        if self.listener.on_refused is not None:
+            self.listener.on_refused(self._peer, status, why)
 
     def _tell_full(self) -> None:
         if self._responder is not None and self._responder.on_full is not None:
             self._responder.on_full(self.is_full)
 
     # --- time and memory ---
-
-    @property
-    def _idle_seconds(self) -> float:
-        limits = self._limits
-        return (
-            min(limits.idle_seconds, limits.drain_idle_seconds) if self._listener.is_draining else limits.idle_seconds
-        )
 
     def _await(self, awaited: _Awaited, seconds: float) -> None:
         self._awaited, self.deadline = awaited, self._loop.time() + seconds
@@ -675,7 +676,7 @@ class _Connection(asyncio.Protocol):
 
     def _count(self, size: int) -> None:
         """Let the listener know how much of an unfinished body is held here."""
-        self._listener.unfinished_bytes += size - self._held
+        self.listener.unfinished_bytes += size - self._held
         self._held = size
 
     def _forget_request(self) -> None:
@@ -689,7 +690,8 @@ class _Connection(asyncio.Protocol):
         """As documented."""
         self._in_request, self._in_body = True, False
         self._target = b""
-        self._headers, self._body, self._size = [], [], 0
+        self._headers, self._body = [], []
+        self._size = 0
 
     def on_url(self, url: bytes) -> None:
         """As documented. It comes in pieces if it was received so."""
@@ -698,13 +700,13 @@ class _Connection(asyncio.Protocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         """As documented. Trailers are ignored."""
         if not self._in_body:
-            self._headers.append((name.lower(), value.strip(b" \t")))
+            self._headers.append((name.lower(), value.strip()))
 
     def on_headers_complete(self) -> None:
         """As documented."""
-        if len(self._ready) >= self._limits.pipelined_requests:
-            self._stop(400, "too many were sent before the response to the first")
-        self._check_head()
+        self._version, self._method = self._parser.get_http_version(), self._parser.get_method()
+        self._check_line()
+        self._check_headers()
         self._in_body = True
 
     def on_body(self, body: bytes) -> None:
@@ -717,9 +719,9 @@ class _Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         """As documented."""
-        parser = self._parser
-        request = Request(parser.get_method(), self._target, self._headers, b"".join(self._body), self._peer)
-        self._ready.append((request, parser.get_http_version() == "1.0", not parser.should_keep_alive()))
+        request = Request(self._method, self._target, self._headers, b"".join(self._body), self._peer)
+        version_1_0 = self._version == "1.0"
+        self._ready.append((request, version_1_0, version_1_0 or not self._parser.should_keep_alive()))
         self._in_request = self._in_body = self._owes_continue = False
         self._overhead = 0
         self._body = []
@@ -730,8 +732,18 @@ class _Connection(asyncio.Protocol):
         self._refusal = (status, why)
         raise _Stop
 
-    def _check_head(self) -> None:
-        """Refuse what the parser lets pass, and what we do not implement."""
+    def _check_line(self) -> None:
+        """Refuse what the parser lets pass, or what is not implemented."""
+        if self._version not in _VERSIONS:
+            self._stop(505, "it is neither HTTP/1.1 nor HTTP/1.0")
+        if self._method not in _METHODS:
+            self._stop(501, "its method is not implemented")
+        if self._target[0] != _SLASH or not self._target.isascii():
+            self._stop(400, "its target is not a path")
+        if len(self._ready) >= self._limits.pipelined_requests:
+            self._stop(400, "too many were sent before the response to the first")
+
+    def _check_headers(self) -> None:
         headers, limits = self._headers, self._limits
         if self._overhead > limits.head_bytes:  # with bodies and other requests: a look at this head alone
             size = len(self._target) + sum(len(name) + len(value) for name, value in headers)
@@ -739,42 +751,33 @@ class _Connection(asyncio.Protocol):
                 self._stop(431, f"its head has more than {limits.head_bytes} bytes")
         if len(headers) > limits.headers:
             self._stop(431, f"it has more than {limits.headers} headers")
-        self._check_line()
-        version = self._parser.get_http_version()
         hosts = 0
         for name, value in headers:
             if name in _CHECKED:
-                hosts += name == b"host"
-                self._check_header(name, value, version)
+                if name == b"host":
+                    hosts += 1
+                else:
+                    self._check_header(name, value)
         if hosts != 1:
             self._stop(400, "it has not exactly one header Host")
 
-    def _check_line(self) -> None:
-        if self._parser.get_http_version() not in _VERSIONS:
-            self._stop(505, "it is neither HTTP/1.1 nor HTTP/1.0")
-        if self._parser.get_method() not in _METHODS:
-            self._stop(501, "its method is not implemented")
-        if self._target[:1] != b"/" or not self._target.isascii():
-            self._stop(400, "its target is not a path")
-
-    def _check_header(self, name: bytes, value: bytes, version: str) -> None:
-        match name:
-            case b"content-length" if len(value) > 18 or int(value) > self._limits.body_bytes:
+    def _check_header(self, name: bytes, value: bytes) -> None:  # noqa: C901  # one case for each header
+        if name == b"content-length":  # digits: the parser has checked it
+            if len(value) > _MAX_DIGITS or int(value) > self._limits.body_bytes:
                 self._stop(413, f"its body has more than {self._limits.body_bytes} bytes")
-            case b"transfer-encoding" if version == "1.0":
+        elif name == b"content-encoding":
+            self._stop(415, "its body is encoded: send it without Content-Encoding")
+        elif name == b"upgrade":
+            self._stop(400, "no other protocol is spoken here: send it without Upgrade")
+        elif name == b"transfer-encoding":
+            if self._version == "1.0":
                 self._stop(400, "HTTP/1.0 has no chunks")
-            case b"transfer-encoding" if value.lower() != b"chunked":
+            if value.lower() != b"chunked":
                 self._stop(501, "its transfer encoding is not implemented")
-            case b"content-encoding":
-                self._stop(415, "its body is encoded: send it without Content-Encoding")
-            case b"upgrade":
-                self._stop(400, "no other protocol is spoken here: send it without Upgrade")
-            case b"expect" if value.lower() != b"100-continue":
-                self._stop(417, "what it expects is not known here")
-            case b"expect":
-                self._owes_continue = version == "1.1"
-            case _:
-                pass
+        elif value.lower() != b"100-continue":
+            self._stop(417, "what it expects is not known here")
+        else:
+            self._owes_continue = self._version == "1.1"
 
 
 def _notice_death(sock: socket.socket, seconds: int) -> None:
