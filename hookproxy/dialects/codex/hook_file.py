@@ -129,16 +129,18 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
     return lambda name: any(map(expression.search, (name, *_MATCHER_ALIASES.get(name, ()))))
 
 
-def _other_handler(entry: Table) -> Handler | None:
+def _read_handler(_file: HookFile, _name: str, entry: Table) -> Handler | str:
     handler = entry.choice("type", ("command", "mcp_tool", "prompt", "agent"), "command")
     if handler == "mcp_tool":
-        return handler_types.http_or_mcp_tool(entry, "")
+        return handler_types.read_mcp_tool(entry)
     if handler != "command":
         raise entry.error("type", f"{handler!r} is not supported: Codex skips it, too", "use type command")
     entry.require("type", 'write "type": "command"')
     if "commandWindows" in entry.members and "command_windows" in entry.members:
         raise entry.error("command_windows", "is the same as commandWindows", "remove one of them, as Codex demands")
-    return None
+    if "command" not in entry.members and not entry.members.keys().isdisjoint(("commandWindows", "command_windows")):
+        return "it is for Windows only"
+    return command_file.read_command(entry)
 
 
 def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
@@ -149,11 +151,9 @@ def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
     root = file.plugin.root if file.plugin else ""
     return replace(
         hook,
-        argv=("bash", "-c", hook.shell) if hook.shell else (),  # SHELL could switch off the administrator's hooks
-        shell="",
         timeout=timeout,
         background=entry.flag("async"),
-        env=(("PLUGIN_ROOT", root), ("CLAUDE_PLUGIN_ROOT", root)) if root and hook.shell else (),
+        env=(("PLUGIN_ROOT", root), ("CLAUDE_PLUGIN_ROOT", root)) if root and hook.argv else (),
     )
 
 
@@ -167,9 +167,7 @@ _FORMAT: Final = CommandFile(
     grouped=True,
     trigger_matchers=(Event.SESSION_START, Event.SESSION_END),
     matcher_notes=claude_matchers.never_matches,
-    other_handler=_other_handler,
+    read_handler=_read_handler,
+    bash=True,  # SHELL could switch off the administrator's hooks
     finish=_finish,
-    no_command=lambda entry: (
-        "it is for Windows only" if {"commandWindows", "command_windows"} & entry.members.keys() else ""
-    ),
 )

@@ -199,7 +199,7 @@ def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
     )
 
 
-def _notes_on(event_name: str, entry: Table) -> list[str]:
+def _notes_on(_file: HookFile, event_name: str, entry: Table) -> list[str]:
     notes = [_NO_CONTENT] if event_name == BEFORE_READ else []
     pattern = entry.text("matcher")
     if not _usable(pattern) and pattern not in ("", "*"):
@@ -256,7 +256,6 @@ _FORMAT: Final = CommandFile(
     unavailable=UNAVAILABLE_EVENTS,
     timeout=TIMEOUT,
     keys=("command", "type", "timeout", "matcher", "failClosed", "loop_limit", "event"),
-    compile_matcher=lambda _pattern: lambda _name: True,  # what it is tried on depends on the event: see _finish
     also_on_failure=(AFTER_MCP, AFTER_SHELL),
     finish=_finish,
     notes_on=_notes_on,

@@ -91,7 +91,7 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
-    return replace(hook, argv=("bash", "-c", hook.shell), shell="", env=(("FACTORY_PROJECT_DIR", file.project_dir),))
+    return replace(hook, env=(("FACTORY_PROJECT_DIR", file.project_dir),))
 
 
 _FORMAT: Final = CommandFile(
@@ -104,5 +104,6 @@ _FORMAT: Final = CommandFile(
     grouped=True,
     trigger_matchers=(Event.SESSION_START,),
     matcher_notes=claude_matchers.never_matches,
+    bash=True,
     finish=_finish,
 )

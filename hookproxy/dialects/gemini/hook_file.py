@@ -73,9 +73,7 @@ def read_hook_file(file: HookFile) -> HookList:
     config = settings.table("hooksConfig")
     if config.members.get("enabled") is False:
         return HookList((), remarks=(f"{file.path}: hooksConfig.enabled is false, so none of its hooks run",))
-    if "hooks" not in settings.members:
-        return HookList((), remarks=(f"{file.path}: contains no hooks",))
-    found = command_file.read_events(_FORMAT, file, settings.table("hooks"))
+    found = command_file.read_hooks(_FORMAT, file, settings)
     disabled = frozenset(config.texts("disabled") or ())
     running = tuple(hook for hook in found.hooks if disabled.isdisjoint((hook.label, hook.argv[-1])))
     off = sorted({hook.label for hook in found.hooks if hook not in running})
@@ -114,14 +112,11 @@ def compile_matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def _finish(_file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
-    """The hook with its name, its shell and its variables."""
-    variables = entry.table("env")
+    """The hook with its name and its variables."""
     return replace(
         hook,
         label=entry.text("name") or hook.label,
-        shell="",
-        argv=("bash", "-c", hook.shell),
-        env=tuple((name, variables.text(name)) for name in variables.members),
+        env=entry.pairs("env"),
     )
 
 
@@ -135,6 +130,7 @@ _FORMAT: Final = CommandFile(
     grouped=True,
     milliseconds=True,
     also_on_failure=("AfterTool",),
+    bash=True,
     finish=_finish,
     sequential=True,
 )

@@ -86,9 +86,7 @@ def read_hook_file(file: HookFile) -> HookList:
     if isinstance(document.members.get("hooks"), list):
         document.choice("version", ("v1",), "v1")
         return shared_hook_file.read_each(document, "hooks", lambda entry: _version_1(file, entry))
-    if "hooks" not in document.members:
-        return HookList((), remarks=(f"{file.path}: contains no hooks",))
-    return command_file.read_events(_AGENT_FILE, file, document.table("hooks"))
+    return command_file.read_hooks(_AGENT_FILE, file, document)
 
 
 def read_folder(path: str, _files: Files) -> FolderContent | None:
@@ -115,11 +113,11 @@ def recognises(members: Mapping[str, object]) -> bool:
 
 
 def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
-    """The hook of an agent file with its shell."""
+    """The hook of an agent file. Raises ConfigError if it cannot run here."""
     if entry.flag("only_when_turn_complete"):
         hint = "remove only_when_turn_complete, and it runs after each call"
         raise entry.error("", f"waits for the end of the agent's turn: {_TURNS_UNSEEN}", hint)
-    return replace(hook, shell="", argv=("bash", "-c", hook.shell))
+    return hook
 
 
 _AGENT_FILE: Final = CommandFile(
@@ -127,11 +125,12 @@ _AGENT_FILE: Final = CommandFile(
     events=_AGENT_EVENTS,
     unavailable=_AGENT_UNAVAILABLE,
     timeout=_AGENT_TIMEOUT,
-    timeout_key="timeout_ms",
+    timeout_keys=("timeout_ms",),
     milliseconds=True,
     keys=("matcher", "command", "timeout_ms", "max_output_size", "cache_ttl_seconds", "only_when_turn_complete"),
     compile_matcher=agent_matcher,
     also_on_failure=("postToolUse",),
+    bash=True,
     finish=_finish,
     without_effect={
         "cache_ttl_seconds": "the hook runs for each call, because an earlier verdict is about another call",
@@ -150,10 +149,7 @@ def _version_1(file: HookFile, entry: Table) -> HookList:
         return HookList((), remarks=(f"{source} cannot fire behind MCP: {_VERSION_1_UNAVAILABLE[trigger]}",))
     if trigger not in _VERSION_1_EVENTS:
         entry.choice("trigger", (*_VERSION_1_EVENTS, *_VERSION_1_UNAVAILABLE), "")
-    notes = [
-        f"{entry.where}: {entry.place(key)} is unknown and ignored{f': {hint}' if hint else ''}"
-        for key, hint in entry.unknown(_HOOK_KEYS).items()
-    ]
+    notes = command_file.unknown_keys(_VERSION_1_FILE, entry, _HOOK_KEYS)
     if entry.flag("confirm"):
         notes.append(f"{source}: confirm is ignored: the hook runs without a question to a person")
     flat = _flat(entry, entry.table("action"), "command", entry.text("matcher"))
@@ -200,9 +196,7 @@ def _flat(entry: Table, action: Table, command: str, matcher: str) -> Table:
 def _finish_named(trait: str, hook: HookSpec, entry: Table) -> HookSpec:
     """A hook of the two other forms, which have names, and run one after another."""
     label = entry.text("label").strip() or hook.label
-    return replace(
-        hook, shell="", argv=("bash", "-c", hook.shell), label=label, traits=frozenset((trait,)), sequential=True
-    )
+    return replace(hook, label=label, traits=frozenset((trait,)), sequential=True)
 
 
 _VERSION_1_FILE: Final = CommandFile(
@@ -213,6 +207,7 @@ _VERSION_1_FILE: Final = CommandFile(
     keys=("command", "matcher", "timeout", "label"),
     compile_matcher=regex_matcher,
     also_on_failure=("PostToolUse",),
+    bash=True,
     finish=lambda _file, entry, hook: _finish_named(VERSION_1, hook, entry),
 )
 _IDE_0_EVENTS: Final = {name: _AGENT_EVENTS[name] for name in ("preToolUse", "postToolUse")}
@@ -224,5 +219,6 @@ _IDE_0_FILE: Final = CommandFile(
     keys=("command", "matcher", "timeout", "label"),
     compile_matcher=regex_matcher,
     also_on_failure=("postToolUse",),
+    bash=True,
     finish=lambda _file, entry, hook: _finish_named(IDE_0, hook, entry),
 )

@@ -106,9 +106,7 @@ def read_hook_file(file: HookFile) -> HookList:
     settings = shared_hook_file.read_document(file.path, file.text, comments=True)
     if settings.flag("disableAllHooks"):
         return HookList((), remarks=(f"{file.path}: disableAllHooks is true, so none of its hooks run",))
-    if "hooks" not in settings.members:
-        return HookList((), remarks=(f"{file.path}: contains no hooks",))
-    return command_file.read_events(_FORMAT, file, settings.table("hooks"))
+    return command_file.read_hooks(_FORMAT, file, settings)
 
 
 def recognises(members: Mapping[str, object]) -> bool:
@@ -145,13 +143,13 @@ def _matcher_notes(event: Event, pattern: str, matches: Callable[[str], bool]) -
     return claude_matchers.never_matches(event, pattern, matches)
 
 
-def _other_handler(entry: Table) -> Handler | None:
+def _read_handler(_file: HookFile, _name: str, entry: Table) -> Handler:
     handler = entry.choice("type", ("command", "http", "prompt", "function"), "command")
     if handler in ("prompt", "function"):
         raise entry.error("type", f"{handler!r} is not supported: it runs inside Qwen Code", "use type command")
     if entry.choice("shell", ("bash", "powershell"), "bash") == "powershell":
         raise entry.error("shell", "is PowerShell, which is not supported", "write a command for bash")
-    return handler_types.http_or_mcp_tool(entry, "allowedEnvVars")
+    return handler_types.read_http(entry, "allowedEnvVars") if handler == "http" else command_file.read_command(entry)
 
 
 def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
@@ -159,16 +157,13 @@ def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
     if hook.url and "timeout" not in entry.members and hook.event is not Event.SESSION_END:
         timeout = _HTTP_TIMEOUT
     project = ((name, file.project_dir) for name in IDENTITY_VARIABLES[NAME])
-    variables = entry.table("env")
     return replace(
         hook,
         label=labels.command_label(entry.text("name")) or hook.label,
-        argv=("bash", "-c", hook.shell) if hook.shell else (),
-        shell="",
         timeout=timeout,
         background=entry.flag("async"),
         fails_closed=entry.choice("failMode", ("open", "closed"), "open") == "closed",
-        env=(*project, *((name, variables.text(name)) for name in variables.members)) if hook.shell else (),
+        env=(*project, *entry.pairs("env")) if hook.argv else (),
     )
 
 
@@ -184,6 +179,7 @@ _FORMAT: Final = CommandFile(
     matcher_notes=_matcher_notes,
     sequential=True,
     milliseconds_from=_MILLISECONDS,
-    other_handler=_other_handler,
+    read_handler=_read_handler,
+    bash=True,
     finish=_finish,
 )
