@@ -14,15 +14,14 @@ from ...policy import matchers
 from ..dialect import HookFile, HookList
 from ..shared import command_file
 from ..shared.command_file import CommandFile
+from ..shared.events import PROMPTS_UNSEEN, TURNS_UNSEEN, by_name
 from ..shared.hook_file import Table
 
 NAME: Final = "augment"
-EVENTS: Final = {
-    event.value: event for event in (Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.SESSION_START, Event.SESSION_END)
-}
+EVENTS: Final = by_name(Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.SESSION_START, Event.SESSION_END)
 UNAVAILABLE_EVENTS: Final = {
-    "Stop": "an MCP server does not see the agent's turns",
-    "PromptSubmit": "prompts never pass through MCP",
+    "Stop": TURNS_UNSEEN,
+    "PromptSubmit": PROMPTS_UNSEEN,
     "Notification": "the page describes no document for it",
 }
 TOOL_SPELLINGS: Final[ToolSpellings] = {

@@ -13,6 +13,7 @@ from ...model.hooks import Event, HookSpec
 from ..dialect import HookFile, HookList
 from ..shared import command_file
 from ..shared.command_file import CommandFile
+from ..shared.events import PROMPTS_UNSEEN
 from ..shared.handler_types import Handler
 from ..shared.hook_file import Table
 
@@ -49,7 +50,7 @@ EVENTS: Final = {
 
 _TURNS_UNSEEN: Final = "an MCP server does not see the agent's responses"
 UNAVAILABLE_EVENTS: Final = {
-    "pre_user_prompt": "prompts never pass through MCP",
+    "pre_user_prompt": PROMPTS_UNSEEN,
     "post_cascade_response": _TURNS_UNSEEN,
     "post_cascade_response_with_transcript": _TURNS_UNSEEN,
     "post_setup_worktree": "the agent makes worktrees itself, and an MCP server does not see it",

@@ -9,6 +9,7 @@ from ...model.hooks import Event, HookSpec
 from ..dialect import HookFile, HookList
 from ..shared import hook_file as shared_hook_file
 from ..shared import labels
+from ..shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, SUBAGENTS_UNSEEN
 from ..shared.hook_file import Table
 
 NAME: Final = "code-assist"
@@ -20,13 +21,13 @@ _MAX_RETRIES: Final = 1
 """Enough for chance failures; a hook that always prints `retry` costs one more call."""
 
 UNAVAILABLE_EVENTS: Final = {
-    "UserPromptSubmit": "prompts never pass through MCP",
+    "UserPromptSubmit": PROMPTS_UNSEEN,
     "Stop": "an MCP server does not see when the agent's loop completes",
-    "SubagentStart": "an MCP server does not see subagents",
+    "SubagentStart": SUBAGENTS_UNSEEN,
     "FileChanged": "the agent watches files, not the server",
     "CwdChanged": "the agent's working directory is its own, and an MCP server does not see it",
-    "PreCompact": "the agent compacts its conversation itself, and an MCP server does not see it",
-    "PostCompact": "the agent compacts its conversation itself, and an MCP server does not see it",
+    "PreCompact": COMPACTION_UNSEEN,
+    "PostCompact": COMPACTION_UNSEEN,
 }
 """The document's other events, each with the reason why it cannot occur behind MCP."""
 

@@ -14,6 +14,7 @@ from ..dialect import Files, FolderContent, FoundFile, HookFile, HookList, Plugi
 from ..shared import claude_matchers, command_file, handler_types, re2_regex
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile
+from ..shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, TURNS_AND_SUBAGENTS_UNSEEN, by_name
 from ..shared.handler_types import Handler
 from ..shared.hook_file import Table
 
@@ -32,28 +33,18 @@ PATCH: Final = "apply_patch"
 _MATCHER_ALIASES: Final = {PATCH: ("Edit", "Write"), "spawn_agent": ("Agent",)}
 """The names that a matcher may give to tools of Codex's own. Hooks see the tool's name."""
 
-EVENTS: Final = {
-    event.value: event
-    for event in (
-        Event.PRE_TOOL_USE,
-        Event.POST_TOOL_USE,
-        Event.PERMISSION_REQUEST,
-        Event.SESSION_START,
-        Event.SESSION_END,
-    )
-}
+EVENTS: Final = by_name(
+    Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.PERMISSION_REQUEST, Event.SESSION_START, Event.SESSION_END
+)
 
-_PROMPTS_UNSEEN: Final = "prompts never pass through MCP"
-_TURNS_UNSEEN: Final = "an MCP server does not see turns and subagents"
-_NO_COMPACTION: Final = "the agent compacts its conversation itself, and an MCP server does not see it"
 UNAVAILABLE_EVENTS: Final = {
-    "UserPromptSubmit": _PROMPTS_UNSEEN,
-    "Stop": _TURNS_UNSEEN,
-    "SubagentStart": _TURNS_UNSEEN,
-    "SubagentStop": _TURNS_UNSEEN,
-    "Interrupt": _TURNS_UNSEEN,
-    "PreCompact": _NO_COMPACTION,
-    "PostCompact": _NO_COMPACTION,
+    "UserPromptSubmit": PROMPTS_UNSEEN,
+    "Stop": TURNS_AND_SUBAGENTS_UNSEEN,
+    "SubagentStart": TURNS_AND_SUBAGENTS_UNSEEN,
+    "SubagentStop": TURNS_AND_SUBAGENTS_UNSEEN,
+    "Interrupt": TURNS_AND_SUBAGENTS_UNSEEN,
+    "PreCompact": COMPACTION_UNSEEN,
+    "PostCompact": COMPACTION_UNSEEN,
 }
 """Codex's other events, and why they cannot occur behind MCP."""
 

@@ -16,6 +16,7 @@ from ..dialect import Files, HookFile, HookList, Plugin
 from ..shared import command_file, handler_types, labels
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile, Matcher
+from ..shared.events import INSIDE_AGENT, PROMPTS_UNSEEN, TURNS_AND_SUBAGENTS_UNSEEN
 from ..shared.handler_types import Handler
 from ..shared.hook_file import Table
 from .input import OBJECT
@@ -42,25 +43,22 @@ _ALLOW_LOCALHOST: Final = "COPILOT_HOOK_ALLOW_LOCALHOST"
 TIMEOUT: Final = 30.0
 """Seconds. The reference says of `timeoutSec`: "Default: 30"."""
 
-_PROMPTS_UNSEEN: Final = "prompts never pass through MCP"
-_TURNS_UNSEEN: Final = "an MCP server does not see turns and subagents"
-_INSIDE_AGENT: Final = "it happens inside the agent, and an MCP server does not see it"
 
 UNAVAILABLE_EVENTS: Final = {
-    "userPromptSubmitted": _PROMPTS_UNSEEN,
-    "UserPromptSubmit": _PROMPTS_UNSEEN,
-    "agentStop": _TURNS_UNSEEN,
-    "Stop": _TURNS_UNSEEN,
-    "subagentStart": _TURNS_UNSEEN,
-    "SubagentStart": _TURNS_UNSEEN,
-    "subagentStop": _TURNS_UNSEEN,
-    "SubagentStop": _TURNS_UNSEEN,
-    "preCompact": _INSIDE_AGENT,
-    "PreCompact": _INSIDE_AGENT,
+    "userPromptSubmitted": PROMPTS_UNSEEN,
+    "UserPromptSubmit": PROMPTS_UNSEEN,
+    "agentStop": TURNS_AND_SUBAGENTS_UNSEEN,
+    "Stop": TURNS_AND_SUBAGENTS_UNSEEN,
+    "subagentStart": TURNS_AND_SUBAGENTS_UNSEEN,
+    "SubagentStart": TURNS_AND_SUBAGENTS_UNSEEN,
+    "subagentStop": TURNS_AND_SUBAGENTS_UNSEEN,
+    "SubagentStop": TURNS_AND_SUBAGENTS_UNSEEN,
+    "preCompact": INSIDE_AGENT,
+    "PreCompact": INSIDE_AGENT,
 }
 """The reference's other events in both spellings, and why they cannot occur behind MCP."""
 
-CURRENT_UNAVAILABLE_EVENTS: Final = {**UNAVAILABLE_EVENTS, "userPromptTransformed": _PROMPTS_UNSEEN}
+CURRENT_UNAVAILABLE_EVENTS: Final = {**UNAVAILABLE_EVENTS, "userPromptTransformed": PROMPTS_UNSEEN}
 
 _HOOK_KEYS: Final = ("type", "bash", "powershell", "cwd", "env", "timeoutSec", "matcher")
 

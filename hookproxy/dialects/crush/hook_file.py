@@ -13,13 +13,12 @@ from ..dialect import HookFile, HookList
 from ..shared import command_file, re2_regex
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile
+from ..shared.events import COMPACTION_UNSEEN
 from ..shared.hook_file import Table
 
 NAME: Final = "crush"
 EVENTS: Final = {"PreToolUse": Event.PRE_TOOL_USE}
-UNAVAILABLE_EVENTS: Final = {
-    "PreCompact": "the agent compacts its conversation itself, and an MCP server does not see it"
-}
+UNAVAILABLE_EVENTS: Final = {"PreCompact": COMPACTION_UNSEEN}
 _SPELLED: Final = {name.lower(): name for name in (*EVENTS, *UNAVAILABLE_EVENTS)}
 
 TOOL_SPELLINGS: Final[ToolSpellings] = {

@@ -15,6 +15,7 @@ from ..dialect import Files, FolderContent, FoundFile, HookFile, HookList
 from ..shared import claude_matchers, command_file
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile
+from ..shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, TURNS_AND_SUBAGENTS_UNSEEN, by_name
 from ..shared.hook_file import Table
 
 NAME: Final = "droid"
@@ -22,22 +23,14 @@ NAME: Final = "droid"
 TIMEOUT: Final = 60.0
 """Seconds, as documented."""
 
-EVENTS: Final = {
-    event.value: event
-    for event in (
-        Event.PRE_TOOL_USE,
-        Event.POST_TOOL_USE,
-        Event.NOTIFICATION,
-        Event.SESSION_START,
-        Event.SESSION_END,
-    )
-}
-_TURNS_UNSEEN: Final = "an MCP server does not see turns and subagents"
+EVENTS: Final = by_name(
+    Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.NOTIFICATION, Event.SESSION_START, Event.SESSION_END
+)
 UNAVAILABLE_EVENTS: Final = {
-    "UserPromptSubmit": "prompts never pass through MCP",
-    "Stop": _TURNS_UNSEEN,
-    "SubagentStop": _TURNS_UNSEEN,
-    "PreCompact": "the agent compacts its conversation itself, and an MCP server does not see it",
+    "UserPromptSubmit": PROMPTS_UNSEEN,
+    "Stop": TURNS_AND_SUBAGENTS_UNSEEN,
+    "SubagentStop": TURNS_AND_SUBAGENTS_UNSEEN,
+    "PreCompact": COMPACTION_UNSEEN,
 }
 """Droid's other events, and why they cannot occur behind MCP."""
 

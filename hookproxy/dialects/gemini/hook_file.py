@@ -15,6 +15,7 @@ from ..dialect import HookFile, HookList
 from ..shared import command_file
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile
+from ..shared.events import TURNS_UNSEEN
 from ..shared.hook_file import Table
 
 NAME: Final = "gemini"
@@ -31,11 +32,10 @@ EVENTS: Final = {
 }
 """AfterTool also occurs after a result with isError. Of a call without a result, Gemini CLI has no event."""
 
-_NO_TURNS: Final = "an MCP server does not see the agent's turns"
 _NO_MODEL: Final = "requests to the model never pass through MCP"
 UNAVAILABLE_EVENTS: Final = {
-    "BeforeAgent": _NO_TURNS,
-    "AfterAgent": _NO_TURNS,
+    "BeforeAgent": TURNS_UNSEEN,
+    "AfterAgent": TURNS_UNSEEN,
     "BeforeModel": _NO_MODEL,
     "AfterModel": _NO_MODEL,
     "BeforeToolSelection": _NO_MODEL,

@@ -14,19 +14,17 @@ from ...model.hooks import Event, HookSpec
 from ..dialect import Files, HookFile, HookList, Plugin
 from ..shared import command_file, re2_regex
 from ..shared.command_file import CommandFile
+from ..shared.events import PROMPTS_UNSEEN, TURNS_UNSEEN, by_name
 from ..shared.hook_file import Table
 
 NAME: Final = "goose"
-EVENTS: Final = {
-    event.value: event
-    for event in (
-        Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE, Event.SESSION_START, Event.SESSION_END,
-    )
-}  # fmt: skip
+EVENTS: Final = by_name(
+    Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE, Event.SESSION_START, Event.SESSION_END
+)
 _OBSERVES: Final = "it only observes Goose's own tools, as PreToolUse and PostToolUse do here"
 UNAVAILABLE_EVENTS: Final = {
-    "UserPromptSubmit": "prompts never pass through MCP",
-    "Stop": "an MCP server does not see the agent's turns",
+    "UserPromptSubmit": PROMPTS_UNSEEN,
+    "Stop": TURNS_UNSEEN,
     "PreToolUseResult": "it only observes what PreToolUse hooks decided, which the audit has",
     **dict.fromkeys(("BeforeReadFile", "AfterFileEdit", "BeforeShellExecution", "AfterShellExecution"), _OBSERVES),
 }

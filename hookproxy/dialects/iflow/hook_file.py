@@ -12,20 +12,17 @@ from ...policy import matchers
 from ..dialect import HookFile, HookList
 from ..shared import command_file
 from ..shared.command_file import NO_TIMEOUT, CommandFile
+from ..shared.events import PROMPTS_UNSEEN, TURNS_UNSEEN, by_name
 
 NAME: Final = "iflow"
-EVENTS: Final = {
-    event.value: event
-    for event in (
-        Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.SESSION_START, Event.SESSION_END, Event.NOTIFICATION,
-    )
-}  # fmt: skip
-_NO_TURNS: Final = "an MCP server does not see the agent's turns"
+EVENTS: Final = by_name(
+    Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.SESSION_START, Event.SESSION_END, Event.NOTIFICATION
+)
 UNAVAILABLE_EVENTS: Final = {
-    "UserPromptSubmit": "prompts never pass through MCP",
+    "UserPromptSubmit": PROMPTS_UNSEEN,
     "SetUpEnvironment": "the agent describes its environment to the model itself",
-    "Stop": _NO_TURNS,
-    "SubagentStop": _NO_TURNS,
+    "Stop": TURNS_UNSEEN,
+    "SubagentStop": TURNS_UNSEEN,
 }
 ALIASES: Final = {
     "run_shell_command": ("shell", "Shell", "bash", "Bash"),

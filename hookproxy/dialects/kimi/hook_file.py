@@ -10,6 +10,7 @@ from ...policy import matchers
 from ..dialect import HookFile, HookList
 from ..shared import command_file
 from ..shared import hook_file as shared_hook_file
+from ..shared.events import INSIDE_AGENT
 from ..shared.hook_file import Table
 
 NAME: Final = "kimi"
@@ -19,9 +20,8 @@ TIMEOUT: Final = 30.0
 _AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 _SESSION: Final = (Event.SESSION_START, Event.SESSION_END, Event.NOTIFICATION)
 EVENTS: Final = {each.value: each for each in (Event.PRE_TOOL_USE, *_AFTER_CALL, Event.PERMISSION_REQUEST, *_SESSION)}
-_INSIDE_AGENT: Final = "it happens inside the agent, and an MCP server does not see it"
 _NAMES: Final = "UserPromptSubmit Stop StopFailure SubagentStart SubagentStop PreCompact PostCompact PermissionResult"
-UNAVAILABLE_EVENTS: Final = dict.fromkeys(_NAMES.split(" "), _INSIDE_AGENT)
+UNAVAILABLE_EVENTS: Final = dict.fromkeys(_NAMES.split(" "), INSIDE_AGENT)
 _KEYS: Final = ("event", "matcher", "command", "timeout")
 
 
@@ -37,7 +37,7 @@ def read_hook_file(file: HookFile) -> HookList:
 def _entry(file: HookFile, entry: Table) -> HookList:
     name = entry.choice("event", (*EVENTS, *UNAVAILABLE_EVENTS), "")
     if name in UNAVAILABLE_EVENTS:
-        return HookList((), remarks=(f"{file.path}: {entry.path} ({name}) cannot fire behind MCP: {_INSIDE_AGENT}",))
+        return HookList((), remarks=(f"{file.path}: {entry.path} ({name}) cannot fire behind MCP: {INSIDE_AGENT}",))
     return command_file.read_entry(_FORMAT, file, name, entry, entry)
 
 

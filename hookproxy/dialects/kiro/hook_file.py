@@ -13,6 +13,7 @@ from ..dialect import Files, FolderContent, FoundFile, HookFile, HookList
 from ..shared import command_file
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile
+from ..shared.events import PROMPTS_UNSEEN, TURNS_UNSEEN
 from ..shared.hook_file import Table
 from .matchers import agent_matcher, any_of, regex_matcher
 
@@ -30,8 +31,6 @@ VERSION_1: Final = "version 1"
 IDE_0: Final = "IDE 0.x"
 """The traits of hooks of these forms; those of agent files have none."""
 
-_PROMPTS_UNSEEN: Final = "prompts never pass through MCP"
-_TURNS_UNSEEN: Final = "an MCP server does not see the agent's turns"
 _FILES_UNSEEN: Final = "the agent watches files, not the server"
 _SPECS_UNSEEN: Final = "an MCP server does not see the tasks of specs"
 _MANUAL: Final = "a person starts it in Kiro"
@@ -41,7 +40,7 @@ _AGENT_EVENTS: Final = {
     "postToolUse": Event.POST_TOOL_USE,
     "agentSpawn": Event.SESSION_START,
 }
-_AGENT_UNAVAILABLE: Final = {"userPromptSubmit": _PROMPTS_UNSEEN, "stop": _TURNS_UNSEEN}
+_AGENT_UNAVAILABLE: Final = {"userPromptSubmit": PROMPTS_UNSEEN, "stop": TURNS_UNSEEN}
 _VERSION_1_EVENTS: Final = {
     "PreToolUse": Event.PRE_TOOL_USE,
     "PostToolUse": Event.POST_TOOL_USE,
@@ -50,8 +49,8 @@ _VERSION_1_EVENTS: Final = {
     "SessionEnd": Event.SESSION_END,
 }
 _VERSION_1_UNAVAILABLE: Final = {
-    "UserPromptSubmit": _PROMPTS_UNSEEN,
-    "Stop": _TURNS_UNSEEN,
+    "UserPromptSubmit": PROMPTS_UNSEEN,
+    "Stop": TURNS_UNSEEN,
     "PreTaskExec": _SPECS_UNSEEN,
     "PostTaskExec": _SPECS_UNSEEN,
     "PostFileCreate": _FILES_UNSEEN,
@@ -60,8 +59,8 @@ _VERSION_1_UNAVAILABLE: Final = {
     "Manual": _MANUAL,
 }
 _IDE_0_UNAVAILABLE: Final = {
-    "promptSubmit": _PROMPTS_UNSEEN,
-    "agentStop": _TURNS_UNSEEN,
+    "promptSubmit": PROMPTS_UNSEEN,
+    "agentStop": TURNS_UNSEEN,
     "fileCreated": _FILES_UNSEEN,
     "fileEdited": _FILES_UNSEEN,
     "fileDeleted": _FILES_UNSEEN,
@@ -116,7 +115,7 @@ def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
     """The hook of an agent file. Raises ConfigError if it cannot run here."""
     if entry.flag("only_when_turn_complete"):
         hint = "remove only_when_turn_complete, and it runs after each call"
-        raise entry.error("", f"waits for the end of the agent's turn: {_TURNS_UNSEEN}", hint)
+        raise entry.error("", f"waits for the end of the agent's turn: {TURNS_UNSEEN}", hint)
     return hook
 
 

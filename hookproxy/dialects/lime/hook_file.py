@@ -9,6 +9,7 @@ from ...model.hooks import Event, HookSpec
 from ..dialect import HookFile, HookList
 from ..shared import hook_file as shared_hook_file
 from ..shared import labels
+from ..shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN
 from ..shared.hook_file import Table
 
 NAME: Final = "lime"
@@ -37,11 +38,10 @@ EVENTS: Final[Mapping[str, Event]] = {
     for event in (*TOOL_EVENTS, Event.SESSION_START, Event.SESSION_END, Event.STOP, Event.NOTIFICATION)
 }
 
-_NO_COMPACTION: Final = "the agent compacts its conversation itself, and an MCP server does not see it"
 UNAVAILABLE_EVENTS: Final = {
-    "UserPromptSubmit": "prompts never pass through MCP",
-    "PreCompact": _NO_COMPACTION,
-    "PostCompact": _NO_COMPACTION,
+    "UserPromptSubmit": PROMPTS_UNSEEN,
+    "PreCompact": COMPACTION_UNSEEN,
+    "PostCompact": COMPACTION_UNSEEN,
 }
 """Lime's other events, each with the reason why it cannot occur behind MCP."""
 

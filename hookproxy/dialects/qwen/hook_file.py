@@ -14,6 +14,7 @@ from ..dialect import HookFile, HookList
 from ..shared import claude_matchers, command_file, handler_types, labels
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile
+from ..shared.events import INSIDE_AGENT, PROMPTS_UNSEEN, by_name
 from ..shared.handler_types import Handler
 from ..shared.hook_file import Table
 from ..shared.identity_variables import IDENTITY_VARIABLES
@@ -29,27 +30,22 @@ _HTTP_TIMEOUT: Final = 600.0
 _MILLISECONDS: Final = 1000.0
 """A timeout of this or more is in milliseconds: older versions knew no other unit, and newer ones read it so."""
 
-EVENTS: Final = {
-    event.value: event
-    for event in (
-        Event.PRE_TOOL_USE,
-        Event.POST_TOOL_USE,
-        Event.POST_TOOL_USE_FAILURE,
-        Event.PERMISSION_REQUEST,
-        Event.PERMISSION_DENIED,
-        Event.SESSION_START,
-        Event.SESSION_END,
-        Event.NOTIFICATION,
-    )
-}
-_PROMPTS_UNSEEN: Final = "prompts never pass through MCP"
+EVENTS: Final = by_name(
+    Event.PRE_TOOL_USE,
+    Event.POST_TOOL_USE,
+    Event.POST_TOOL_USE_FAILURE,
+    Event.PERMISSION_REQUEST,
+    Event.PERMISSION_DENIED,
+    Event.SESSION_START,
+    Event.SESSION_END,
+    Event.NOTIFICATION,
+)
 _TURNS_UNSEEN: Final = "an MCP server does not see turns, tasks and subagents"
-_INSIDE_AGENT: Final = "it happens inside the agent, and an MCP server does not see it"
 UNAVAILABLE_EVENTS: Final = {
     "PostToolBatch": "an MCP server does not see which calls were made together",
-    "UserPromptSubmit": _PROMPTS_UNSEEN,
-    "UserPromptExpansion": _PROMPTS_UNSEEN,
-    "QueryEnd": _PROMPTS_UNSEEN,
+    "UserPromptSubmit": PROMPTS_UNSEEN,
+    "UserPromptExpansion": PROMPTS_UNSEEN,
+    "QueryEnd": PROMPTS_UNSEEN,
     "Stop": _TURNS_UNSEEN,
     "StopFailure": _TURNS_UNSEEN,
     "SubagentStart": _TURNS_UNSEEN,
@@ -57,15 +53,15 @@ UNAVAILABLE_EVENTS: Final = {
     "TodoCreated": _TURNS_UNSEEN,
     "TodoCompleted": _TURNS_UNSEEN,
     "TeammateIdle": _TURNS_UNSEEN,
-    "PreCompact": _INSIDE_AGENT,
-    "PostCompact": _INSIDE_AGENT,
-    "SessionDelete": _INSIDE_AGENT,
-    "MessageDisplay": _INSIDE_AGENT,
-    "InstructionsLoaded": _INSIDE_AGENT,
-    "ConfigChange": _INSIDE_AGENT,
-    "CwdChanged": _INSIDE_AGENT,
-    "FileChanged": _INSIDE_AGENT,
-    "WorktreeCreate": _INSIDE_AGENT,
+    "PreCompact": INSIDE_AGENT,
+    "PostCompact": INSIDE_AGENT,
+    "SessionDelete": INSIDE_AGENT,
+    "MessageDisplay": INSIDE_AGENT,
+    "InstructionsLoaded": INSIDE_AGENT,
+    "ConfigChange": INSIDE_AGENT,
+    "CwdChanged": INSIDE_AGENT,
+    "FileChanged": INSIDE_AGENT,
+    "WorktreeCreate": INSIDE_AGENT,
 }
 """Qwen Code's other events, and why they cannot occur behind MCP."""
 

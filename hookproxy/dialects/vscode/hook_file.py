@@ -15,6 +15,7 @@ from ..dialect import HookFile, HookList
 from ..shared import command_file
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile, Matcher
+from ..shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, SUBAGENTS_UNSEEN, TURNS_UNSEEN
 from ..shared.handler_types import Handler
 from ..shared.hook_file import Table
 
@@ -38,13 +39,12 @@ _BOTH_SPELLINGS: Final = {
 _AVAILABLE: Final = (Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.SESSION_START)
 EVENTS: Final = {name: event for event in _AVAILABLE for name in (event.value, _BOTH_SPELLINGS[event.value])}
 
-_NO_TURNS: Final = "an MCP server does not see the agent's turns"
 _REASONS: Final = {
-    "UserPromptSubmit": "prompts never pass through MCP",
-    "PreCompact": "the agent compacts its conversation itself, and an MCP server does not see it",
-    "SubagentStart": "an MCP server does not see subagents",
-    "SubagentStop": "an MCP server does not see subagents",
-    "Stop": _NO_TURNS,
+    "UserPromptSubmit": PROMPTS_UNSEEN,
+    "PreCompact": COMPACTION_UNSEEN,
+    "SubagentStart": SUBAGENTS_UNSEEN,
+    "SubagentStop": SUBAGENTS_UNSEEN,
+    "Stop": TURNS_UNSEEN,
 }
 _OTHER_TARGET: Final = "VS Code leaves this event to its Copilot agent: the dialect copilot has it"
 UNAVAILABLE_EVENTS: Final = {
