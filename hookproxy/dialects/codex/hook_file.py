@@ -85,9 +85,9 @@ def recognises(members: Mapping[str, object]) -> bool:
 
     Files with groups and a `version` are meant for Codex too, although it refuses them.
     """
-    hooks, events = members.get("hooks"), {*EVENTS, *UNAVAILABLE_EVENTS}
+    hooks = members.get("hooks")
     groups = {name: each for name, each in hooks.items() if name not in _NO_EVENTS} if isinstance(hooks, dict) else None
-    return command_file.has_entries({"hooks": groups}, events, "hooks", or_none="version" not in members)
+    return command_file.fits(_FORMAT, {"hooks": groups}, or_none="version" not in members)
 
 
 def find_plugin(path: str, files: Files) -> Plugin | None:

@@ -58,11 +58,11 @@ def read_hook_file(file: HookFile) -> HookList:
 
 def recognises(members: Mapping[str, object]) -> bool:
     """Whether there are matcher groups under Droid's event names, in `hooks` or at the top."""
-    hooks, events = members.get("hooks", members), {*EVENTS, *UNAVAILABLE_EVENTS}
+    hooks = members.get("hooks", members)
     if not isinstance(hooks, Mapping) or "version" in members:
         return False
     groups = {name: each for name, each in hooks.items() if not shared_hook_file.is_comment(name)}
-    return command_file.has_entries({"hooks": groups}, events, "hooks", or_none=True)
+    return command_file.fits(_FORMAT, {"hooks": groups}, or_none=True)
 
 
 def read_folder(path: str, files: Files) -> FolderContent | None:

@@ -112,10 +112,9 @@ def compile_matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def _finish(_file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
-    """The hook with its name and its variables."""
+    """The hook with its variables."""
     return replace(
         hook,
-        label=entry.text("name") or hook.label,
         env=entry.pairs("env"),
     )
 
@@ -131,6 +130,7 @@ _FORMAT: Final = CommandFile(
     milliseconds=True,
     also_on_failure=("AfterTool",),
     bash=True,
+    label_key="name",
     finish=_finish,
     sequential=True,
 )

@@ -104,8 +104,7 @@ def recognises(members: Mapping[str, object]) -> bool:
     if "hooks" not in members:
         is_agent = "name" in members and not {"tools", "prompt", "allowedTools"}.isdisjoint(members)
         return is_agent or (isinstance(members.get("when"), dict) and isinstance(members.get("then"), dict))
-    events = {*_AGENT_EVENTS, *_AGENT_UNAVAILABLE}
-    if "version" in members or not command_file.has_entries(members, events, "command"):
+    if "version" in members or not command_file.fits(_AGENT_FILE, members):
         return False
     entries = [entry for listed in hooks.values() for entry in listed] if isinstance(hooks, dict) else []
     return all(_FOREIGN_KEYS.isdisjoint(entry) for entry in entries)
@@ -192,10 +191,9 @@ def _flat(entry: Table, action: Table, command: str, matcher: str) -> Table:
     return Table(entry.where, entry.path, members)
 
 
-def _finish_named(trait: str, hook: HookSpec, entry: Table) -> HookSpec:
+def _finish_named(trait: str, hook: HookSpec) -> HookSpec:
     """A hook of the two other forms, which have names, and run one after another."""
-    label = entry.text("label").strip() or hook.label
-    return replace(hook, label=label, traits=frozenset((trait,)), sequential=True)
+    return replace(hook, traits=frozenset((trait,)), sequential=True)
 
 
 _VERSION_1_FILE: Final = CommandFile(
@@ -207,7 +205,8 @@ _VERSION_1_FILE: Final = CommandFile(
     compile_matcher=regex_matcher,
     also_on_failure=("PostToolUse",),
     bash=True,
-    finish=lambda _file, entry, hook: _finish_named(VERSION_1, hook, entry),
+    label_key="label",
+    finish=lambda _file, _entry, hook: _finish_named(VERSION_1, hook),
 )
 _IDE_0_EVENTS: Final = {name: _AGENT_EVENTS[name] for name in ("preToolUse", "postToolUse")}
 _IDE_0_FILE: Final = CommandFile(
@@ -219,5 +218,6 @@ _IDE_0_FILE: Final = CommandFile(
     compile_matcher=regex_matcher,
     also_on_failure=("postToolUse",),
     bash=True,
-    finish=lambda _file, entry, hook: _finish_named(IDE_0, hook, entry),
+    label_key="label",
+    finish=lambda _file, _entry, hook: _finish_named(IDE_0, hook),
 )

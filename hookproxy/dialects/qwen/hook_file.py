@@ -107,8 +107,7 @@ def read_hook_file(file: HookFile) -> HookList:
 
 def recognises(members: Mapping[str, object]) -> bool:
     """Whether there are matcher groups under Qwen Code's event names, or no events yet."""
-    events = {*EVENTS, *UNAVAILABLE_EVENTS}
-    return "version" not in members and command_file.has_entries(members, events, "hooks", or_none=True)
+    return "version" not in members and command_file.fits(_FORMAT, members, or_none=True)
 
 
 def _matcher(pattern: str) -> Callable[[str], bool]:

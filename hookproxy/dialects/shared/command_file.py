@@ -82,6 +82,8 @@ class CommandFile(Struct, frozen=True):
     """How an entry of the event of this name runs, or why it cannot run here. Raises ConfigError if it is not valid."""
     bash: bool = False
     """Commands run in bash. Otherwise they run in the person's shell."""
+    label_key: str = ""
+    """The key of an entry's name for people. Empty: its label is made of its command."""
     finish: Callable[[HookFile, Table, HookSpec], HookSpec] = lambda _file, _entry, hook: hook
     """Sets what only this system has. Raises ConfigError for an entry that cannot run."""
     notes_on: Callable[[HookFile, str, Table], list[str]] = lambda _file, _name, _entry: []
@@ -151,7 +153,7 @@ def read_entry(format: CommandFile, file: HookFile, name: str, matched: Table, e
         dialect=format.dialect,
         source=source,
         event=event,
-        label=handler.label,
+        label=(format.label_key and entry.text(format.label_key).strip()) or handler.label,
         matcher=matcher.text,
         matches=matcher.matches,
         argv=("bash", "-c", handler.shell) if in_bash else handler.argv,
@@ -195,13 +197,13 @@ def shell_command(entry: Table, key: str) -> Handler:
     return Handler("command", labels.command_label(command), shell=command)
 
 
-def has_entries(members: Mapping[str, object], events: set[str], key: str, *, or_none: bool = False) -> bool:
-    """Whether `hooks` has only these events, each a list of objects with this key, and at least one entry.
+def fits(format: CommandFile, members: Mapping[str, object], *, or_none: bool = False) -> bool:
+    """Whether `hooks` has only events of this format, each a list of its groups or entries, and at least one of these.
 
-    `or_none`: there may be no entry yet.
+    `or_none`: there may be none yet. Claude Code's files and many systems' have groups under the same names.
     """
-    table = members.get("hooks")
-    if not isinstance(table, dict) or not table.keys() <= events:
+    table, key = members.get("hooks"), "hooks" if format.grouped else "command"
+    if not isinstance(table, dict) or not table.keys() <= format.events.keys() | format.unavailable.keys():
         return False
     lists = list(table.values())
     return (any(lists) or or_none) and all(

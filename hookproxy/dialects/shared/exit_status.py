@@ -34,6 +34,8 @@ class ExitStatusRules(Struct, frozen=True):
 
     denies: Callable[[int], bool] = lambda code: code == BLOCKS
     """The exit statuses with which a hook before a call denies it."""
+    stops: Callable[[int], bool] = lambda _code: False
+    """The exit statuses that deny and stop other calls, too."""
     contexts: tuple[Event, ...] = ()
     """The events on which the standard output of a hook that succeeds is for the model."""
     comments: bool = False
@@ -53,7 +55,8 @@ def read_output(rules: ExitStatusRules, spec: HookSpec, result: HookResult) -> V
         return NO_VERDICT
     stdout, stderr = shared_output.decode(result.stdout), shared_output.decode(result.stderr)
     if spec.event in _BEFORE_CALL and rules.denies(result.code):
-        return Verdict(permission=Permission.DENY, reason=shared_output.truncate(stderr or stdout))
+        reason = shared_output.truncate(stderr or stdout)
+        return Verdict(permission=Permission.DENY, reason=reason, stop=rules.stops(result.code))
     read = rules.read_json(spec, result) if rules.read_json else None
     if read is not None:
         return read
