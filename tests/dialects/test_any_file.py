@@ -51,7 +51,7 @@ def test_the_list_of_kimi_code_is_read_or_refused(members: dict[str, object]) ->
         read("kimi", json.dumps(members), "/repo/hooks.json")
 
 
-ODD: Final = (None, 1, "x", [], [1], [None, 2], ["x"], [{}], [[1]], [{"hooks": 1}], {"a": 1})
+ODD: Final[tuple[object, ...]] = (None, 1, "x", [], [1], [None, 2], ["x"], [{}], [[1]], [{"hooks": 1}], {"a": 1})
 """Values where a file should have events, groups or entries."""
 BESIDES: Final[tuple[dict[str, object], ...]] = ({}, {"version": 1}, {"version": "v1", "name": 1}, {"$schema": 1})
 """Members beside `hooks` that may tell systems apart."""
