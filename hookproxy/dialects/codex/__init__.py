@@ -26,6 +26,7 @@ CODEX: Final = Dialect(
     read_hook_file=hook_file.read_hook_file,
     write_input=input.write_input,
     read_output=output.read_output,
+    mcp_tool_name=hook_file.mcp_tool_name,
     tool_spellings={
         "Bash": tuple(map(ToolSpelling, _SHELLS)),
         "Edit": _EDITS,

@@ -58,9 +58,22 @@ _KEYS: Final = (
 _LISTED: Final = re.compile(r"[A-Za-z0-9_|]*")
 """A matcher of only these characters is a name or a list of names. Any other matcher is a regular expression."""
 
+_NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9_]")
+_HYPHEN: Final = re.compile(r"(\[[^\]]*\])|(?<=\w)-(?=\w)")
+"""A hyphen of a name, or a class, whose hyphens are none."""
 _FOLDER: Final = ".codex"
 _FILES: Final = ("hooks.json", "config.toml")
 MANIFEST: Final = ".codex-plugin/plugin.json"
+
+
+def mcp_tool_name(server: str, tool: str) -> str:
+    """`mcp__SERVER__TOOL`, as `codex-mcp/src/tools.rs` and `McpHandler` make it: with `_` for every other character.
+
+    Names of more than 64 characters, whose end Codex replaces by a hash, stay whole: their matchers match here, too.
+    """
+    namespace = _NOT_IN_A_NAME.sub("_", server)
+    prefixed = namespace if namespace.startswith("mcp__") else f"mcp__{namespace}"
+    return f"{prefixed.rstrip('_')}__{_NOT_IN_A_NAME.sub('_', tool).lstrip('_')}"
 
 
 def read_hook_file(file: HookFile) -> HookList:
@@ -109,15 +122,19 @@ def read_folder(path: str, files: Files) -> FolderContent | None:
 def _matcher(pattern: str) -> Callable[[str], bool]:
     """All, a name, a list of names, or a regular expression of Rust's that may match anywhere.
 
-    A tool of Codex's own matches by its aliases, too. Raises ValueError, re.error or OverflowError.
+    A tool of Codex's own matches by its aliases, too, and a tool of a server by its name with hyphens, which versions
+    until early 2026 left in it. Raises ValueError, re.error or OverflowError.
     """
     if pattern in ("", "*"):
         return lambda _name: True
     if _LISTED.fullmatch(pattern):
         listed = frozenset(pattern.split("|"))
         return lambda name: not listed.isdisjoint((name, *_MATCHER_ALIASES.get(name, ())))
-    expression = re2_regex.compile_pattern(pattern)
-    return lambda name: any(map(expression.search, (name, *_MATCHER_ALIASES.get(name, ()))))
+    hyphened = _HYPHEN.sub(lambda found: found[1] or "_", pattern) if "mcp__" in pattern else pattern
+    expressions = [re2_regex.compile_pattern(each) for each in dict.fromkeys((pattern, hyphened))]
+    return lambda name: any(
+        expression.search(each) for each in (name, *_MATCHER_ALIASES.get(name, ())) for expression in expressions
+    )
 
 
 def _read_handler(_file: HookFile, _name: str, entry: Table) -> Handler | str:

@@ -56,6 +56,9 @@ TOOL_SPELLINGS: Final[ToolSpellings] = {
 }
 """Gemini CLI's own tools (packages/core/src/tools). The text search was `search_file_content` before it was renamed."""
 
+_NAMED: Final = "named"
+"""The trait of hooks that have a name of their own."""
+
 _LONGEST_NAME: Final = 63
 _KEPT: Final = 30  # characters of each end of a longer name
 _NOT_IN_A_NAME: Final = re.compile(r"[^a-zA-Z0-9_\-.:]")
@@ -75,10 +78,15 @@ def read_hook_file(file: HookFile) -> HookList:
         return HookList((), remarks=(f"{file.path}: hooksConfig.enabled is false, so none of its hooks run",))
     found = command_file.read_hooks(_FORMAT, file, settings)
     disabled = frozenset(config.texts("disabled") or ())
-    running = tuple(hook for hook in found.hooks if disabled.isdisjoint((hook.label, hook.argv[-1])))
-    off = sorted({hook.label for hook in found.hooks if hook not in running})
+    running = tuple(hook for hook in found.hooks if _name(hook) not in disabled)
+    off = sorted({_name(hook) for hook in found.hooks} & disabled)
     remarks = tuple(f"{file.path}: hooksConfig.disabled names {label}, so it does not run" for label in off)
     return HookList(running, found.notes, (*found.remarks, *remarks))
+
+
+def _name(hook: HookSpec) -> str:
+    """What `hooksConfig.disabled` calls a hook: its name, or else the whole command (`getHookName`)."""
+    return hook.label if _NAMED in hook.traits else hook.argv[-1]
 
 
 def recognises(members: Mapping[str, object]) -> bool:
@@ -112,9 +120,12 @@ def compile_matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def _finish(_file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
-    """The hook with its variables."""
+    """The hook with its name and its variables."""
+    name = entry.text("name")
     return replace(
         hook,
+        label=name or hook.label,
+        traits=frozenset((_NAMED,) if name else ()),
         env=entry.pairs("env"),
     )
 
@@ -130,7 +141,6 @@ _FORMAT: Final = CommandFile(
     milliseconds=True,
     also_on_failure=("AfterTool",),
     bash=True,
-    label_key="name",
     finish=_finish,
     sequential=True,
 )

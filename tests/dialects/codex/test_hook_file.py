@@ -14,7 +14,7 @@ from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Event
 from hookproxy.trust.sources import FileContext
-from tests.dialects.calls import read, recognised
+from tests.dialects.calls import inputs, read, recognised
 
 GUARD: Final = {"type": "command", "command": "python3 guard.py"}
 
@@ -188,7 +188,8 @@ def test_an_entry_that_cannot_run_is_left_out_and_the_others_run(entry: dict[str
         ("*", ["anything"], []),
         ("mcp__files__read", ["mcp__files__read"], ["mcp__files__read_all"]),
         ("Bash|shell", ["Bash", "shell"], ["Bashful", "BASH"]),
-        ("mcp__my-server__", ["mcp__my-server__read"], ["mcp__my_server__read"]),  # "-" makes it an expression
+        ("mcp__my-server__", ["mcp__my-server__read", "mcp__my_server__read"], ["mcp__myserver__read"]),
+        ("mcp__my-x[a-c]_", ["mcp__my_xb_"], ["mcp__my_x-_"]),
         ("^mcp__.*__read$", ["mcp__files__read"], ["mcp__files__read_all"]),
         (r"\Aap{2}ly", ["apply_patch"], ["xapply"]),
         ("Edit", ["Edit", "apply_patch"], ["MultiEdit"]),
@@ -199,6 +200,25 @@ def test_an_entry_that_cannot_run_is_left_out_and_the_others_run(entry: dict[str
 def test_a_matcher_is_a_list_of_names_or_an_expression(matcher: str, matching: list[str], others: list[str]) -> None:
     (hook,) = read("codex", {"hooks": {"PreToolUse": [group(matcher)]}}).hooks
     assert [name for name in (*matching, *others) if hook.matches(name)] == matching
+
+
+@pytest.mark.parametrize(
+    ("server", "tool", "name"),
+    [
+        ("files", "read", "mcp__files__read"),
+        ("my-server", "get-file.v2", "mcp__my_server__get_file_v2"),
+        ("mcp__files", "read", "mcp__files__read"),
+        ("files_", "_read", "mcp__files__read"),
+    ],
+)
+def test_names_of_servers_tools_are_composed_as_codex_does(server: str, tool: str, name: str) -> None:
+    assert CODEX.mcp_tool_name(server, tool) == name
+
+
+@pytest.mark.parametrize("matcher", ["mcp__files__delete_all", "^mcp__files__delete-all$"])
+def test_a_hook_for_a_tool_whose_name_has_a_hyphen_runs_under_codexs_name_of_it(matcher: str) -> None:
+    (seen,) = inputs(read("codex", {"hooks": {"PreToolUse": [group(matcher)]}}), "delete-all")
+    assert seen.tool_name == "mcp__files__delete_all"
 
 
 def test_a_matcher_that_rust_cannot_read_leaves_its_group_out() -> None:

@@ -95,6 +95,15 @@ def test_what_is_switched_off_does_not_run_and_is_reported() -> None:
     assert read("gemini", one() | {"hooksConfig": {"enabled": False}}).hooks == ()
 
 
+def test_only_its_name_or_else_its_whole_command_switches_a_hook_off() -> None:
+    def running(disabled: str, **entry: object) -> int:
+        return len(read("gemini", one(**entry) | {"hooksConfig": {"disabled": [disabled]}}).hooks)
+
+    assert running("guard.sh", command="./guard.sh") == 1
+    assert running("./guard.sh", command="./guard.sh") == 0
+    assert running("./guard.sh", command="./guard.sh", name="scan") == 1
+
+
 def test_an_unknown_event_is_reported_and_the_others_run() -> None:
     found = read("gemini", one() | {"hooks": {**one()["hooks"], "PreToolUse": []}})
     assert len(found.hooks) == 1
