@@ -9,7 +9,7 @@ from ...model.hooks import Event, HookSpec
 from ..dialect import HookFile, HookList
 from ..shared import hook_file as shared_hook_file
 from ..shared import labels
-from ..shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, SUBAGENTS_UNSEEN
+from ..shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, SUBAGENTS_UNSEEN, by_name
 from ..shared.hook_file import Table
 
 NAME: Final = "code-assist"
@@ -39,16 +39,9 @@ AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 TOOL_EVENTS: Final = (Event.PRE_TOOL_USE, *AFTER_CALL, Event.PERMISSION_REQUEST, Event.PERMISSION_DENIED)
 """The document's tool-related events."""
 
-EVENTS: Final[Mapping[str, Event]] = {
-    event.value: event
-    for event in (
-        *TOOL_EVENTS,
-        Event.SESSION_START,
-        Event.NOTIFICATION,
-        Event.ELICITATION,
-        Event.ELICITATION_RESULT,
-    )
-}
+EVENTS: Final = by_name(
+    *TOOL_EVENTS, Event.SESSION_START, Event.NOTIFICATION, Event.ELICITATION, Event.ELICITATION_RESULT
+)
 
 
 def read_hook_file(file: HookFile) -> HookList:

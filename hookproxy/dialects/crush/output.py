@@ -7,6 +7,7 @@ from typing import Final
 
 from ..dialect import Effect
 from ..shared import decision_json, exit_status
+from ..shared.output import BLOCKS
 
 HALTS: Final = 49
 """The exit status that ends the agent's turn."""
@@ -26,7 +27,7 @@ _WORDS: Final = decision_json.DecisionWords(
     denies=("deny", "block"), allows=("allow", "approve"), asks=("ask",), merges=True
 )
 _RULES: Final = exit_status.ExitStatusRules(
-    denies=lambda code: code in (exit_status.BLOCKS, HALTS),
+    denies=lambda code: code in (BLOCKS, HALTS),
     stops=lambda code: code == HALTS,
     read_json=lambda spec, result: None if result.code else decision_json.read(_WORDS, spec, result),
 )

@@ -92,8 +92,6 @@ class CommandFile(Struct, frozen=True):
     """Keys that have a meaning to the system only, each with a reason."""
     only_misspelt_keys: bool = False
     """Unknown keys get a note only if they look like known ones."""
-    event_hint: Callable[[str], str] = lambda _name: ""
-    """A hint for a key that is no event."""
     sequential: bool = False
     """If one group of an event has `sequential: true`, all hooks of the event run one after another."""
 
@@ -119,7 +117,7 @@ def read_events(format: CommandFile, file: HookFile, table: Table) -> HookList:
 
         return shared_hook_file.or_left_out(table.where, table.place(name), read_entries)
 
-    found = shared_hook_file.read_events(table, format.events, format.unavailable, read_event, format.event_hint)
+    found = shared_hook_file.read_events(table, format.events, format.unavailable, read_event)
     serial = {hook.event for hook in found.hooks if hook.sequential}
     if not serial:
         return found

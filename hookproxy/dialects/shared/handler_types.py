@@ -71,7 +71,7 @@ class HttpTarget(Struct, frozen=True):
         return (urlsplit(self.url).hostname or "") if self.url else ""
 
 
-NO_HTTP_TARGET: Final = HttpTarget("", (), ())
+_NO_HTTP_TARGET: Final = HttpTarget("", (), ())
 """The target of hooks of other types."""
 
 
@@ -83,7 +83,7 @@ class Handler(Struct, frozen=True):
     argv: tuple[str, ...] = ()
     shell: str = ""
     call: str = ""
-    http_target: HttpTarget = NO_HTTP_TARGET
+    http_target: HttpTarget = _NO_HTTP_TARGET
     server: str = ""
     tool: str = ""
     input: bytes = b"{}"
