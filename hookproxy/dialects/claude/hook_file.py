@@ -12,7 +12,7 @@ from ...policy import matchers
 from ..dialect import HookFile, HookList
 from ..shared import handler_types, labels
 from ..shared import hook_file as shared_hook_file
-from ..shared.events import INSIDE_AGENT, PROMPTS_UNSEEN
+from ..shared.events import INSIDE_AGENT, PROMPTS_UNSEEN, by_name
 from ..shared.handler_types import Handler
 from ..shared.hook_file import Table
 from .input import TOOL_EVENTS
@@ -64,17 +64,14 @@ _HOOK_KEYS: Final = (
 )  # fmt: skip
 _PLUGIN_PLACEHOLDER: Final = re.compile(r"\$\{?(CLAUDE_PLUGIN_\w+|user_config\.\w+)")
 """Placeholders that Claude Code replaces in the hooks of an installed plugin."""
-EVENTS: Final = {
-    event.value: event
-    for event in (
-        *TOOL_EVENTS,
-        Event.SESSION_START,
-        Event.SESSION_END,
-        Event.ELICITATION,
-        Event.ELICITATION_RESULT,
-        Event.NOTIFICATION,
-    )
-}
+EVENTS: Final = by_name(
+    *TOOL_EVENTS,
+    Event.SESSION_START,
+    Event.SESSION_END,
+    Event.ELICITATION,
+    Event.ELICITATION_RESULT,
+    Event.NOTIFICATION,
+)
 """The events that can occur behind MCP, by their names in a settings file."""
 
 NOTIFICATIONS: Final = {

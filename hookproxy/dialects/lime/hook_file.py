@@ -9,7 +9,7 @@ from ...model.hooks import Event, HookSpec
 from ..dialect import HookFile, HookList
 from ..shared import hook_file as shared_hook_file
 from ..shared import labels
-from ..shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN
+from ..shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, by_name
 from ..shared.hook_file import Table
 
 NAME: Final = "lime"
@@ -33,10 +33,7 @@ AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 TOOL_EVENTS: Final = (Event.PRE_TOOL_USE, *AFTER_CALL, Event.PERMISSION_REQUEST, Event.PERMISSION_DENIED)
 """The document's tool events: their hooks get the tool and its input."""
 
-EVENTS: Final[Mapping[str, Event]] = {
-    event.value: event
-    for event in (*TOOL_EVENTS, Event.SESSION_START, Event.SESSION_END, Event.STOP, Event.NOTIFICATION)
-}
+EVENTS: Final = by_name(*TOOL_EVENTS, Event.SESSION_START, Event.SESSION_END, Event.STOP, Event.NOTIFICATION)
 
 UNAVAILABLE_EVENTS: Final = {
     "UserPromptSubmit": PROMPTS_UNSEEN,
