@@ -20,12 +20,8 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
     env = {"CRUSH": "1", "AGENT": "crush", "AI_AGENT": "crush", "CRUSH_EVENT": spec.event_name, "CRUSH_TOOL_NAME": name}
     env |= {"CRUSH_SESSION_ID": session.id, "CRUSH_CWD": session.cwd, "CRUSH_PROJECT_DIR": session.project_dir}
     members = raw_json.fields(context.arguments)
-    for argument, variable in {
-        "command": "CRUSH_TOOL_INPUT_COMMAND",
-        "file_path": "CRUSH_TOOL_INPUT_FILE_PATH",
-    }.items():
-        value = bytes(members.get(argument, b""))
-        if value:
+    for argument in ("command", "file_path"):
+        if value := bytes(members.get(argument, b"")):
             text = raw_json.text(value)
-            env[variable] = value.decode(errors="replace") if text is None else text
+            env[f"CRUSH_TOOL_INPUT_{argument.upper()}"] = value.decode(errors="replace") if text is None else text
     return Document(stdin=shared_input.json_line(document), env=env, cut=environment.cuts(env))

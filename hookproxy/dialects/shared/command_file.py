@@ -52,18 +52,29 @@ class CommandFile(Struct, frozen=True):
     """Seconds."""
     keys: tuple[str, ...]
     """The keys of an entry that have a meaning."""
-    compile_matcher: Callable[[str], Callable[[str], bool]] = lambda _pattern: lambda _name: True
-    """Raises re.error, ValueError, OverflowError for a matcher that cannot be used: its hooks are left out. The default
-    is for systems without matchers, and for those whose `finish` or `read_matcher` compiles them."""
-    read_matcher: Callable[[str, Table], Matcher] | None = None
-    """Reads the matcher of an event's entry or group in place of `compile_matcher`, `trigger_matchers` and
-    `matcher_notes`, where it depends on the name of the event. Raises ConfigError."""
+
     grouped: bool = False
     """Entries are in groups with a matcher, as in Claude Code's files."""
     flat_too: bool = False
     """In a `grouped` file, an object without `hooks` is an entry of its own."""
     group_keys: tuple[str, ...] = ()
     """The keys of a group that have a meaning besides `matcher` and `hooks`."""
+    sequential: bool = False
+    """If one group of an event has `sequential: true`, all hooks of the event run one after another."""
+    also_on_failure: tuple[str, ...] = ()
+    """Names of events after a call that occur after a failed call, too."""
+
+    compile_matcher: Callable[[str], Callable[[str], bool]] = lambda _pattern: lambda _name: True
+    """Raises re.error, ValueError, OverflowError for a matcher that cannot be used: its hooks are left out. The default
+    is for systems without matchers, and for those whose `finish` or `read_matcher` compiles them."""
+    matcher_notes: Callable[[Event, str, Callable[[str], bool]], list[str]] = lambda _event, _pattern, _matches: []
+    """Sentences about a matcher that never matches, each without its place."""
+    trigger_matchers: tuple[Event, ...] = ()
+    """Events that have no tool and whose matchers are tried on their trigger."""
+    read_matcher: Callable[[str, Table], Matcher] | None = None
+    """Reads the matcher of an event's entry or group in place of the three above, where it depends on the name of the
+    event. Raises ConfigError."""
+
     timeout_keys: tuple[str, ...] = ("timeout",)
     """The names of an entry's timeout, of which the first that it has counts. None: entries have no timeout."""
     milliseconds: bool = False
@@ -72,12 +83,7 @@ class CommandFile(Struct, frozen=True):
     """A command's timeout of this or more is in milliseconds in any case."""
     short_session_end: bool = True
     """SessionEnd hooks have a shorter timeout, as in Claude Code, because the agent has disconnected."""
-    also_on_failure: tuple[str, ...] = ()
-    """Names of events after a call that occur after a failed call, too."""
-    trigger_matchers: tuple[Event, ...] = ()
-    """Events that have no tool and whose matchers are tried on their trigger."""
-    matcher_notes: Callable[[Event, str, Callable[[str], bool]], list[str]] = lambda _event, _pattern, _matches: []
-    """Sentences about a matcher that never matches, each without its place."""
+
     read_handler: Callable[[HookFile, str, Table], Handler | str] = lambda _file, _name, entry: read_command(entry)
     """How an entry of the event of this name runs, or why it cannot run here. Raises ConfigError if it is not valid."""
     bash: bool = False
@@ -86,14 +92,13 @@ class CommandFile(Struct, frozen=True):
     """The key of an entry's name for people. Empty: its label is made of its command."""
     finish: Callable[[HookFile, Table, HookSpec], HookSpec] = lambda _file, _entry, hook: hook
     """Sets what only this system has. Raises ConfigError for an entry that cannot run."""
+
     notes_on: Callable[[HookFile, str, Table], list[str]] = lambda _file, _name, _entry: []
     """What an entry of the event of this name does not do as its author wrote, each a sentence without a place."""
     without_effect: Mapping[str, str] = field(default_factory=dict)
     """Keys that have a meaning to the system only, each with a reason."""
     only_misspelt_keys: bool = False
     """Unknown keys get a note only if they look like known ones."""
-    sequential: bool = False
-    """If one group of an event has `sequential: true`, all hooks of the event run one after another."""
 
 
 def read_hook_file(format: CommandFile, file: HookFile) -> HookList:
