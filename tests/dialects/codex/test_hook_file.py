@@ -227,6 +227,13 @@ def test_a_matcher_that_rust_cannot_read_leaves_its_group_out() -> None:
     assert "'(?!mcp)' cannot be used" in found.notes[0]
 
 
+@pytest.mark.parametrize("matcher", [r"\p{Lu}ash", "(?x) mcp__ .*", "mcp__(?i)FILES"])
+def test_a_matcher_that_only_rust_can_read_matches_every_tool(matcher: str) -> None:
+    found = read("codex", {"hooks": {"PreToolUse": [group(matcher)]}})
+    assert found.hooks[0].matches("mcp__files__read")
+    assert "cannot be read here, so the hook runs for every tool" in found.notes[0]
+
+
 @pytest.mark.parametrize(
     ("event", "matcher", "note"),
     [
