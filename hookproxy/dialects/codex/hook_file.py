@@ -22,6 +22,9 @@ NAME: Final = "codex"
 TIMEOUT: Final = 600.0
 """Seconds, as in Codex's source."""
 
+_SHORTEST_TIMEOUT: Final = 1.0
+"""Seconds: what Codex makes of a timeout of 0."""
+
 _END_TIMEOUT: Final = 1.0
 _LONGEST_END_TIMEOUT: Final = 3.0
 """Seconds for SessionEnd hooks, as in Codex's source."""
@@ -188,7 +191,7 @@ def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
     entry.text("statusMessage")
     timeout = hook.timeout
     if hook.event is Event.SESSION_END:
-        timeout = min(entry.seconds("timeout", _END_TIMEOUT), _LONGEST_END_TIMEOUT)
+        timeout = min(timeout, _LONGEST_END_TIMEOUT) if "timeout" in entry.members else _END_TIMEOUT
     root = file.plugin.root if file.plugin else ""
     return replace(
         hook,
@@ -205,6 +208,7 @@ _FORMAT: Final = CommandFile(
     events=EVENTS,
     unavailable=UNAVAILABLE_EVENTS,
     timeout=TIMEOUT,
+    shortest_timeout=_SHORTEST_TIMEOUT,
     keys=_KEYS,
     compile_matcher=_matcher,
     grouped=True,

@@ -45,6 +45,8 @@ class CommandFile(Struct, frozen=True):
     """Entries are in groups with a matcher, as in Claude Code's files."""
     group_keys: tuple[str, ...] = ()
     """The keys of a group that have a meaning besides `matcher` and `hooks`."""
+    shortest_timeout: float = 0
+    """Seconds, which stand for a timeout of 0 or more that is shorter."""
     timeout_key: str = "timeout"
     """Empty: entries have no timeout."""
     milliseconds: bool = False
@@ -184,7 +186,9 @@ def _timeout(format: CommandFile, event: Event, entry: Table, notes: list[str]) 
     written = bool(key) and key in entry.members
     value = entry.members.get(key, 0)
     is_long = isinstance(value, int | float) and value >= format.milliseconds_from and "url" not in entry.members
-    if written and (format.milliseconds or is_long):
+    if written and isinstance(value, int | float) and value is not False and 0 <= value < format.shortest_timeout:
+        seconds = format.shortest_timeout
+    elif written and (format.milliseconds or is_long):
         seconds = entry.milliseconds(key, format.timeout)
         notes += shared_hook_file.milliseconds_notes(key, seconds)
     elif written:
