@@ -60,6 +60,8 @@ UNAVAILABLE_EVENTS: Final = {
 }
 """Codex's other events, and why they cannot occur behind MCP."""
 
+_ALL_EVENTS: Final = {*EVENTS, *UNAVAILABLE_EVENTS}
+
 _ROOT_KEYS: Final = ("description", "hooks")
 _NO_EVENTS: Final = ("state", "managed_dir", "windows_managed_dir")
 """Members of `[hooks]` in TOML that are no events: the hooks that the person trusts, and folders of scripts."""
@@ -112,9 +114,14 @@ def recognises(members: Mapping[str, object]) -> bool:
 
     Files with groups and a `version` are meant for Codex too, although it refuses them.
     """
-    hooks, events = members.get("hooks"), {*EVENTS, *UNAVAILABLE_EVENTS}
+    hooks = members.get("hooks")
     groups = {name: each for name, each in hooks.items() if name not in _NO_EVENTS} if isinstance(hooks, dict) else None
-    return command_file.has_entries({"hooks": groups}, events, "hooks", or_none="version" not in members)
+    return command_file.has_entries({"hooks": groups}, _ALL_EVENTS, "hooks", or_none="version" not in members)
+
+
+def recognises_at_home(members: Mapping[str, object]) -> bool:
+    """The same in Codex's own folder, where other names are events of other versions, which Codex ignores."""
+    return recognises(members) or command_file.has_entries(members, _ALL_EVENTS, "hooks", and_others=True)
 
 
 def find_plugin(path: str, files: Files) -> Plugin | None:

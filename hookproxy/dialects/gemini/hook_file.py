@@ -42,6 +42,9 @@ UNAVAILABLE_EVENTS: Final = {
     "PreCompress": "the agent compresses its conversation itself, and an MCP server does not see it",
 }
 
+_OWN_EVENTS: Final = {"BeforeTool", "AfterTool", *UNAVAILABLE_EVENTS}
+_ALL_EVENTS: Final = {*EVENTS, *UNAVAILABLE_EVENTS}
+
 TOOL_SPELLINGS: Final[ToolSpellings] = {
     "Bash": (ToolSpelling("run_shell_command"),),
     "Read": (ToolSpelling("read_file"),),
@@ -96,20 +99,21 @@ def _name(hook: HookSpec) -> str:
 
 
 def recognises(members: Mapping[str, object]) -> bool:
-    """Whether there are matcher groups under Gemini CLI's event names, one of which nobody else has."""
-    events = members.get("hooks")
-    own = {"BeforeTool", "AfterTool", *UNAVAILABLE_EVENTS}
-    return has_its_events(members) and isinstance(events, dict) and not events.keys().isdisjoint(own)
-
-
-def has_its_events(members: Mapping[str, object]) -> bool:
-    """Whether there are only events of Gemini CLI, all of which other systems may have, too."""
+    """Whether there are only matcher groups under Gemini CLI's event names, one of which nobody else has."""
     events = members.get("hooks")
     return (
         isinstance(events, dict)
         and "version" not in members
-        and events.keys() <= EVENTS.keys() | UNAVAILABLE_EVENTS.keys()
+        and events.keys() <= _ALL_EVENTS
+        and not events.keys().isdisjoint(_OWN_EVENTS)
     )
+
+
+def recognises_at_home(members: Mapping[str, object]) -> bool:
+    """In its own folder: all events may be other systems', too, and other names are a mistake, which it skips."""
+    events = members.get("hooks")
+    known = isinstance(events, dict) and "version" not in members and events.keys() <= _ALL_EVENTS
+    return known or command_file.has_entries(members, _ALL_EVENTS, "hooks", and_others=True)
 
 
 def compile_matcher(pattern: str) -> Callable[[str], bool]:

@@ -157,15 +157,17 @@ def _command(entry: Table) -> Handler:
     return Handler("command", labels.command_label(command), shell=command)
 
 
-def has_entries(members: Mapping[str, object], events: set[str], key: str, *, or_none: bool = False) -> bool:
+def has_entries(
+    members: Mapping[str, object], events: set[str], key: str, *, or_none: bool = False, and_others: bool = False
+) -> bool:
     """Whether `hooks` has only these events, each a list of objects with this key, and at least one entry.
 
-    `or_none`: there may be no entry yet.
+    `or_none`: there may be no entry yet. `and_others`: there may be other names beside these events.
     """
     table = members.get("hooks")
-    if not isinstance(table, dict) or not table.keys() <= events:
+    if not isinstance(table, dict) or not (and_others or table.keys() <= events):
         return False
-    lists = list(table.values())
+    lists = [entries for name, entries in table.items() if name in events]
     return (any(lists) or or_none) and all(
         isinstance(entries, list) and all(isinstance(entry, dict) and key in entry for entry in entries)
         for entries in lists
