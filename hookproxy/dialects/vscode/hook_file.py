@@ -150,19 +150,38 @@ def _entry(file: HookFile, name: str, entry: Table) -> HookList:
         raise entry.error("command", "is missing", 'write "command": "./guard.sh"')
     env = entry.table("env")
     command, event = entry.text(key), EVENTS[name]
-    timeout = entry.seconds("timeout" if "timeout" in entry.members else "timeoutSec", TIMEOUT)
+    timeout, timeout_notes = _timeout(entry)
     hook = HookSpec(
         dialect=NAME,
         source=source,
         event=event,
         label=labels.command_label(command),
         shell=command,
-        cwd=os.path.normpath(os.path.join(file.project_dir, entry.text("cwd"))),
+        cwd=_folder(file, entry.text("cwd")),
         env=tuple((variable, env.text(variable)) for variable in env.members),
         timeout=timeout,
         event_name=name,
     )
     unknown = entry.unknown((*_KEYS, "matcher")).items()
     notes = [f"{entry.where}: {entry.place(key)} is unknown and ignored: {hint}" for key, hint in unknown if hint]
-    notes += [f"{source}: {note}" for note in shared_hook_file.long_timeout_notes(timeout)]
+    notes += [f"{source}: {note}" for note in timeout_notes]
     return HookList((hook,), tuple(notes))
+
+
+def _folder(file: HookFile, cwd: str) -> str:
+    """The folder in which a hook runs: relative to the project, and `~` is the home folder (`untildify`)."""
+    if cwd == "~" or cwd.startswith("~/"):
+        cwd = file.environ.get("HOME", "~") + cwd[1:]
+    return os.path.normpath(os.path.join(file.project_dir, cwd))
+
+
+def _timeout(entry: Table) -> tuple[float, list[str]]:
+    """Seconds, with notes on them. VS Code ignores a timeout that is no number, and so does this.
+
+    Raises ConfigError for one that is not more than 0.
+    """
+    written = [key for key in ("timeout", "timeoutSec") if key in entry.members]
+    read = [key for key in written if type(entry.members[key]) in (int, float)]
+    ignored = [f"`{key}` is no number, so it is ignored, as in VS Code" for key in written if key not in read]
+    seconds = entry.seconds(read[0], TIMEOUT) if read else TIMEOUT
+    return seconds, [*ignored, *shared_hook_file.long_timeout_notes(seconds)]
