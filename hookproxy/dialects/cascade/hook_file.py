@@ -72,6 +72,12 @@ def recognises(members: Mapping[str, object]) -> bool:
     return isinstance(events, dict) and bool(events) and events.keys() <= EVENTS.keys() | UNAVAILABLE_EVENTS.keys()
 
 
+def recognises_at_home(members: Mapping[str, object]) -> bool:
+    """The same in Cascade's own folder, where another event beside these is a mistake, or one of another version."""
+    events = members.get("hooks")
+    return isinstance(events, dict) and not events.keys().isdisjoint(EVENTS.keys() | UNAVAILABLE_EVENTS.keys())
+
+
 def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
     """The hook with its folder and the tools for which its event occurs."""
     return replace(

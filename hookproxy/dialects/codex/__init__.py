@@ -35,6 +35,7 @@ CODEX: Final = Dialect(
     },
     real_arguments=input.real_arguments,
     recognises=hook_file.recognises,
+    recognises_at_home=hook_file.recognises_at_home,
     shape_of="claude",
     folders=(".codex",),
     find_plugin=hook_file.find_plugin,

@@ -23,6 +23,9 @@ NAME: Final = "codex"
 TIMEOUT: Final = 600.0
 """Seconds, as in Codex's source."""
 
+_SHORTEST_TIMEOUT: Final = 1.0
+"""Seconds: what Codex makes of a timeout of 0."""
+
 _END_TIMEOUT: Final = 1.0
 _LONGEST_END_TIMEOUT: Final = 3.0
 """Seconds for SessionEnd hooks, as in Codex's source."""
@@ -58,6 +61,8 @@ _KEYS: Final = (
 _LISTED: Final = re.compile(r"[A-Za-z0-9_|]*")
 """A matcher of only these characters is a name or a list of names. Any other matcher is a regular expression."""
 
+_NOT_IN_RUST: Final = re.compile(r"\(\?(?:[=!>]|<[=!])|\\[1-9]")
+"""Look-around, atomic groups and references to groups, which Rust refuses."""
 _NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9_]")
 _HYPHEN: Final = re.compile(r"(\[[^\]]*\])|(?<=\w)-(?=\w)")
 """A hyphen of a name, or a class, whose hyphens are none."""
@@ -103,6 +108,11 @@ def recognises(members: Mapping[str, object]) -> bool:
     return command_file.fits(_FORMAT, {"hooks": groups}, or_none="version" not in members)
 
 
+def recognises_at_home(members: Mapping[str, object]) -> bool:
+    """The same in Codex's own folder, where other names are events of other versions, which Codex ignores."""
+    return recognises(members) or command_file.fits(_FORMAT, members, and_others=True)
+
+
 def find_plugin(path: str, files: Files) -> Plugin | None:
     """The plugin that a hook file belongs to: the folder above with Codex's manifest. Raises nothing."""
     folder = os.path.dirname(path)
@@ -123,7 +133,8 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
     """All, a name, a list of names, or a regular expression of Rust's that may match anywhere.
 
     A tool of Codex's own matches by its aliases, too, and a tool of a server by its name with hyphens, which versions
-    until early 2026 left in it. Raises ValueError, re.error or OverflowError.
+    until early 2026 left in it. An expression that only Rust may be able to read matches all: no guard is passed over.
+    Raises ValueError, re.error or OverflowError for one that Rust refuses, too.
     """
     if pattern in ("", "*"):
         return lambda _name: True
@@ -131,10 +142,33 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
         listed = frozenset(pattern.split("|"))
         return lambda name: not listed.isdisjoint((name, *_MATCHER_ALIASES.get(name, ())))
     hyphened = _HYPHEN.sub(lambda found: found[1] or "_", pattern) if "mcp__" in pattern else pattern
-    expressions = [re2_regex.compile_pattern(each) for each in dict.fromkeys((pattern, hyphened))]
+    try:
+        expressions = [re2_regex.compile_pattern(each) for each in dict.fromkeys((pattern, hyphened))]
+    except ValueError:
+        if not _only_in_rust(pattern):
+            raise
+        return lambda _name: True
     return lambda name: any(
         expression.search(each) for each in (name, *_MATCHER_ALIASES.get(name, ())) for expression in expressions
     )
+
+
+def _only_in_rust(pattern: str) -> bool:
+    """Whether hookproxy cannot read a regular expression that Rust may be able to read."""
+    try:
+        re2_regex.compile_pattern(pattern)
+    except re.error:
+        return False
+    except ValueError:
+        return _NOT_IN_RUST.search(pattern) is None
+    return False
+
+
+def _matcher_notes(event: Event, pattern: str, matches: Callable[[str], bool]) -> list[str]:
+    """What a matcher does otherwise than its author may think."""
+    if not _LISTED.fullmatch(pattern) and _only_in_rust(pattern):
+        return ["cannot be read here, so the hook runs for every tool"]
+    return claude_matchers.never_matches(event, pattern, matches)
 
 
 def _read_handler(_file: HookFile, _name: str, entry: Table) -> Handler | str:
@@ -155,7 +189,7 @@ def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
     entry.text("statusMessage")
     timeout = hook.timeout
     if hook.event is Event.SESSION_END:
-        timeout = min(entry.seconds("timeout", _END_TIMEOUT), _LONGEST_END_TIMEOUT)
+        timeout = min(timeout, _LONGEST_END_TIMEOUT) if "timeout" in entry.members else _END_TIMEOUT
     root = file.plugin.root if file.plugin else ""
     return replace(
         hook,
@@ -170,11 +204,12 @@ _FORMAT: Final = CommandFile(
     events=EVENTS,
     unavailable=UNAVAILABLE_EVENTS,
     timeout=TIMEOUT,
+    shortest_timeout=_SHORTEST_TIMEOUT,
     keys=_KEYS,
     compile_matcher=_matcher,
     grouped=True,
     trigger_matchers=(Event.SESSION_START, Event.SESSION_END),
-    matcher_notes=claude_matchers.never_matches,
+    matcher_notes=_matcher_notes,
     read_handler=_read_handler,
     bash=True,  # SHELL could switch off the administrator's hooks
     finish=_finish,

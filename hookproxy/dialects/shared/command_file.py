@@ -81,6 +81,10 @@ class CommandFile(Struct, frozen=True):
     """The unit of the timeout. Otherwise it is seconds."""
     milliseconds_from: float | None = None
     """A command's timeout of this or more is in milliseconds in any case."""
+    shortest_timeout: float = 0
+    """Seconds, which stand for a timeout of 0 or more that is shorter."""
+    skips_odd_timeouts: str = ""
+    """The system, if it ignores a timeout that is no number. Otherwise such an entry is left out."""
     short_session_end: bool = True
     """SessionEnd hooks have a shorter timeout, as in Claude Code, because the agent has disconnected."""
 
@@ -200,15 +204,19 @@ def shell_command(entry: Table, key: str) -> Handler:
     return Handler("command", labels.command_label(command), shell=command)
 
 
-def fits(format: CommandFile, members: Mapping[str, object], *, or_none: bool = False) -> bool:
+def fits(
+    format: CommandFile, members: Mapping[str, object], *, or_none: bool = False, and_others: bool = False
+) -> bool:
     """Whether `hooks` has only events of this format, each a list of its groups or entries, and at least one of these.
 
-    `or_none`: there may be none yet. Claude Code's files and many systems' have groups under the same names.
+    `or_none`: there may be none yet. `and_others`: there may be other names beside these events. Claude Code's files
+    have groups under the names of many systems.
     """
     table, key = members.get("hooks"), "hooks" if format.grouped else "command"
-    if not isinstance(table, dict) or not table.keys() <= format.events.keys() | format.unavailable.keys():
+    events = format.events.keys() | format.unavailable.keys()
+    if not isinstance(table, dict) or not (and_others or table.keys() <= events):
         return False
-    lists = list(table.values())
+    lists = [entries for name, entries in table.items() if name in events]
     return (any(lists) or or_none) and all(
         isinstance(entries, list) and all(isinstance(entry, dict) and key in entry for entry in entries)
         for entries in lists
@@ -217,23 +225,29 @@ def fits(format: CommandFile, members: Mapping[str, object], *, or_none: bool = 
 
 def _timeout(format: CommandFile, event: Event, entry: Table) -> tuple[float, list[str]]:
     """The entry's timeout in seconds, and notes if its author may have meant another."""
-    key = next((key for key in format.timeout_keys if key in entry.members), "")
-    seconds, notes = format.timeout, list[str]()
-    if key and (format.milliseconds or _is_long(format, entry, key)):
-        seconds = entry.milliseconds(key, format.timeout)
-        notes = shared_hook_file.milliseconds_notes(key, seconds)
-    elif key:
-        seconds = entry.seconds(key, format.timeout)
-        notes = shared_hook_file.long_timeout_notes(seconds)
+    keys = [key for key in format.timeout_keys if key in entry.members]
+    odd = [key for key in keys if type(entry.members[key]) not in (int, float)] if format.skips_odd_timeouts else []
+    key = next((key for key in keys if key not in odd), "")
+    seconds, notes = _written_timeout(format, entry, key) if key else (format.timeout, [])
+    notes = [*(f"`{key}` is no number, so it is ignored, as in {format.skips_odd_timeouts}" for key in odd), *notes]
     if event is not Event.SESSION_END or not format.short_session_end:
         return seconds, notes
     limit = shared_hook_file.SESSION_END_TIMEOUT_LIMIT if key else shared_hook_file.SESSION_END_TIMEOUT
     return min(seconds, limit), notes
 
 
-def _is_long(format: CommandFile, entry: Table, key: str) -> bool:
-    value, limit = entry.members[key], format.milliseconds_from
-    return limit is not None and isinstance(value, int | float) and value >= limit and "url" not in entry.members
+def _written_timeout(format: CommandFile, entry: Table, key: str) -> tuple[float, list[str]]:
+    """The same for a timeout that the entry has. Raises ConfigError if it is no number of more than 0 seconds."""
+    value = entry.members[key]
+    number = value if isinstance(value, int | float) and not isinstance(value, bool) else -1.0
+    if 0 <= number < format.shortest_timeout:
+        return format.shortest_timeout, []
+    is_long = format.milliseconds_from is not None and number >= format.milliseconds_from
+    if format.milliseconds or (is_long and "url" not in entry.members):
+        seconds = entry.milliseconds(key, format.timeout)
+        return seconds, shared_hook_file.milliseconds_notes(key, seconds)
+    seconds = entry.seconds(key, format.timeout)
+    return seconds, shared_hook_file.long_timeout_notes(seconds)
 
 
 def _matcher(format: CommandFile, name: str, matched: Table) -> Matcher:

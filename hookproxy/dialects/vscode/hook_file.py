@@ -133,8 +133,14 @@ def _read_handler(_file: HookFile, _name: str, entry: Table) -> Handler | str:
 
 def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
     """The hook with its folder and its variables."""
-    folder = os.path.normpath(os.path.join(file.project_dir, entry.text("cwd")))
-    return replace(hook, cwd=folder, env=entry.pairs("env"))
+    return replace(hook, cwd=_folder(file, entry.text("cwd")), env=entry.pairs("env"))
+
+
+def _folder(file: HookFile, cwd: str) -> str:
+    """The folder in which a hook runs: relative to the project, and `~` is the home folder (`untildify`)."""
+    if cwd == "~" or cwd.startswith("~/"):
+        cwd = file.environ.get("HOME", "~") + cwd[1:]
+    return os.path.normpath(os.path.join(file.project_dir, cwd))
 
 
 _FORMAT: Final = CommandFile(
@@ -143,6 +149,7 @@ _FORMAT: Final = CommandFile(
     unavailable=UNAVAILABLE_EVENTS,
     timeout=TIMEOUT,
     timeout_keys=("timeout", "timeoutSec"),
+    skips_odd_timeouts="VS Code",
     keys=(*_COMMANDS, *_ELSEWHERE, "type", "cwd", "env", "timeout", "timeoutSec", "matcher"),
     only_misspelt_keys=True,
     grouped=True,

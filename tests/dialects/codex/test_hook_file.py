@@ -156,6 +156,19 @@ def test_hooks_at_the_end_have_three_seconds_at_most(timeout: int | None, second
     assert hook.timeout == seconds
 
 
+@pytest.mark.parametrize("event", ["PreToolUse", "SessionEnd"])
+def test_a_timeout_of_0_is_one_second_as_in_codex(event: str) -> None:
+    found = read("codex", {"hooks": {event: [group(None, {**GUARD, "timeout": 0})]}})
+    assert ([hook.timeout for hook in found.hooks], found.notes) == ([1.0], ())
+
+
+@pytest.mark.parametrize("timeout", [-1, False, "0"])
+def test_a_timeout_that_codex_cannot_read_leaves_its_entry_out(timeout: object) -> None:
+    found = read("codex", {"hooks": {"PreToolUse": [group(None, {**GUARD, "timeout": timeout})]}})
+    assert found.hooks == ()
+    assert "timeout must be" in found.notes[0]
+
+
 def test_an_async_hook_runs_in_the_background() -> None:
     (hook,) = read("codex", {"hooks": {"PreToolUse": [group("", {**GUARD, "async": True})]}}).hooks
     assert hook.background
@@ -225,6 +238,13 @@ def test_a_matcher_that_rust_cannot_read_leaves_its_group_out() -> None:
     found = read("codex", {"hooks": {"PreToolUse": [group("(?!mcp)"), group("Bash")]}})
     assert len(found.hooks) == 1
     assert "'(?!mcp)' cannot be used" in found.notes[0]
+
+
+@pytest.mark.parametrize("matcher", [r"\p{Lu}ash", "(?x) mcp__ .*", "mcp__(?i)FILES"])
+def test_a_matcher_that_only_rust_can_read_matches_every_tool(matcher: str) -> None:
+    found = read("codex", {"hooks": {"PreToolUse": [group(matcher)]}})
+    assert found.hooks[0].matches("mcp__files__read")
+    assert "cannot be read here, so the hook runs for every tool" in found.notes[0]
 
 
 @pytest.mark.parametrize(

@@ -122,10 +122,33 @@ def test_an_unknown_event_is_reported_and_the_others_run() -> None:
         ("mcp_files_.*", "mcp_files_read", True),
         ("[", "[", True),
         ("[", "x", False),
+        ("(?<=mcp|tool)_x", "y", True),  # JavaScript can read it, and hookproxy cannot
     ],
 )
 def test_a_matcher_is_an_unanchored_expression_or_else_a_name(matcher: str, name: str, matches: bool) -> None:
     assert compile_matcher(matcher)(name) is matches
+
+
+@pytest.mark.parametrize(
+    ("event", "matcher", "note"),
+    [
+        ("BeforeTool", "[", "is no regular expression (unterminated character set), so it only matches"),
+        ("BeforeTool", "(?<=mcp|tool)_x", "so the hook runs for every tool"),
+        ("BeforeTool", "mcp__files__.*", "Gemini CLI's names are mcp_SERVER_TOOL"),
+        ("SessionStart", "startup|resume", "never matches: behind MCP, it is only ever 'startup'"),
+        ("SessionEnd", "exit", "never matches: behind MCP, it is only ever 'other'"),
+    ],
+)
+def test_a_matcher_that_does_not_do_what_it_seems_to_is_reported(event: str, matcher: str, note: str) -> None:
+    (found,) = read("gemini", {"hooks": {event: [{"matcher": matcher, "hooks": [COMMAND]}]}}).notes
+    assert note in found
+
+
+@pytest.mark.parametrize("matcher", ["", "*", " startup ", "resume", "startup|resume", "start"])
+def test_a_matcher_of_a_session_is_compared_exactly(matcher: str) -> None:
+    found = read("gemini", {"hooks": {"SessionStart": [{"matcher": matcher, "hooks": [COMMAND]}]}})
+    runs = inputs(found, "", event=Event.SESSION_START, trigger="startup")
+    assert len(runs) == (matcher.strip() in ("", "*", "startup"))
 
 
 def test_names_of_servers_tools_are_composed_and_cut_as_gemini_cli_does() -> None:
