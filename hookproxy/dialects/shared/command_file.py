@@ -72,7 +72,7 @@ class CommandFile(Struct, frozen=True):
     event_hint: Callable[[str], str] = lambda _name: ""
     """A hint for a key that is no event."""
     sequential: bool = False
-    """If one group of an event has `sequential: true`, all hooks of the event run one after another."""
+    """If a group that matches has `sequential: true`, all hooks that match run one after another."""
 
 
 def read_hook_file(format: CommandFile, file: HookFile) -> HookList:
@@ -96,11 +96,7 @@ def read_events(format: CommandFile, file: HookFile, table: Table) -> HookList:
 
         return shared_hook_file.or_left_out(table.where, table.place(name), read_entries)
 
-    found = shared_hook_file.read_events(table, format.events, format.unavailable, read_event, format.event_hint)
-    serial = {hook.event for hook in found.hooks if hook.sequential}
-    if not serial:
-        return found
-    return replace(found, hooks=tuple(replace(hook, sequential=hook.event in serial) for hook in found.hooks))
+    return shared_hook_file.read_events(table, format.events, format.unavailable, read_event, format.event_hint)
 
 
 def read_entry(format: CommandFile, file: HookFile, name: str, matched: Table, entry: Table) -> HookList:
