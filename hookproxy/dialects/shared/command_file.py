@@ -60,7 +60,7 @@ class CommandFile(Struct, frozen=True):
     group_keys: tuple[str, ...] = ()
     """The keys of a group that have a meaning besides `matcher` and `hooks`."""
     sequential: bool = False
-    """If one group of an event has `sequential: true`, all hooks of the event run one after another."""
+    """If a group that matches has `sequential: true`, all hooks that match run one after another."""
     also_on_failure: tuple[str, ...] = ()
     """Names of events after a call that occur after a failed call, too."""
 
@@ -126,11 +126,7 @@ def read_events(format: CommandFile, file: HookFile, table: Table) -> HookList:
 
         return shared_hook_file.or_left_out(table.where, table.place(name), read_entries)
 
-    found = shared_hook_file.read_events(table, format.events, format.unavailable, read_event)
-    serial = {hook.event for hook in found.hooks if hook.sequential}
-    if not serial:
-        return found
-    return replace(found, hooks=tuple(replace(hook, sequential=hook.event in serial) for hook in found.hooks))
+    return shared_hook_file.read_events(table, format.events, format.unavailable, read_event)
 
 
 def _group_or_entry(format: CommandFile, file: HookFile, name: str, item: Table) -> HookList:

@@ -74,15 +74,11 @@ def test_comments_in_a_settings_file_are_read_over() -> None:
     assert len(read("gemini", text).hooks) == 1
 
 
-def test_one_sequential_group_makes_all_hooks_of_its_event_sequential() -> None:
-    groups = [{"hooks": [COMMAND]}, {"sequential": True, "hooks": [COMMAND]}]
-    found = read("gemini", {"hooks": {"BeforeTool": groups, "SessionStart": [{"hooks": [COMMAND]}]}})
-    assert [(hook.event, hook.sequential) for hook in found.hooks] == [
-        (Event.PRE_TOOL_USE, True),
-        (Event.PRE_TOOL_USE, True),
-        (Event.SESSION_START, False),
-    ]
-    assert found.notes == ()
+def test_a_sequential_group_makes_the_hooks_sequential_that_run_together_with_it_and_no_others() -> None:
+    groups = [{"hooks": [COMMAND]}, {"matcher": "write", "sequential": True, "hooks": [COMMAND]}]
+    found = read("gemini", {"hooks": {"BeforeTool": groups}})
+    assert ([hook.sequential for hook in found.hooks], found.notes) == ([False, True], ())
+    assert [one.spec.sequential for one in inputs(found, "other")] == [False]
 
 
 def test_what_is_switched_off_does_not_run_and_is_reported() -> None:
