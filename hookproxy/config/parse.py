@@ -14,6 +14,7 @@ from ..model.settings import FORMER_KEYS
 from .errors import toml_error
 from .models import ConfigFile, File
 
+
 def parse(path: str, text: str) -> ConfigFile:
     """Parse and validate the file. Raises ConfigError with the line and the key of the first error."""
     return validated(path, text, read_tables(path, text), ConfigFile)
