@@ -23,6 +23,7 @@ from ..transports.http.agent_channel import AgentChannel, TooManyRequests
 from ..transports.http.agent_requests import Accepted, Era, Kind, Rejected, Rules, allowed_hosts, allowed_origins, check
 from ..transports.http.agent_stream import JSON_HEADER
 from ..transports.http.stateless_channel import StatelessChannel
+from . import probes
 from .gateway import NotAdmitted
 from .http_listeners import is_trusted, networks
 from .session import GatewaySession, new_session_id
@@ -77,6 +78,7 @@ class HttpAgents:
         self._resources: dict[str, ProtectedResource] = {}
         self._trusted = networks(gateway.config)
         self._is_open_to_all = all(address.tls or address.is_loopback for address in self._addresses)
+        self._answers_probes = gateway.config.gateway.probes is None
         self._tasks = tasks
         self._report = report
         self._sessions: dict[str, _HttpSession] = {}
@@ -87,6 +89,9 @@ class HttpAgents:
         if not (self._is_open_to_all or request.peer.is_tls or is_trusted(request.peer.address, self._trusted)):
             self._report(f"a request from {request.peer.address} was refused: it is no trusted proxy")
             responder.respond(403, [JSON_HEADER], failed_call(_NO_ID, "Use https."))
+            return
+        if request.target in probes.PATHS and self._answers_probes and probes.may_ask(request):
+            probes.respond(self._gateway, request, responder)
             return
         target = request.target.decode("latin-1")
         if target.startswith(WELL_KNOWN):
@@ -117,12 +122,14 @@ class HttpAgents:
                 headers.append((b"www-authenticate", sender.www_authenticate.encode()))
             if sender.retry_after:
                 headers.append((b"retry-after", str(sender.retry_after).encode()))
+            self._gateway.metrics.refused_requests[str(sender.status)] += 1
             responder.respond(sender.status, headers, failed_call(_NO_ID, sender.message))
             return
         parameters = self._gateway.parameters_of
         found = check(request.method, request.target, request.headers, request.body, self._rules, parameters)
         if isinstance(found, Rejected):
             self._report(f"a request of {sender.name} was refused: {found.reason}")
+            self._gateway.metrics.refused_requests[str(found.status)] += 1
             responder.respond(found.status, found.headers, found.body)
             return
         try:
@@ -130,6 +137,7 @@ class HttpAgents:
         except (NotAdmitted, TooManyRequests) as problem:
             status = problem.reason if isinstance(problem, NotAdmitted) else HTTPStatus.TOO_MANY_REQUESTS
             text = problem.message if isinstance(problem, NotAdmitted) else "Too many requests are in flight."
+            self._gateway.metrics.refused_requests[str(int(status))] += 1
             headers = [JSON_HEADER] + ([_RETRY_AFTER] if status != HTTPStatus.NOT_FOUND else [])
             responder.respond(status, headers, failed_call(found.id or _NO_ID, text))
 

@@ -64,6 +64,17 @@ def http_addresses(config: GatewayConfig) -> list[HttpAddress]:
     return found
 
 
+def probes_address(config: GatewayConfig) -> HttpAddress | None:
+    """The address for probes. Raises ConfigError."""
+    text = config.gateway.probes
+    if text is None:
+        return None
+    match = _ADDRESS.fullmatch(text)
+    if match is None or not 0 < int(match[3]) < 65536:
+        raise ConfigError(config.path, f"gateway.probes: {text} is no address", 'write "http://127.0.0.1:9090"')
+    return HttpAddress(match[2].strip("[]"), int(match[3]), tls=False)
+
+
 def networks(config: GatewayConfig) -> tuple[Network, ...]:
     """The trusted proxies. Raises ConfigError."""
     try:
