@@ -202,6 +202,11 @@ def test_an_extension_that_must_be_understood_is_refused(extension: dict[str, An
     assert refusal(KEY.token(ISSUER, header=extension)) == "its header has an extension"
 
 
+@pytest.mark.parametrize("claims", [{"token_use": "access"}, {"typ": "Bearer"}, {"_claim_names": {"other": "src1"}}])
+def test_access_tokens_of_known_providers_are_accepted(claims: dict[str, Any]) -> None:
+    assert name(KEY.token(ISSUER, **claims)) == "alice"
+
+
 def test_header_members_that_mean_nothing_here_are_ignored() -> None:
     assert name(KEY.token(ISSUER, header={"x5t": "abc", "nonce": "1", "org": {"a": 1}})) == "alice"
 
@@ -233,6 +238,12 @@ def test_header_members_that_mean_nothing_here_are_ignored() -> None:
         ({"aud": {"a": 1}}, "its aud is neither a text nor a list of texts"),
         ({"scope": 7}, "its scope is neither a text nor a list of texts"),
         ({"at_hash": "x"}, "it is no access token"),
+        ({"token_use": "id"}, "it is no access token"),
+        ({"typ": "ID"}, "it is no access token"),
+        ({"typ": "Refresh"}, "it is no access token"),
+        ({"cnf": {"jkt": "x"}}, "it is bound to a key of its client, which cannot be checked here"),
+        ({"groups": None, "_claim_names": {"groups": "src1"}}, "its groups are not in it"),
+        ({"groups": None, "hasgroups": True}, "its groups are not in it"),
         ({"events": {"http://schemas.openid.net/event/backchannel-logout": {}}}, "it is no access token"),
     ],
 )
