@@ -5,7 +5,6 @@ The only module that imports `joserfc`, which takes 60 ms and belongs to the ext
 
 from __future__ import annotations
 
-import math
 import re
 from base64 import urlsafe_b64decode
 from collections.abc import Mapping, Sequence
@@ -35,6 +34,7 @@ _KINDS: Final = {kind.key_type: kind for kind in ALGORITHMS.values()}  # by thei
 _CURVES: Final = ("P-256", "P-384", "P-521", "Ed25519")
 _MIN_RSA: Final = 2048  # bits, as RFC 7518 section 3.3 requires
 _LEEWAY: Final = 30.0  # seconds by which clocks may differ: machines with NTP differ by less than one
+_LAST_TIME: Final = 253_402_300_799  # the end of the year 9999: any more is no time, and a float may not hold it
 _MAX_HEADER: Final = 4096  # characters of a JWT's header: most have 150, one with a certificate 3,000
 _MAX_PAYLOAD: Final = 16_384  # characters: the listener's limit for all headers of a request is not much more
 _MAX_SIGNATURE: Final = 2048  # characters: RSA with 8,192 bits has 1,366
@@ -206,7 +206,7 @@ def _time(claims: Mapping[str, object], name: str) -> float | None:
     value = claims.get(name)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _LAST_TIME:
         raise TokenRejected(f"its {name} is no time")
     return float(value)
 
