@@ -41,6 +41,12 @@ class Challenge(Struct, frozen=True):
     reason: str = ""
     """For the log: which token, by its id or the beginning of its digest, and why it is refused."""
 
+    @property
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        """The headers of the response that say what the client can do."""
+        given = ((b"WWW-Authenticate", self.www_authenticate), (b"Retry-After", str(self.retry_after or "")))
+        return [(name, value.encode("ascii")) for name, value in given if value]
+
 
 class Authenticator:
     """Accepts the tokens of a file, those of an issuer, or both."""
