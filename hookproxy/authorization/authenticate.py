@@ -55,6 +55,11 @@ class Authenticator:
         self._tokens = tokens
         self._issuer = issuer
 
+    async def prepare(self) -> None:
+        """Fetch the issuer's keys, so that the first request need not wait. It does not raise."""
+        if self._issuer is not None:
+            await self._issuer.prepare()
+
     def check_now(self, headers: Headers, resource: ProtectedResource) -> Principal | Challenge:
         """Who has sent the request for this server, or why nobody is known.
 

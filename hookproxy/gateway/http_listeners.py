@@ -40,6 +40,12 @@ class HttpAddress(Struct, frozen=True):
         except ValueError:
             return False
 
+    @property
+    def url(self) -> str:
+        """The address as agents on this machine write it."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.tls else 'http'}://{host}:{self.port}"
+
 
 def http_addresses(config: GatewayConfig) -> list[HttpAddress]:
     """The addresses for HTTP in `listen`. Raises ConfigError for one that would put users at risk."""

@@ -77,7 +77,9 @@ async def _serve_http(gateway: Gateway, listening: Listening, tasks: TaskGroup, 
     from .http_agents import HttpAgents
 
     config = gateway.config
-    agents = HttpAgents(gateway, _authenticator(config, report), listening.http, tasks, report)
+    authenticator = _authenticator(config, report)
+    tasks.start_soon(authenticator.prepare)
+    agents = HttpAgents(gateway, authenticator, listening.http, tasks, report)
     limits = ListenerLimits(body_bytes=max(one.loaded.settings.max_message_bytes for one in config.servers.values()))
     listener = Listener(
         agents.handle, limits, lambda peer, status, why: report(f"{peer.address}: refused with {status}: {why}")
