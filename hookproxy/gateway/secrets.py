@@ -25,7 +25,7 @@ def secrets_redacted(server: GatewayServer, settings: Settings) -> Settings:
 
 
 def remover(secrets: Iterable[str]) -> Callable[[str], str]:
-    """A function that removes these secrets from a line: a server may print what it has, and others may read the log."""
+    """A function that removes these secrets from a line of the log: a server may print what it has."""
     lines = {line for one in secrets for line in one.splitlines() if len(line) >= _SHORTEST_SECRET}
     if not lines:
         return lambda text: text

@@ -22,12 +22,17 @@ class GatewayProcess:
     """`hookproxy serve` with a configuration in a folder, and what it has written to its log."""
 
     def __init__(
-        self, folder: Path, config: str, before: Sequence[str] = (), env: Mapping[str, str] | None = None
+        self,
+        folder: Path,
+        config: str,
+        before: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+        at: Path | None = None,
     ) -> None:
-        """`before` are words in front of the command, such as those that change the account."""
+        """`before` are words in front of the command, such as those that change the account; `at` is the socket."""
         self.folder = folder
         self.path = folder / "gateway.toml"
-        self.socket = folder / "mcp.sock"
+        self.socket = at or folder / "mcp.sock"
         self.log_path = folder / "gateway.log"
         self.write(config)
         environ = {"PATH": os.environ["PATH"], "HOME": str(folder), "LANG": "C.UTF-8", "E2E_MARK": str(folder)}
@@ -116,5 +121,6 @@ class GatewayProcess:
 
     def kill(self) -> None:
         """kill -9."""
-        self.process.kill()
-        self.process.wait(_PATIENCE)
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(_PATIENCE)
