@@ -102,9 +102,11 @@ def read_events(format: CommandFile, file: HookFile, table: Table) -> HookList:
 def read_entry(format: CommandFile, file: HookFile, name: str, matched: Table, entry: Table) -> HookList:
     """The hooks of one entry of an event. `matched` is the object with its matcher: the entry or its group.
 
+    A member that is null counts as absent: programs write such members, and a guard must not be lost for one.
     Raises ConfigError for an entry that cannot run.
     """
     source = f"{file.path}: {entry.path}"
+    matched, entry = matched.without_nulls(), entry.without_nulls()
     handler = format.other_handler(entry)
     if handler is None and "command" not in entry.members and (reason := format.no_command(entry)):
         return HookList((), (f"{source} does not run: {reason}",))

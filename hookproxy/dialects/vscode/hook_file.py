@@ -139,7 +139,7 @@ def _group_or_entry(file: HookFile, name: str, table: Table) -> HookList:
 
 def _entry(file: HookFile, name: str, entry: Table) -> HookList:
     """The hook of one entry, or a note on why it cannot run."""
-    source = f"{file.path}: {entry.path}"
+    source, entry = f"{file.path}: {entry.path}", entry.without_nulls()
     handler = entry.text("type", "command")
     if handler != "command":
         raise entry.error("type", f"{handler!r} cannot run behind MCP", 'only "command" can')

@@ -97,7 +97,7 @@ def test_folders_variables_and_timeouts_are_the_entrys() -> None:
 
 
 def test_a_timeout_that_is_no_number_is_ignored_and_the_hook_runs() -> None:
-    entries = [{"command": "c", "timeout": "5"}, {"command": "c", "timeout": None, "timeoutSec": 7}]
+    entries = [{"command": "c", "timeout": "5"}, {"command": "c", "timeout": [], "timeoutSec": 7}]
     found = read("vscode", {"hooks": {"PreToolUse": entries}})
     assert [hook.timeout for hook in found.hooks] == [30.0, 7.0]
     assert len(found.notes) == 2
