@@ -194,6 +194,13 @@ def _other_handler(entry: Table) -> Handler | None:
     return None
 
 
+def _notes_on(_event_name: str, entry: Table) -> list[str]:
+    """A note on a command that needs a folder of Codex's own."""
+    if "PLUGIN_DATA" not in entry.text("command"):
+        return []
+    return ["PLUGIN_DATA is not set: only Codex knows the folder for what its plugins store"]
+
+
 def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
     entry.text("statusMessage")
     timeout = hook.timeout
@@ -223,6 +230,7 @@ _FORMAT: Final = CommandFile(
     matcher_notes=_matcher_notes,
     other_handler=_other_handler,
     finish=_finish,
+    notes_on=_notes_on,
     no_command=lambda entry: (
         "it is for Windows only" if {"commandWindows", "command_windows"} & entry.members.keys() else ""
     ),
