@@ -13,16 +13,17 @@ from hookproxy.model.hooks import Event
 from tests.dialects.calls import inputs, read, recognised
 
 COMMAND: Final = {"type": "command", "command": "guard"}
+SCRIPT: Final = {"type": "command", "command": "./guard.sh"}
 PUBLISHED: Final[dict[str, tuple[Any, int]]] = {
     # the shapes of the example extension, of the page on writing hooks, and of a repository's settings
-    "extension": ({"hooks": {"SessionStart": [{"hooks": [{**COMMAND, "name": "hello"}]}]}}, 1),
+    "extension": ({"hooks": {"SessionStart": [{"hooks": [{**SCRIPT, "name": "hello"}]}]}}, 1),
     "secrets": (
         {
             "hooks": {
                 "BeforeTool": [
                     {
                         "matcher": "write_file|replace",
-                        "hooks": [{**COMMAND, "name": "scan", "description": "no secrets", "timeout": 5000}],
+                        "hooks": [{**SCRIPT, "name": "scan", "description": "no secrets", "timeout": 5000}],
                     }
                 ]
             }
@@ -32,10 +33,10 @@ PUBLISHED: Final[dict[str, tuple[Any, int]]] = {
     "planning": (
         {
             "hooks": {
-                "SessionStart": [{"hooks": [{**COMMAND, "timeout": 10000}]}],
-                "BeforeTool": [{"matcher": "write_file|replace|run_shell_command", "hooks": [COMMAND]}],
-                "AfterTool": [{"matcher": "write_file", "hooks": [COMMAND]}],
-                "BeforeModel": [{"hooks": [COMMAND]}],
+                "SessionStart": [{"hooks": [{**SCRIPT, "timeout": 10000}]}],
+                "BeforeTool": [{"matcher": "write_file|replace|run_shell_command", "hooks": [SCRIPT]}],
+                "AfterTool": [{"matcher": "write_file", "hooks": [SCRIPT]}],
+                "BeforeModel": [{"hooks": [SCRIPT]}],
             },
             "mcpServers": {},
         },

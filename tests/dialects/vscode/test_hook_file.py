@@ -17,17 +17,17 @@ from tests.dialects.calls import read, recognised
 COMMAND: Final = {"type": "command", "command": "guard"}
 PUBLISHED: Final[dict[str, tuple[Any, int]]] = {
     # the shapes of 1Password's file, of a demo's and of the documentation's own repository
-    "without types": ({"hooks": {"PreToolUse": [{"command": "guard", "timeout": 30, "type": "command"}]}}, 1),
+    "without types": ({"hooks": {"PreToolUse": [{"command": "./guard.sh", "timeout": 30}]}}, 1),
     "by system": (
-        {"hooks": {"PreToolUse": [{"type": "command", "windows": "g.ps1", "linux": "g.sh", "osx": "g.sh"}]}},
+        {"hooks": {"PreToolUse": [{"type": "command", "windows": "g.ps1", "linux": "./guard.sh", "osx": "./b.sh"}]}},
         1,
     ),
     "several events": (
         {
             "hooks": {
-                "SessionStart": [{"type": "command", "command": "hello", "env": {"A": "b"}}],
-                "PostToolUse": [{"type": "command", "command": "format"}],
-                "Stop": [{"type": "command", "command": "check"}],
+                "SessionStart": [{"type": "command", "command": "./guard.sh", "env": {"A": "b"}}],
+                "PostToolUse": [{"type": "command", "command": "./b.sh"}],
+                "Stop": [{"type": "command", "command": "./guard.sh"}],
             }
         },
         2,
