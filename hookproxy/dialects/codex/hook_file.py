@@ -14,6 +14,7 @@ from ..dialect import Files, FolderContent, FoundFile, HookFile, HookList, Plugi
 from ..shared import claude_matchers, command_file, handler_types, re2_regex
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile
+from ..shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, TURNS_AND_SUBAGENTS_UNSEEN, by_name
 from ..shared.handler_types import Handler
 from ..shared.hook_file import Table
 
@@ -35,32 +36,20 @@ PATCH: Final = "apply_patch"
 _MATCHER_ALIASES: Final = {PATCH: ("Edit", "Write"), "spawn_agent": ("Agent",)}
 """The names that a matcher may give to tools of Codex's own. Hooks see the tool's name."""
 
-EVENTS: Final = {
-    event.value: event
-    for event in (
-        Event.PRE_TOOL_USE,
-        Event.POST_TOOL_USE,
-        Event.PERMISSION_REQUEST,
-        Event.SESSION_START,
-        Event.SESSION_END,
-    )
-}
+EVENTS: Final = by_name(
+    Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.PERMISSION_REQUEST, Event.SESSION_START, Event.SESSION_END
+)
 
-_PROMPTS_UNSEEN: Final = "prompts never pass through MCP"
-_TURNS_UNSEEN: Final = "an MCP server does not see turns and subagents"
-_NO_COMPACTION: Final = "the agent compacts its conversation itself, and an MCP server does not see it"
 UNAVAILABLE_EVENTS: Final = {
-    "UserPromptSubmit": _PROMPTS_UNSEEN,
-    "Stop": _TURNS_UNSEEN,
-    "SubagentStart": _TURNS_UNSEEN,
-    "SubagentStop": _TURNS_UNSEEN,
-    "Interrupt": _TURNS_UNSEEN,
-    "PreCompact": _NO_COMPACTION,
-    "PostCompact": _NO_COMPACTION,
+    "UserPromptSubmit": PROMPTS_UNSEEN,
+    "Stop": TURNS_AND_SUBAGENTS_UNSEEN,
+    "SubagentStart": TURNS_AND_SUBAGENTS_UNSEEN,
+    "SubagentStop": TURNS_AND_SUBAGENTS_UNSEEN,
+    "Interrupt": TURNS_AND_SUBAGENTS_UNSEEN,
+    "PreCompact": COMPACTION_UNSEEN,
+    "PostCompact": COMPACTION_UNSEEN,
 }
 """Codex's other events, and why they cannot occur behind MCP."""
-
-_ALL_EVENTS: Final = {*EVENTS, *UNAVAILABLE_EVENTS}
 
 _ROOT_KEYS: Final = ("description", "hooks")
 _NO_EVENTS: Final = ("state", "managed_dir", "windows_managed_dir")
@@ -116,12 +105,12 @@ def recognises(members: Mapping[str, object]) -> bool:
     """
     hooks = members.get("hooks")
     groups = {name: each for name, each in hooks.items() if name not in _NO_EVENTS} if isinstance(hooks, dict) else None
-    return command_file.has_entries({"hooks": groups}, _ALL_EVENTS, "hooks", or_none="version" not in members)
+    return command_file.fits(_FORMAT, {"hooks": groups}, or_none="version" not in members)
 
 
 def recognises_at_home(members: Mapping[str, object]) -> bool:
     """The same in Codex's own folder, where other names are events of other versions, which Codex ignores."""
-    return recognises(members) or command_file.has_entries(members, _ALL_EVENTS, "hooks", and_others=True)
+    return recognises(members) or command_file.fits(_FORMAT, members, and_others=True)
 
 
 def find_plugin(path: str, files: Files) -> Plugin | None:
@@ -182,19 +171,21 @@ def _matcher_notes(event: Event, pattern: str, matches: Callable[[str], bool]) -
     return claude_matchers.never_matches(event, pattern, matches)
 
 
-def _other_handler(entry: Table) -> Handler | None:
+def _read_handler(_file: HookFile, _name: str, entry: Table) -> Handler | str:
     handler = entry.choice("type", ("command", "mcp_tool", "prompt", "agent"), "command")
     if handler == "mcp_tool":
-        return handler_types.http_or_mcp_tool(entry, "")
+        return handler_types.read_mcp_tool(entry)
     if handler != "command":
         raise entry.error("type", f"{handler!r} is not supported: Codex skips it, too", "use type command")
     entry.require("type", 'write "type": "command"')
     if "commandWindows" in entry.members and "command_windows" in entry.members:
         raise entry.error("command_windows", "is the same as commandWindows", "remove one of them, as Codex demands")
-    return None
+    if "command" not in entry.members and not entry.members.keys().isdisjoint(("commandWindows", "command_windows")):
+        return "it is for Windows only"
+    return command_file.read_command(entry)
 
 
-def _notes_on(_event_name: str, entry: Table) -> list[str]:
+def _notes_on(_file: HookFile, _event_name: str, entry: Table) -> list[str]:
     """A note on a command that needs a folder of Codex's own."""
     if "PLUGIN_DATA" not in entry.text("command"):
         return []
@@ -209,11 +200,9 @@ def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
     root = file.plugin.root if file.plugin else ""
     return replace(
         hook,
-        argv=("bash", "-c", hook.shell) if hook.shell else (),  # SHELL could switch off the administrator's hooks
-        shell="",
         timeout=timeout,
         background=entry.flag("async"),
-        env=(("PLUGIN_ROOT", root), ("CLAUDE_PLUGIN_ROOT", root)) if root and hook.shell else (),
+        env=(("PLUGIN_ROOT", root), ("CLAUDE_PLUGIN_ROOT", root)) if root and hook.argv else (),
     )
 
 
@@ -228,10 +217,8 @@ _FORMAT: Final = CommandFile(
     grouped=True,
     trigger_matchers=(Event.SESSION_START, Event.SESSION_END),
     matcher_notes=_matcher_notes,
-    other_handler=_other_handler,
+    read_handler=_read_handler,
+    bash=True,  # SHELL could switch off the administrator's hooks
     finish=_finish,
     notes_on=_notes_on,
-    no_command=lambda entry: (
-        "it is for Windows only" if {"commandWindows", "command_windows"} & entry.members.keys() else ""
-    ),
 )

@@ -16,6 +16,7 @@ from ..dialect import Files, HookFile, HookList, Plugin
 from ..shared import command_file
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile
+from ..shared.events import TURNS_UNSEEN
 from ..shared.hook_file import Table
 
 NAME: Final = "gemini"
@@ -32,11 +33,10 @@ EVENTS: Final = {
 }
 """AfterTool also occurs after a result with isError. Of a call without a result, Gemini CLI has no event."""
 
-_NO_TURNS: Final = "an MCP server does not see the agent's turns"
 _NO_MODEL: Final = "requests to the model never pass through MCP"
 UNAVAILABLE_EVENTS: Final = {
-    "BeforeAgent": _NO_TURNS,
-    "AfterAgent": _NO_TURNS,
+    "BeforeAgent": TURNS_UNSEEN,
+    "AfterAgent": TURNS_UNSEEN,
     "BeforeModel": _NO_MODEL,
     "AfterModel": _NO_MODEL,
     "BeforeToolSelection": _NO_MODEL,
@@ -87,9 +87,7 @@ def read_hook_file(file: HookFile) -> HookList:
     config = settings.table("hooksConfig")
     if config.members.get("enabled") is False:
         return HookList((), remarks=(f"{file.path}: hooksConfig.enabled is false, so none of its hooks run",))
-    if "hooks" not in settings.members:
-        return HookList((), remarks=(f"{file.path}: contains no hooks",))
-    found = command_file.read_events(_FORMAT, file, settings.table("hooks"))
+    found = command_file.read_hooks(_FORMAT, file, settings)
     disabled = frozenset(config.texts("disabled") or ())
     running = tuple(hook for hook in found.hooks if _name(hook) not in disabled)
     off = sorted({_name(hook) for hook in found.hooks} & disabled)
@@ -117,7 +115,7 @@ def recognises_at_home(members: Mapping[str, object]) -> bool:
     """In its own folder: all events may be other systems', too, and other names are a mistake, which it skips."""
     events = members.get("hooks")
     known = isinstance(events, dict) and "version" not in members and events.keys() <= _ALL_EVENTS
-    return known or command_file.has_entries(members, _ALL_EVENTS, "hooks", and_others=True)
+    return known or command_file.fits(_FORMAT, members, and_others=True)
 
 
 def compile_matcher(pattern: str) -> Callable[[str], bool]:
@@ -169,9 +167,9 @@ def _hydrated(file: HookFile, command: str) -> str:
 
 
 def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
-    """The hook with its name, its shell and its variables; at the beginning and the end of a session, its matcher."""
-    variables, name = entry.table("env"), entry.text("name")
-    if "${extensionPath}" in hook.shell and file.plugin is None:
+    """The hook with its name and its variables; at the beginning and the end of a session, its matcher."""
+    command, name = entry.text("command"), entry.text("name")
+    if "${extensionPath}" in command and file.plugin is None:
         raise entry.error("command", "names ${extensionPath}", f"the file must be in an extension, with {_MANIFEST}")
     exact = hook.matcher.strip()
     if hook.event in _TRIGGERS and exact not in ("", "*"):
@@ -180,9 +178,8 @@ def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
         hook,
         label=name or hook.label,
         traits=frozenset((_NAMED,) if name else ()),
-        shell="",
-        argv=("bash", "-c", _hydrated(file, hook.shell)),
-        env=tuple((name, variables.text(name)) for name in variables.members),
+        argv=("bash", "-c", _hydrated(file, command)),
+        env=entry.pairs("env"),
     )
 
 
@@ -198,6 +195,7 @@ _FORMAT: Final = CommandFile(
     grouped=True,
     milliseconds=True,
     also_on_failure=("AfterTool",),
+    bash=True,
     finish=_finish,
     sequential=True,
 )
