@@ -51,6 +51,10 @@ class Oidc(Table, frozen=True):
     """The claim that has the user's groups."""
     required_scopes: list[_Text] = field(default_factory=list)
     """Scopes that a token must have."""
+    any_type: bool = False
+    """true accepts also tokens without a type, or of the type JWT, for issuers that do not follow RFC 9068."""
+    ca: str = ""
+    """Trust the certificates in this file besides the system's, for an issuer of the company."""
 
 
 class Tls(Table, frozen=True):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..model.principal import Principal
     from ..session.proxy import Report
     from ..transports.channel import Channel
+    from .servers import Servers
 
 
 _NO_TOOLS: Final = ParameterTable()
@@ -35,8 +36,9 @@ class NotAdmitted(UserError):
 class Gateway:
     """All sessions, and the policy for new ones."""
 
-    def __init__(self, config: GatewayConfig, report: Report) -> None:
+    def __init__(self, config: GatewayConfig, servers: Servers, report: Report) -> None:
         self.config = config
+        self.servers = servers
         self.parameters: dict[str, ParameterTable] = {}
         """The arguments with headers of their own of each server's tools."""
         self.sessions: set[GatewaySession] = set()

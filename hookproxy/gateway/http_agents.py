@@ -6,32 +6,35 @@ user who opened it: for all others it does not exist.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 import anyio
 import anyio.abc
 
-from ..authorization.access_tokens import NotReady
 from ..authorization.authenticate import Authenticator, Challenge
 from ..authorization.resource_metadata import WELL_KNOWN, ProtectedResource, protected_resource
+from ..model.credentials import NotReady
 from ..model.errors import UserError, describe_error
 from ..protocol.feedback import failed_call
 from ..transports.http import messages
 from ..transports.http.agent_channel import AgentChannel, TooManyRequests
-from ..transports.http.agent_requests import Accepted, Era, Kind, Rejected, Rules, check
+from ..transports.http.agent_requests import Accepted, Era, Kind, Rejected, Rules, allowed_hosts, allowed_origins, check
 from ..transports.http.agent_stream import JSON_HEADER
 from ..transports.http.stateless_channel import StatelessChannel
 from .gateway import NotAdmitted
+from .http_listeners import is_trusted, networks
 from .session import GatewaySession, new_session_id
 
 if TYPE_CHECKING:
+    import socket
+
     from ..model.principal import Principal
     from ..session.proxy import Report
     from ..transports.http.listener import Request, Responder
     from .gateway import Gateway
-    from .session import OpenServer
+    from .http_listeners import HttpAddress
 
 _PREFIX: Final = b"/mcp/"
 _LOOK_SECONDS: Final = 1.0
@@ -59,25 +62,21 @@ class _HttpSession:
 class HttpAgents:
     """Handles the requests of all listeners for HTTP."""
 
-    def __init__(  # noqa: PLR0913  # its parts, which are made elsewhere
+    def __init__(
         self,
         gateway: Gateway,
         authenticator: Authenticator,
-        rules: Callable[[], Rules],
-        public_url: str,
-        issuer: str,
-        scopes: tuple[str, ...],
-        open_server: OpenServer,
+        listening: Sequence[tuple[HttpAddress, socket.socket]],
         tasks: anyio.abc.TaskGroup,
         report: Report,
     ) -> None:
-        """`rules` gives what is allowed now: servers come and go with the policy."""
         self._gateway = gateway
         self._authenticator = authenticator
-        self._rules = rules
-        self._resource = lambda name: protected_resource(public_url, name, issuer, scopes)
+        self._addresses = [address for address, _ in listening]
+        self._rules_of: tuple[object, Rules] | None = None
         self._resources: dict[str, ProtectedResource] = {}
-        self._open_server = open_server
+        self._trusted = networks(gateway.config)
+        self._is_open_to_all = all(address.tls or address.is_loopback for address in self._addresses)
         self._tasks = tasks
         self._report = report
         self._sessions: dict[str, _HttpSession] = {}
@@ -85,6 +84,10 @@ class HttpAgents:
 
     def handle(self, request: Request, responder: Responder) -> None:
         """Handle one request; the response comes now or later."""
+        if not (self._is_open_to_all or request.peer.is_tls or is_trusted(request.peer.address, self._trusted)):
+            self._report(f"a request from {request.peer.address} was refused: it is no trusted proxy")
+            responder.respond(403, [JSON_HEADER], failed_call(_NO_ID, "Use https."))
+            return
         target = request.target.decode("latin-1")
         if target.startswith(WELL_KNOWN):
             self._tell_metadata(request, target, responder)
@@ -117,7 +120,7 @@ class HttpAgents:
             responder.respond(sender.status, headers, failed_call(_NO_ID, sender.message))
             return
         parameters = self._gateway.parameters_of
-        found = check(request.method, request.target, request.headers, request.body, self._rules(), parameters)
+        found = check(request.method, request.target, request.headers, request.body, self._rules, parameters)
         if isinstance(found, Rejected):
             self._report(f"a request of {sender.name} was refused: {found.reason}")
             responder.respond(found.status, found.headers, found.body)
@@ -129,6 +132,25 @@ class HttpAgents:
             text = problem.message if isinstance(problem, NotAdmitted) else "Too many requests are in flight."
             headers = [JSON_HEADER] + ([_RETRY_AFTER] if status != HTTPStatus.NOT_FOUND else [])
             responder.respond(status, headers, failed_call(found.id or _NO_ID, text))
+
+    @property
+    def _rules(self) -> Rules:
+        """What requests must satisfy under the configuration in force."""
+        config = self._gateway.config
+        if self._rules_of is None or self._rules_of[0] is not config:
+            hosts: set[bytes] = set()
+            origins: set[bytes] = set()
+            for address in self._addresses:
+                hosts |= allowed_hosts(address.port, self._public_url, tls=address.tls)
+                origins |= allowed_origins(address.port, self._public_url, tls=address.tls)
+                if not address.is_loopback:
+                    hosts.add(f"{address.host}:{address.port}".encode().lower())
+            self._rules_of = config, Rules(frozenset(config.servers), frozenset(hosts), frozenset(origins))
+        return self._rules_of[1]
+
+    @property
+    def _public_url(self) -> str:
+        return self._gateway.config.gateway.public_url or ""
 
     # --- sessions ---
 
@@ -178,9 +200,8 @@ class HttpAgents:
         known = self._stateless.get(key)
         if known is None:
             session = self._gateway.admit(sender, found.server)
-            report = session.report
-            channel = StatelessChannel(session.server.loaded.settings.max_message_bytes, report)
-            self._stateless[key] = known = _HttpSession(session, channel)
+            most = session.server.loaded.settings.max_message_bytes
+            self._stateless[key] = known = _HttpSession(session, StatelessChannel(most, session.report))
             self._tasks.start_soon(self._run, known, lambda: self._stateless.pop(key, None))
         channel = known.channel
         assert isinstance(channel, StatelessChannel)
@@ -193,7 +214,7 @@ class HttpAgents:
         """Run a session. Whatever happens concerns it alone."""
         why = ""
         try:
-            await self._gateway.run(opened.session, opened.channel, self._open_server)
+            await self._gateway.run(opened.session, opened.channel, self._gateway.servers.open)
         except UserError as problem:
             opened.session.report(f"{problem.message} ({problem.hint})")
             why = f"The gateway cannot reach this server: {problem.message}."
@@ -220,11 +241,17 @@ class HttpAgents:
 
     def _resource_of(self, name: str) -> ProtectedResource:
         """What OAuth knows of a server; of one that is not there as well, so that nobody learns which ones are."""
-        if name not in self._gateway.config.servers:
-            return self._resource(name[:64])
-        if name not in self._resources:
-            self._resources[name] = self._resource(name)
-        return self._resources[name]
+        known = name in self._gateway.config.servers
+        if known and name in self._resources:
+            return self._resources[name]
+        oidc = self._gateway.config.gateway.oidc
+        scopes = oidc.required_scopes if oidc is not None else ()
+        address = self._addresses[0]
+        public = self._public_url or f"{'https' if address.tls else 'http'}://{address.host}:{address.port}"
+        resource = protected_resource(public, name[:64], oidc.issuer if oidc is not None else "", scopes)
+        if known:
+            self._resources[name] = resource
+        return resource
 
     def _tell_metadata(self, request: Request, target: str, responder: Responder) -> None:
         name = target.removeprefix(WELL_KNOWN).removeprefix("/mcp/")

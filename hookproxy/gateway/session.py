@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..transports.channel import Channel
     from ..transports.http.mirror_headers import ParameterTable
 
-OpenServer = Callable[["GatewayServer", "Settings", Report], "tuple[Channel, ServerEnd]"]
+OpenServer = Callable[["GatewaySession", "Settings"], "tuple[Channel, ServerEnd]"]
 """Starts or reaches the server of a session that has these settings. Raises UserError."""
 
 _DRAINING = "the gateway is ending"
@@ -64,7 +64,7 @@ class GatewaySession:
             url=server.table.url or "",
             principal=principal,
         )
-        channel, server_end = open_server(server, settings, self.report)
+        channel, server_end = open_server(self, settings)
         self._proxy = Proxy(agent, channel, hooks, settings, session, audit, self.report, may_change=True)
         self._proxy.on_tools_listed = lambda line, _tools, _server_name: note_parameters(parameters, line)
         self._lifecycle = Lifecycle(self._proxy, server_end, forwards_signals=False)
