@@ -143,6 +143,7 @@ def _group_or_entry(format: CommandFile, file: HookFile, name: str, item: Table)
 
 def read_entry(format: CommandFile, file: HookFile, name: str, matched: Table, entry: Table) -> HookList:
     """The hooks of one entry of an event. `matched` is the object with its matcher: the entry or its group.
+
     Raises ConfigError for an entry that cannot run.
     """
     source = f"{file.path}: {entry.path}"
