@@ -962,3 +962,22 @@ async def test_a_server_that_closes_idle_connections_loses_no_call() -> None:
         for i in range(20):
             agent.send(call(i))
             assert (await agent.response(i))["result"] == {}
+
+
+async def test_a_resumption_that_is_silent_is_given_up_after_the_deadline() -> None:
+    async def respond(request: Request) -> None:
+        if request.method == "GET" and "last-event-id" in request.headers:
+            await request.closed.wait()
+        elif request.id == 7:
+            await request.stream(b"retry: 10\nid: e-1\ndata:\n\n")
+            await request.end()
+        else:
+            await handshake(answer)(request)
+
+    async with running(respond, silence_seconds=0.3) as agent:
+        await agent.opened()
+        agent.send(call(7))
+        text = await agent.error(7)
+        assert "silence_seconds" in text
+        assert "may have had an effect" in text
+        await works_again(agent)

@@ -268,3 +268,68 @@ def test_a_session_can_be_abandoned_at_any_moment(steps: list[tuple[str, Any]]) 
         run.world.fire()
     assert run.world.finishes == 1
     assert not run.world.in_flight
+
+
+# --- single schedules ---
+
+
+def opened(session: bytes = b"s-1") -> World:
+    """A world after the handshake of 2025-11-25."""
+    world = World()
+    send(world, 0, "initialize", {"protocolVersion": "2025-11-25"})
+    (initialize,) = world.in_flight
+    world.client.head(initialize, 200, {b"content-type": b"application/json", b"mcp-session-id": session})
+    world.client.body(initialize, json.dumps(world.answer(initialize, 0)).encode())
+    world.complete(initialize)
+    notify(world, "notifications/initialized")
+    world.status(world.in_flight[0], 202, {})
+    (listen,) = world.in_flight
+    world.status(listen, 405, {})
+    world.delivered.clear()
+    return world
+
+
+def send(world: World, number: int, method: str, params: dict[str, Any]) -> None:
+    line = json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+    world.client.send_line(line.encode() + b"\n")
+
+
+def notify(world: World, method: str, **params: object) -> None:
+    world.client.send_line(json.dumps({"jsonrpc": "2.0", "method": method, "params": params}).encode() + b"\n")
+
+
+def in_flight(world: World, number: int) -> Exchange:
+    return next(one for one in world.in_flight if b"%d" % number in one.ids)
+
+
+def test_a_late_404_waits_for_the_session_that_is_being_opened() -> None:
+    world = opened()
+    send(world, 1, "tools/call", {"name": "t"})
+    send(world, 2, "tools/call", {"name": "t"})
+    world.status(in_flight(world, 1), 404, {})
+    (reopen,) = [one for one in world.in_flight if one.kind is Kind.REOPEN]
+    world.client.head(reopen, 200, {b"content-type": b"text/event-stream", b"mcp-session-id": b"s-2"})
+    world.status(in_flight(world, 2), 404, {})  # the new id is known, and the session is not open yet
+    assert world.in_flight == [reopen]
+    world.client.body(reopen, b"data: %b\n\n" % json.dumps(world.answer(reopen, 0)).encode())
+    (initialized,) = world.in_flight
+    assert initialized.method == "notifications/initialized"
+    world.status(initialized, 202, {})
+    assert [one.sent_session for one in world.in_flight if one.ids] == [b"s-2", b"s-2"]
+
+
+def resuming() -> World:
+    """A world in which the rest of the response to request 1 is asked for."""
+    world = opened()
+    send(world, 1, "tools/call", {"name": "t"})
+    world.respond(in_flight(world, 1), "half a stream")
+    world.fire()
+    assert in_flight(world, 1).kind is Kind.RESUME
+    return world
+
+
+def test_to_cancel_a_request_whose_response_is_being_resumed_is_to_post_the_notification() -> None:
+    world = resuming()
+    assert not in_flight(world, 1).sent
+    notify(world, "notifications/cancelled", requestId=1)
+    assert [one.method for one in world.in_flight if one.kind is Kind.MESSAGE] == ["notifications/cancelled"]
