@@ -40,6 +40,9 @@ _MAX_ERROR_BYTES: Final = 65536  # of the body of an error response
 _MAX_ERROR_SHOWN: Final = 500  # characters of a server's error text in ours: a page of HTML would only take tokens
 _NOT_ACTED: Final = frozenset({400, 401, 403, 404, 405, 406, 410, 411, 413, 414, 415, 421, 426, 428, 429, 431})
 """Statuses with which a server refuses a request before it acts on it."""
+_LOST_SESSION: Final = frozenset({-32600, -32001, -32000})
+"""Error codes with which servers say that they do not know a session: the Python SDK's, the TypeScript SDK's, and the
+general one. Other codes, such as that of an unknown method or resource, are about the request itself."""
 _FOR_NOW: Final = frozenset({401, 408, 429, 500, 502, 503, 504})
 """Statuses that may be others after a while, or after a login."""
 _NO_OLD_TRANSPORT: Final = frozenset({401, 403, 407, 408, 421, 429})
@@ -505,14 +508,17 @@ class Client:
             return
         line = _as_one_line(bytes(exchange.collected))
         ids = messages.answered_ids(line) if line else None
-        if ids and any(messages.key_of(raw_id) in exchange.ids for raw_id in ids):
+        is_response = any(messages.key_of(raw_id) in exchange.ids for raw_id in ids or ())
+        may_be_lost = exchange.status == 404 and bool(exchange.sent_session) and not exchange.session_lost
+        if may_be_lost and exchange.ids and (not is_response or messages.error_code(line) in _LOST_SESSION):
+            self._session_lost(exchange)
+            return
+        if is_response:
             self._message(exchange, line)  # an error that the server has written for this request
         if not exchange.ids:
             if self._opening is exchange:
                 self._opened()
             self._done(exchange)
-        elif exchange.status == 404 and exchange.sent_session and not exchange.session_lost:
-            self._session_lost(exchange)
         elif self._may_be_old_transport(exchange):
             self._try_old_transport(exchange)
         else:

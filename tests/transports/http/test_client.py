@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -333,3 +334,55 @@ def test_to_cancel_a_request_whose_response_is_being_resumed_is_to_post_the_noti
     assert not in_flight(world, 1).sent
     notify(world, "notifications/cancelled", requestId=1)
     assert [one.method for one in world.in_flight if one.kind is Kind.MESSAGE] == ["notifications/cancelled"]
+
+
+def refusal(number: object, code: int) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": "No"}}).encode()
+
+
+def refuse(world: World, exchange: Exchange, status: int, body: bytes) -> None:
+    world.client.head(exchange, status, {b"content-type": b"application/json"})
+    world.client.body(exchange, body)
+    world.complete(exchange)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        refusal("server-error", -32600),  # the Python SDK
+        refusal(None, -32001),  # the TypeScript SDK
+        refusal(1, -32001),
+        refusal(1, -32600),
+        refusal(1, -32000),
+        b"",
+        b"session not found",
+    ],
+)
+def test_a_404_that_says_nothing_about_the_request_itself_is_a_lost_session(body: bytes) -> None:
+    world = opened()
+    send(world, 1, "tools/call", {"name": "t"})
+    refuse(world, in_flight(world, 1), 404, body)
+    assert [one.kind for one in world.in_flight] == [Kind.REOPEN]
+    assert not world.delivered
+    world.respond(world.in_flight[0], "json")
+    world.status(world.in_flight[0], 202, {})
+    refuse(world, in_flight(world, 1), 404, refusal(1, -32001))  # the second time it is the response
+    assert [one["error"]["code"] for one in world.delivered] == [-32001]
+
+
+@pytest.mark.parametrize("code", [-32601, -32602, -32002, 7])
+def test_a_404_with_an_error_about_the_request_itself_is_its_response(code: int) -> None:
+    world = opened()
+    send(world, 1, "tools/call", {"name": "t"})
+    refuse(world, in_flight(world, 1), 404, refusal(1, code))
+    assert [one["error"]["code"] for one in world.delivered] == [code]
+    assert not world.in_flight
+
+
+@pytest.mark.parametrize("code", [-32601, -32001])
+def test_a_404_in_the_stateless_era_is_a_response_because_there_is_no_session(code: int) -> None:
+    world = World()
+    send(world, 1, "tools/call", {"name": "t", "_meta": META})
+    refuse(world, in_flight(world, 1), 404, refusal(1, code))
+    assert [one["error"]["code"] for one in world.delivered] == [code]
+    assert not world.in_flight
