@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _STREAM_LINGER: Final = 5.0  # seconds that a stream may stay open after its response: servers close it at once
 _MESSAGE_SECONDS: Final = 30.0  # until a notification must be acknowledged: the ones after it wait, in their order
+_ENDPOINT_SECONDS: Final = 30.0  # until a stream of HTTP+SSE must name the address for messages: all others wait for it
 _SMALL_RESPONSE: Final = 1024 * 1024  # bytes: so much of each response may always be in memory
 _LONGEST_WATCH: Final = 15.0  # seconds between two looks at silent exchanges: the error of a dead one may be so late
 _GET: Final = b"Accept: text/event-stream\r\nCache-Control: no-store\r\n"
@@ -362,6 +363,7 @@ class HttpChannel:
         exchange = transfer.exchange
         exchange.sent, exchange.used_authorization = True, authorization
         connection.request(self._head(exchange, authorization), exchange.body, transfer)
+        exchange.sent_at = connection.last_byte
         if self._watch is None:
             self._watch_later()
         if connection.unsent:
@@ -463,8 +465,12 @@ class HttpChannel:
         self._watch = None
         now = self._loop.time()
         for exchange, transfer in list(self._transfers.items()):
-            may_be_silent = exchange.kind in (Kind.LISTEN, Kind.ENDPOINT) or exchange.method == SUBSCRIBE
-            if transfer.connection is not None and not may_be_silent:
+            may_be_silent = exchange.kind is Kind.LISTEN or exchange.method == SUBSCRIBE
+            if transfer.connection is None or may_be_silent:
+                continue
+            if exchange.kind is Kind.ENDPOINT and not self.client.awaits_old_endpoint:
+                self._look_at_old_stream(transfer.connection, now)
+            else:
                 self._look_at(transfer, transfer.connection, now)
         for connection in [one for one in self._idle if not one.is_reusable]:
             connection.close()
@@ -481,15 +487,29 @@ class HttpChannel:
                 transfer.on_complete()
         elif connection in self.stalled:
             connection.last_byte = now
-        elif why := self._why_given_up(exchange, now - connection.last_byte):
+        elif why := self._why_given_up(exchange, now - connection.last_byte, now - exchange.sent_at):
             connection.close()
             transfer.on_lost(why)
 
-    def _why_given_up(self, exchange: Exchange, silent: float) -> str:
-        """Why an exchange is given up that has been silent for so many seconds; empty: it is not."""
+    def _look_at_old_stream(self, stream: Connection, now: float) -> None:
+        """Give up requests whose responses would come in the stream of HTTP+SSE. The stream stays open for others."""
+        if stream in self.stalled:
+            stream.last_byte = now
+        for exchange in self.client.awaited_in_old_stream():
+            silent = now - max(stream.last_byte, exchange.sent_at)
+            if exchange not in self._transfers and (why := self._why_given_up(exchange, silent, 0.0)):
+                self.client.lost(exchange, f"The connection to {self.remote.address.origin} has failed: {why}")
+
+    def _why_given_up(self, exchange: Exchange, silent: float, taken: float) -> str:
+        """Why an exchange is given up that took `taken` seconds, the last `silent` ones without a byte; empty: it is not.
+
+        What others wait for has a time that bytes do not prolong: a server that sends one now and then stops nothing.
+        """
         silence = self.remote.silence_seconds
-        if exchange.kind is Kind.MESSAGE and silent > _MESSAGE_SECONDS:
+        if exchange.kind is Kind.MESSAGE and taken > _MESSAGE_SECONDS:
             return f"it was not acknowledged within {_MESSAGE_SECONDS:g} seconds"
+        if exchange.kind is Kind.ENDPOINT and taken > _ENDPOINT_SECONDS:
+            return f"its stream has named no address for messages within {_ENDPOINT_SECONDS:g} seconds"
         if silence and silent > silence and not self._paused:
             return f"no byte of its response has come for {silence:g} seconds (silence_seconds)"
         return ""

@@ -321,18 +321,26 @@ class Client:
     def _accepted(self, exchange: Exchange) -> None:
         """A complete response that is no stream."""
         if exchange.kind is Kind.REQUEST and exchange.ids:
-            if self._old_endpoint:
-                return  # its response comes in the stream
+            if self._comes_in_old_stream(exchange):
+                return
             if exchange.collected:
                 self._answered(exchange)
             else:
                 what = f"The server has accepted the request (HTTP {exchange.status}) without a response"
                 self._fail(exchange, what, Progress.NO_ANSWER)
         elif exchange.kind is Kind.REOPEN:
-            if not self._old_endpoint:
+            if not self._comes_in_old_stream(exchange):
                 self._reopened(exchange, bytes(exchange.collected))
         else:
             self._end_other(exchange, "")
+
+    def _comes_in_old_stream(self, exchange: Exchange) -> bool:
+        """Its response comes in the stream of HTTP+SSE: the body is none, although some servers put it there."""
+        return bool(self._old_endpoint) and not self._is_response(exchange, _as_one_line(bytes(exchange.collected)))
+
+    def _is_response(self, exchange: Exchange, body: bytes) -> bool:
+        """The body answers a request of the exchange."""
+        return any(messages.key_of(raw_id) in exchange.ids for raw_id in messages.answered_ids(body) or ())
 
     def _answered(self, exchange: Exchange) -> None:
         """The body is the response."""
@@ -416,7 +424,7 @@ class Client:
         elif exchange.kind is Kind.REOPEN:
             self._reopen_failed(exchange, why)
         elif not exchange.ids:
-            self._end_other(exchange, why) if exchange.kind is Kind.MESSAGE else self._done(exchange)
+            self._end_other(exchange, "") if exchange.kind is Kind.MESSAGE else self._done(exchange)
         elif exchange.last_event_id and not (exchange.message and exchange.message.version):
             self._resume(exchange)
         else:
@@ -507,8 +515,7 @@ class Client:
             self._end_other(exchange, why or f"HTTP status {exchange.status}{self._error_text(exchange)}")
             return
         line = _as_one_line(bytes(exchange.collected))
-        ids = messages.answered_ids(line) if line else None
-        is_response = any(messages.key_of(raw_id) in exchange.ids for raw_id in ids or ())
+        is_response = self._is_response(exchange, line)
         may_be_lost = exchange.status == 404 and bool(exchange.sent_session) and not exchange.session_lost
         if may_be_lost and exchange.ids and (not is_response or messages.error_code(line) in _LOST_SESSION):
             self._session_lost(exchange)
@@ -643,6 +650,16 @@ class Client:
             self._opened()
 
     # --- HTTP+SSE of 2024-11-05 ---
+
+    @property
+    def awaits_old_endpoint(self) -> bool:
+        """The stream is asked for, and has not named the address for messages."""
+        return not self._old_endpoint
+
+    def awaited_in_old_stream(self) -> list[Exchange]:
+        """What has been sent to the named address, and is not answered."""
+        kinds = (Kind.REQUEST, Kind.REOPEN)
+        return [one for one in self._open if one.kind in kinds and one.sent] if self._old_endpoint else []
 
     def _may_be_old_transport(self, exchange: Exchange) -> bool:
         status = exchange.status

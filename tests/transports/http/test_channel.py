@@ -13,6 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from hookproxy.model.credentials import Credentials, NoCredentials, NotReady
+from hookproxy.transports.http import channel as channel_module
 from hookproxy.transports.http.address import Address
 from hookproxy.transports.http.channel import HttpChannel, Remote
 from tests.support.http_server import Request, Respond, Server, serving
@@ -981,3 +982,124 @@ async def test_a_resumption_that_is_silent_is_given_up_after_the_deadline() -> N
         assert "silence_seconds" in text
         assert "may have had an effect" in text
         await works_again(agent)
+
+
+def older(streams: list[Request], respond: Respond) -> Respond:
+    """A server of HTTP+SSE that leaves all but the handshake to `respond`."""
+
+    async def all_of_it(request: Request) -> None:
+        if request.method == "GET":
+            streams.append(request)
+            await request.stream(b"event: endpoint\ndata: /messages\n\n")
+            await request.closed.wait()
+        elif request.target == "/mcp?a=1":
+            await request.status("404 Not Found")
+        elif request.message.get("method") == "initialize":
+            await request.status("202 Accepted")
+            text = f'{{"jsonrpc":"2.0","id":0,"result":{INIT_RESULT}}}'
+            await streams[-1].events(f"data: {text}\n\n".encode())
+        elif "id" in request.message:
+            await respond(request)
+        else:
+            await request.status("202 Accepted")
+
+    return all_of_it
+
+
+async def test_a_server_of_the_older_transport_may_put_the_response_in_the_body() -> None:
+    streams: list[Request] = []
+    async with running(older(streams, answer)) as agent:
+        await agent.opened()
+        agent.send(call(7))
+        assert (await agent.response(7))["result"] == {}
+
+
+async def test_a_request_that_the_stream_of_the_older_transport_leaves_open_is_given_up_after_the_deadline() -> None:
+    streams: list[Request] = []
+
+    async def respond(request: Request) -> None:
+        await request.status("202 Accepted")
+        if request.id == 8:
+            await streams[-1].events(b'data: {"jsonrpc":"2.0","id":8,"result":{}}\n\n')
+
+    async with running(older(streams, respond), silence_seconds=0.2) as agent:
+        await agent.opened()
+        agent.send(call(7))
+        text = await agent.error(7)
+        assert "silence_seconds" in text
+        assert "may have had an effect" in text
+        agent.send(call(8))
+        assert (await agent.response(8))["result"] == {}
+        assert len(streams) == 1, "the stream stays open"
+
+
+@asynccontextmanager
+async def dripping(request: Request) -> AsyncIterator[None]:
+    """Comments come in the request's stream, meanwhile."""
+
+    async def drip() -> None:
+        while True:
+            await request.events(b":\n")
+            await asyncio.sleep(0.01)
+
+    task = asyncio.create_task(drip())
+    try:
+        yield
+    finally:
+        task.cancel()
+
+
+async def test_comments_in_the_stream_of_the_older_transport_show_that_the_server_is_not_silent() -> None:
+    streams: list[Request] = []
+
+    async def respond(request: Request) -> None:
+        await request.status("202 Accepted")
+        async with dripping(streams[-1]):
+            await asyncio.sleep(0.5)
+        await streams[-1].events(b'data: {"jsonrpc":"2.0","id":7,"result":{}}\n\n')
+
+    async with running(older(streams, respond), silence_seconds=0.2) as agent:
+        await agent.opened()
+        agent.send(call(7))
+        assert (await agent.response(7))["result"] == {}
+
+
+async def test_a_stream_that_never_names_an_address_holds_up_the_handshake_only_so_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(channel_module, "_ENDPOINT_SECONDS", 0.2)
+
+    async def respond(request: Request) -> None:
+        if request.method == "GET":
+            await request.stream(b":\n\n")
+            async with dripping(request):
+                await request.closed.wait()
+        else:
+            await request.status("405 Method Not Allowed")
+
+    async with running(respond, silence_seconds=0.4) as agent:
+        agent.send(INITIALIZE)
+        assert "HTTP status 405" in await agent.error(0)
+        with anyio.fail_after(TIMEOUT):
+            await agent.server.of("GET")[0].closed.wait()
+
+
+async def test_a_notification_whose_acknowledgement_trickles_does_not_hold_up_the_session(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(channel_module, "_MESSAGE_SECONDS", 0.2)
+
+    async def respond(request: Request) -> None:
+        if request.message.get("method") == "notifications/initialized":
+            await request.send(b"HTTP/1.1 202 Accepted\r\nContent-Length: 100000\r\n\r\n")
+            while not request.closed.is_set():
+                await request.send(b"x")
+                await asyncio.sleep(0.01)
+        else:
+            await handshake(answer)(request)
+
+    async with running(respond, silence_seconds=0.4) as agent:
+        await agent.opened()
+        agent.send(call(7))
+        assert (await agent.response(7))["result"] == {}
+        assert any("was not acknowledged" in one for one in agent.reports)
