@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Final
@@ -20,6 +21,7 @@ from . import connect
 from .address import Address, Proxy
 from .client import Client
 from .connection import Connection
+from .cookies import Cookies
 from .exchange import Exchange, Kind
 from .messages import SUBSCRIBE
 
@@ -65,6 +67,8 @@ class _Transfer:
 
     def on_head(self, status: int, headers: dict[bytes, bytes]) -> None:
         """As in Handler."""
+        if b"set-cookie" in headers:
+            self._channel.note_cookies(self.exchange, headers[b"set-cookie"])
         self._channel.client.head(self.exchange, status, headers)
 
     def on_body(self, piece: bytes) -> None:
@@ -116,6 +120,7 @@ class HttpChannel:
             agent,
             b"".join(b"%b: %b\r\n" % (name.encode(), value.encode("latin-1")) for name, value in remote.headers),
         )
+        self._cookies = None if "cookie" in own else Cookies(address.host, is_tls=address.is_tls)
         self._uses_credentials = "authorization" not in own and not isinstance(remote.credentials, NoCredentials)
         self._login_hint = "" if "authorization" in own else remote.credentials.hint
         self.ended = anyio.Event()
@@ -374,11 +379,20 @@ class HttpChannel:
         if authorization is not None:
             headers += b"Authorization: %b\r\n" % authorization.encode("latin-1")
         target = self.client.target(exchange, self.remote.address.target)
+        if self._cookies:
+            headers += self._cookies.header(target, time.time())
         if exchange.kind is Kind.DELETE:
             return b"DELETE %b HTTP/1.1\r\n%b\r\n" % (target, headers)
         if exchange.is_get:
             return b"GET %b HTTP/1.1\r\n%b%b\r\n" % (target, _GET, headers)
         return b"POST %b HTTP/1.1\r\n%b%bContent-Length: %d\r\n\r\n" % (target, _POST, headers, len(exchange.body))
+
+    def note_cookies(self, exchange: Exchange, lines: bytes) -> None:
+        """Keep the cookies of a response; not if the command line gives one, which counts instead."""
+        if self._cookies is not None:
+            target = self.client.target(exchange, self.remote.address.target)
+            for line in lines.split(b"\n"):
+                self._cookies.note(line, target, time.time())
 
     def transfer_ended(self, transfer: _Transfer) -> None:
         """Its response is complete, or lost."""
@@ -501,9 +515,9 @@ class HttpChannel:
                 self.client.lost(exchange, f"The connection to {self.remote.address.origin} has failed: {why}")
 
     def _why_given_up(self, exchange: Exchange, silent: float, taken: float) -> str:
-        """Why an exchange is given up that took `taken` seconds, the last `silent` ones without a byte; empty: it is not.
+        """Why an exchange is given up, after `taken` seconds, of which the last `silent` ones brought no byte.
 
-        What others wait for has a time that bytes do not prolong: a server that sends one now and then stops nothing.
+        Empty: it is not. What others wait for has a time that bytes do not prolong: a server that sends one now and then stops nothing.
         """
         silence = self.remote.silence_seconds
         if exchange.kind is Kind.MESSAGE and taken > _MESSAGE_SECONDS:

@@ -1103,3 +1103,83 @@ async def test_a_notification_whose_acknowledgement_trickles_does_not_hold_up_th
         agent.send(call(7))
         assert (await agent.response(7))["result"] == {}
         assert any("was not acknowledged" in one for one in agent.reports)
+
+
+# --- cookies, and other origins ---
+
+
+async def test_cookies_of_a_balancer_go_back_with_each_request_of_the_session() -> None:
+    async def respond(request: Request) -> None:
+        if request.message.get("method") == "initialize":
+            later = "Fri, 01 Jan 2100 00:00:00 GMT"
+            cookies = f"Set-Cookie: AWSALB=one; Expires={later}; Path=/\r\nSet-Cookie: other=x; Domain=example.com\r\n"
+            await request.result(INIT_RESULT, f"Mcp-Session-Id: s-1\r\n{cookies}Set-Cookie: b=2; Path=/mcp\r\n")
+        elif request.id == 7:
+            await request.result(extra="Set-Cookie: AWSALB=two; Path=/\r\n")
+        else:
+            await handshake(answer)(request)
+
+    async with running(respond) as agent:
+        await agent.opened()
+        agent.send(call(7))
+        await agent.response(7)
+        agent.send(call(8))
+        await agent.response(8)
+        agent.channel.end_output()
+        await agent.until(lambda: agent.ended)
+        sent = [one.headers.get("cookie") for one in agent.server.requests]
+        assert sent == [None, *["b=2; AWSALB=one"] * 3, *["b=2; AWSALB=two"] * 2]
+
+
+async def test_a_cookie_of_the_command_line_replaces_those_of_the_server() -> None:
+    async def respond(request: Request) -> None:
+        await request.result(extra="Set-Cookie: a=1\r\n")
+
+    async with running(respond, headers=(("Cookie", "mine=1"),)) as agent:
+        for number in (7, 8):
+            agent.send(call(number))
+            await agent.response(number)
+        assert [one.headers["cookie"] for one in agent.server.requests] == ["mine=1", "mine=1"]
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
+async def test_a_redirect_to_another_origin_is_never_followed(method: str, status: int) -> None:
+    """Nothing arrives there: no message, no header, no cookie, no credential."""
+    async with serving(answer) as other:
+
+        async def respond(request: Request) -> None:
+            if request.method == method and request.message.get("method") != "initialize":
+                await request.status(f"{status} Moved", f"Location: http://127.0.0.1:{other.port}/mcp\r\n")
+            else:
+                await handshake(answer)(request)
+
+        async with running(respond, Tokens("Bearer secret")) as agent:
+            await agent.opened()
+            agent.send(call(7))
+            if method == "POST":
+                assert "redirects to another address" in await agent.error(7)
+            else:
+                await agent.response(7)
+            agent.channel.end_output()
+            await agent.until(lambda: agent.ended)
+        assert other.connections == 0
+
+
+@pytest.mark.parametrize("spelled", ["http://{}/m", "//{}/m", "http://u@{}/m", "https://{}/m", "\\\\{}/m"])
+async def test_an_address_for_messages_of_another_origin_gets_nothing(spelled: str) -> None:
+    async with serving(answer) as other:
+
+        async def respond(request: Request) -> None:
+            if request.method == "GET":
+                await request.stream(f"event: endpoint\ndata: {spelled.format(f'127.0.0.1:{other.port}')}\n\n".encode())
+                await request.closed.wait()
+            elif request.target == "/mcp?a=1":
+                await request.status("405 Method Not Allowed")
+            else:
+                await answer(request)
+
+        async with running(respond, Tokens("Bearer secret")) as agent:
+            agent.send(INITIALIZE)
+            await agent.response(0)
+        assert other.connections == 0
