@@ -517,7 +517,8 @@ class HttpChannel:
     def _why_given_up(self, exchange: Exchange, silent: float, taken: float) -> str:
         """Why an exchange is given up, after `taken` seconds, of which the last `silent` ones brought no byte.
 
-        Empty: it is not. What others wait for has a time that bytes do not prolong: a server that sends one now and then stops nothing.
+        Empty: it is not. What others wait for has a time that bytes do not prolong, so that a server which sends one
+        now and then holds up nothing.
         """
         silence = self.remote.silence_seconds
         if exchange.kind is Kind.MESSAGE and taken > _MESSAGE_SECONDS:
