@@ -6,6 +6,7 @@ pydantic is imported only for what is wrong: it takes 100 ms and 12 MB.
 from __future__ import annotations
 
 import tomllib
+from typing import TypeVar
 
 from msgspec import ValidationError, convert
 
@@ -14,10 +15,12 @@ from ..model.settings import FORMER_KEYS
 from .errors import toml_error
 from .models import ConfigFile
 
+File = TypeVar("File", bound=ConfigFile)
+
 
 def parse(path: str, text: str) -> ConfigFile:
     """Parse and validate the file. Raises ConfigError with the line and the key of the first error."""
-    return validated(path, text, read_tables(path, text))
+    return validated(path, text, read_tables(path, text), ConfigFile)
 
 
 def read_tables(path: str, text: str) -> dict[str, object]:
@@ -29,14 +32,14 @@ def read_tables(path: str, text: str) -> dict[str, object]:
     return _with_current_keys(path, tables)
 
 
-def validated(path: str, text: str, tables: dict[str, object]) -> ConfigFile:
-    """The tables of the file with this text as values. Raises ConfigError as `parse`."""
+def validated(path: str, text: str, tables: dict[str, object], whole: type[File]) -> File:
+    """The tables of the file with this text as values; `whole` stands for all of it. Raises ConfigError as `parse`."""
     try:
-        return convert(with_lists(tables), ConfigFile)
+        return convert(with_lists(tables), whole)
     except ValidationError:
         from .pydantic_models import validate_or_explain
 
-        return validate_or_explain(path, text, tables)
+        return validate_or_explain(path, text, tables, whole)
 
 
 def with_lists(tables: dict[str, object]) -> dict[str, object]:

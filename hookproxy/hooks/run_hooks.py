@@ -35,6 +35,7 @@ from ..model.hooks import (
     Tool,
     Verdict,
 )
+from ..model.principal import Principal
 from ..model.settings import OnFailure, Results, Settings
 from ..policy import decide
 from ..runners.registry import Runners
@@ -227,8 +228,7 @@ class HookExecutor:
     ) -> HookRun:
         spec, context = hook.spec, hook.context(call_context)
         slots = self._background_slots if spec.background else self._slots
-        document = group.dialect.write_input(spec, context)
-        document = _with_trace(document, context) if context.trace else document
+        document = _document(group.dialect, spec, context)
         environment = self._environments[id(group)]
         try:
             slots.acquire_nowait()  # succeeds nearly always; `acquire` would cost a tenth of a small hook
@@ -324,9 +324,23 @@ class HookExecutor:
         return one
 
 
-def _with_trace(document: Document, context: EventContext) -> Document:
-    """The document with the variables with which a hook continues the agent's trace."""
-    return replace(document, env={**document.env, **dict(context.trace)})
+def _document(dialect: Dialect, spec: HookSpec, context: EventContext) -> Document:
+    """The dialect's document, with the agent's trace, which a hook continues, and with who calls at a gateway."""
+    document = dialect.write_input(spec, context)
+    if context.trace:
+        document = replace(document, env={**document.env, **dict(context.trace)})
+    principal = context.session.principal
+    return document if principal is None else _with_user(document, principal)
+
+
+def _with_user(document: Document, principal: Principal) -> Document:
+    """The document with who calls, as its last members and as variables. No dialect has members of these names."""
+    members = b',"user":%b,"groups":%b}' % (raw_json.encode(principal.name), raw_json.encode(principal.groups))
+    start, brace, end = bytes(document.stdin).rpartition(b"}")
+    stdin = start + members + end if brace and start.strip() != b"{" else document.stdin
+    groups = ",".join(principal.groups)
+    env = {**document.env, "HOOKPROXY_USER": principal.name, "HOOKPROXY_GROUPS": groups}
+    return replace(document, stdin=stdin, env=env)
 
 
 def _may_edit(dialect: Dialect, event: Event) -> bool:
