@@ -123,6 +123,8 @@ class HttpChannel:
         self._cookies = None if "cookie" in own else Cookies(address.host, is_tls=address.is_tls)
         self._uses_credentials = "authorization" not in own and not isinstance(remote.credentials, NoCredentials)
         self._login_hint = "" if "authorization" in own else remote.credentials.hint
+        self.is_substitute = False
+        """As in Channel."""
         self.ended = anyio.Event()
         """Nothing more comes from the server."""
 
@@ -217,6 +219,14 @@ class HttpChannel:
     # --- Wire ---
 
     deliver: Callable[[bytes], None]
+
+    def deliver_failure(self, line: bytes) -> None:
+        """As in Wire."""
+        self.is_substitute = True
+        try:
+            self.deliver(line)
+        finally:
+            self.is_substitute = False
 
     def report(self, text: str) -> None:
         """As in Wire. What the server has sent may be in the text."""

@@ -61,6 +61,9 @@ class Wire(Protocol):
     def deliver(self, lines: bytes) -> None:
         """Give the agent's side whole lines."""
 
+    def deliver_failure(self, line: bytes) -> None:
+        """Give the agent's side an error that stands for the server's response."""
+
     def report(self, text: str) -> None:
         """Tell people something in one line."""
 
@@ -269,7 +272,7 @@ class Client:
                 exchange.collect(piece)
         elif (exchange.ids or exchange.kind is Kind.REOPEN) and exchange.collect(piece) > self._limit:
             for raw_id in self._take_ids(exchange):
-                self._wire.deliver(feedback.response_too_long(raw_id, len(exchange.collected), self._limit))
+                self._wire.deliver_failure(feedback.response_too_long(raw_id, len(exchange.collected), self._limit))
             self._drop(exchange)
 
     def complete(self, exchange: Exchange) -> None:
@@ -411,7 +414,7 @@ class Client:
             return
         owner.ids.pop(key, None)
         self._awaiting.pop(key, None)
-        self._wire.deliver(feedback.response_too_long(raw_id, event.size, self._limit))
+        self._wire.deliver_failure(feedback.response_too_long(raw_id, event.size, self._limit))
 
     # --- the end of an exchange ---
 
@@ -556,7 +559,7 @@ class Client:
         refusal = _as_one_line(bytes(exchange.collected)) if refused else None
         is_call = exchange.method in (messages.CALL_TOOL, "")
         for raw_id in self._take_ids(exchange):
-            self._wire.deliver(
+            self._wire.deliver_failure(
                 feedback.remote_failure(raw_id, why, progress, is_call=is_call, refusal=refusal, hint=hint)
             )
         self._done(exchange)

@@ -50,6 +50,9 @@ class World:
         assert lines.count(b"\n") == 1
         self.delivered.append(json.loads(lines))
 
+    def deliver_failure(self, line: bytes) -> None:
+        self.deliver(line)
+
     def report(self, text: str) -> None:
         assert "\n" not in text
 
