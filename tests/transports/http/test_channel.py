@@ -1183,3 +1183,53 @@ async def test_an_address_for_messages_of_another_origin_gets_nothing(spelled: s
             agent.send(INITIALIZE)
             await agent.response(0)
         assert other.connections == 0
+
+
+# --- a server that answers twice, late, or goes while a request is on its way ---
+
+
+@pytest.mark.parametrize("how", ["close", "abort"])
+async def test_a_request_on_a_connection_that_is_being_closed_is_never_posted_twice(how: str) -> None:
+    """The server has closed the kept connection, and the request goes out before that is seen here."""
+    async with running(answer) as agent:
+        for number in range(0, 40, 2):
+            agent.send(call(number))
+            await agent.response(number)
+            writer = agent.server.requests[-1].writer
+            (writer.close if how == "close" else writer.transport.abort)()
+            agent.send(call(number + 1))
+            response = await agent.response(number + 1)
+            if "error" in response:
+                assert "It may have had an effect" in response["error"]["message"]
+            posted = [one.id for one in agent.server.requests]
+            assert posted.count(number + 1) <= 1
+            assert ("result" in response) == (number + 1 in posted)
+
+
+async def test_of_a_connection_the_server_closes_while_it_is_idle_nothing_is_lost() -> None:
+    async with running(answer) as agent:
+        for number in range(20):
+            agent.send(call(number))
+            assert (await agent.response(number))["result"] == {}
+            agent.server.requests[-1].writer.close()
+            await agent.until(lambda: not agent.channel._idle)
+
+
+async def test_a_response_after_the_error_of_its_request_is_passed_on_for_the_session_to_judge() -> None:
+    """As over stdio: what comes late is handled where calls are known."""
+
+    async def respond(request: Request) -> None:
+        if request.id == 7:
+            request.drop()
+        else:
+            await request.stream(
+                b'data: {"jsonrpc":"2.0","id":7,"result":{}}\n\n', b'data: {"jsonrpc":"2.0","id":8,"result":{}}\n\n'
+            )
+            await request.end()
+
+    async with running(respond) as agent:
+        agent.send(call(7))
+        await agent.error(7)
+        agent.send(call(8))
+        await agent.response(8)
+        assert [json.loads(line)["id"] for line in agent.lines] == [7, 7, 8]
