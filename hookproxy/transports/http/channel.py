@@ -531,11 +531,13 @@ class HttpChannel:
         now and then holds up nothing.
         """
         silence = self.remote.silence_seconds
+        if self._paused:  # what has come is not read
+            return ""
         if exchange.kind is Kind.MESSAGE and taken > _MESSAGE_SECONDS:
             return f"it was not acknowledged within {_MESSAGE_SECONDS:g} seconds"
         if exchange.kind is Kind.ENDPOINT and taken > _ENDPOINT_SECONDS:
             return f"its stream has named no address for messages within {_ENDPOINT_SECONDS:g} seconds"
-        if silence and silent > silence and not self._paused:
+        if silence and silent > silence:
             return f"no byte of its response has come for {silence:g} seconds (silence_seconds)"
         return ""
 

@@ -516,6 +516,36 @@ async def endless_trailer(request: Request) -> None:
     await request.send(b"0\r\nX: ", *[b"y" * 10_000] * 100)
 
 
+async def half_closed(request: Request) -> None:
+    await request.send(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+    request.writer.write_eof()
+    await request.closed.wait()
+
+
+async def half_closed_in_a_chunk(request: Request) -> None:
+    await request.stream()
+    await request.send(b'fff\r\ndata: {"jsonrpc":"2.0","id":7,"result":{}}\n')
+    request.writer.write_eof()
+    await request.closed.wait()
+
+
+async def cut_at_the_end_of_the_connection(request: Request) -> None:
+    await request.send(b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{"jsonrpc":"2.0","id":7,"result":{}')
+    request.writer.write_eof()
+
+
+async def two_responses(request: Request) -> None:
+    body = b'{"jsonrpc":"2.0","id":7,"result":{}}'
+    await request.send(
+        (b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)) * 2
+    )
+
+
+async def ids_that_no_header_can_contain(request: Request) -> None:
+    await request.stream(b"id: " + b"x" * 5000 + b"\ndata:\n\n", b"id: a\0b\ndata:\n\n")
+    await request.end()
+
+
 async def no_http(request: Request) -> None:
     await request.send(b"SSH-2.0-OpenSSH_9.2\r\n")
 
@@ -558,6 +588,11 @@ NOT_RUN, MAYBE = "was not run", "may have had an effect"
         (endless_trailers, "65536 bytes", MAYBE),
         (endless_trailer, "65536 bytes", MAYBE),
         (endless_interim, "no final response", MAYBE),
+        (half_closed, "closed the connection", MAYBE),
+        (half_closed_in_a_chunk, "ended without a response", MAYBE),
+        (cut_at_the_end_of_the_connection, "no JSON-RPC message", MAYBE),
+        (two_responses, "second response", MAYBE),
+        (ids_that_no_header_can_contain, "ended without a response", MAYBE),
         (no_http, "HTTP is invalid", MAYBE),
         (other_origin, "redirects to another address", NOT_RUN),
         (to_get, "redirects to another address", NOT_RUN),
@@ -1233,3 +1268,18 @@ async def test_a_response_after_the_error_of_its_request_is_passed_on_for_the_se
         agent.send(call(8))
         await agent.response(8)
         assert [json.loads(line)["id"] for line in agent.lines] == [7, 7, 8]
+
+
+async def test_while_the_agent_does_not_read_no_notification_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its acknowledgement may have come, and is not read either."""
+    monkeypatch.setattr(channel_module, "_MESSAGE_SECONDS", 0.1)
+    async with running(accepted, silence_seconds=0.2) as agent:
+        agent.send(call(1))
+        await agent.error(1)
+        agent.channel.pause()
+        agent.send({"jsonrpc": "2.0", "method": "n"})
+        await agent.until(lambda: agent.server.of("n"))
+        await asyncio.sleep(0.4)
+        agent.channel.resume()
+        await agent.until(lambda: agent.channel._idle)
+        assert agent.reports == []

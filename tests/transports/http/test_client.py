@@ -108,6 +108,13 @@ class World:
                     self.client.body(exchange, f"data: {json.dumps(self.answer(others[0], number))}\n\n".encode())
             case "not connected" | "lost":
                 self.lost(exchange)
+            case "unknown session":
+                self.repeatable[exchange.body] += 1
+                number = ids[0] if ids else None
+                error = {"jsonrpc": "2.0", "id": number, "error": {"code": -32001, "message": "Session not found"}}
+                head(exchange, 404, {b"content-type": b"application/json"})
+                self.client.body(exchange, json.dumps(error).encode())
+                self.complete(exchange)
             case "redirect":
                 self.status(exchange, 307, {b"location": b"/new"})
             case _ if how.isdigit():
@@ -170,6 +177,7 @@ HOWS = [
     "not connected",
     "lost",
     "redirect",
+    "unknown session",
     "other",
 ]
 STEPS = st.one_of(
