@@ -1000,6 +1000,7 @@ async def test_a_server_that_closes_idle_connections_loses_no_call() -> None:
             assert (await agent.response(i))["result"] == {}
 
 
+@pytest.mark.slow  # it waits for a deadline
 async def test_a_resumption_that_is_silent_is_given_up_after_the_deadline() -> None:
     async def respond(request: Request) -> None:
         if request.method == "GET" and "last-event-id" in request.headers:
@@ -1049,6 +1050,7 @@ async def test_a_server_of_the_older_transport_may_put_the_response_in_the_body(
         assert (await agent.response(7))["result"] == {}
 
 
+@pytest.mark.slow  # it waits for a deadline
 async def test_a_request_that_the_stream_of_the_older_transport_leaves_open_is_given_up_after_the_deadline() -> None:
     streams: list[Request] = []
 
@@ -1084,6 +1086,7 @@ async def dripping(request: Request) -> AsyncIterator[None]:
         task.cancel()
 
 
+@pytest.mark.slow  # it waits for a deadline
 async def test_comments_in_the_stream_of_the_older_transport_show_that_the_server_is_not_silent() -> None:
     streams: list[Request] = []
 
@@ -1099,6 +1102,7 @@ async def test_comments_in_the_stream_of_the_older_transport_show_that_the_serve
         assert (await agent.response(7))["result"] == {}
 
 
+@pytest.mark.slow  # it waits for a deadline
 async def test_a_stream_that_never_names_an_address_holds_up_the_handshake_only_so_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -1119,6 +1123,7 @@ async def test_a_stream_that_never_names_an_address_holds_up_the_handshake_only_
             await agent.server.of("GET")[0].closed.wait()
 
 
+@pytest.mark.slow  # it waits for a deadline
 async def test_a_notification_whose_acknowledgement_trickles_does_not_hold_up_the_session(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -1270,6 +1275,7 @@ async def test_a_response_after_the_error_of_its_request_is_passed_on_for_the_se
         assert [json.loads(line)["id"] for line in agent.lines] == [7, 7, 8]
 
 
+@pytest.mark.slow  # it waits for a deadline
 async def test_while_the_agent_does_not_read_no_notification_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its acknowledgement may have come, and is not read either."""
     monkeypatch.setattr(channel_module, "_MESSAGE_SECONDS", 0.1)
