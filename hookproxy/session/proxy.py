@@ -184,6 +184,7 @@ class Proxy:
             case actions.StartCall(call):
                 self._start(call)
             case actions.CallAnswered(call):
+                call.is_substitute = self.relay.is_substitute
                 self._running[call].resume(call)
             case actions.CancelCall(call, forward):
                 self._cancel(call, line if forward else b"")

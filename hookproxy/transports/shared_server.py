@@ -121,6 +121,9 @@ class SharedServer:
 class SessionChannel:
     """A Channel to a shared server, for one session. It is also a `session.server_end.RemoteChannel`."""
 
+    is_substitute = False
+    """As in Channel."""
+
     def __init__(self, shared: SharedServer, client: int, paused: bool) -> None:
         self.client = client
         self.ended = anyio.Event()

@@ -44,6 +44,9 @@ class TooManyRequests(Exception):
 class AgentChannel:
     """The agent's side of one session of the handshake era (2025-03-26 to 2025-11-25)."""
 
+    is_substitute = False
+    """As in Channel."""
+
     def __init__(self, max_bytes: int, max_requests: int, headers: Headers) -> None:
         """`headers` are for each response, such as the session's id."""
         self._headers = headers

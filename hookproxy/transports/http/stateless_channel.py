@@ -27,6 +27,9 @@ _ENDED: Final = "The MCP server has ended, and there is no response to this requ
 class StatelessChannel:
     """The agent's side of all stateless requests of one user to one server."""
 
+    is_substitute = False
+    """As in Channel."""
+
     def __init__(self, max_bytes: int, report: Callable[[str], None]) -> None:
         self._multiplexer = Multiplexer(one_owner=True, report=report)
         self._lines = Lines(max_bytes, response_id)
