@@ -756,14 +756,18 @@ async def test_a_unix_socket_has_no_address(tmp_path: Path) -> None:
 
 
 async def test_tcp_looks_for_peers_that_are_gone_without_a_word() -> None:
-    async with listening(limits=ListenerLimits(dead_seconds=80)) as (_, port):
-        connection = Listener(echo, ListenerLimits(dead_seconds=80))()
-        with socket.create_connection(("127.0.0.1", port)) as sock:
-            sock.setblocking(False)
-            transport, _ = await asyncio.get_running_loop().create_connection(lambda: connection, sock=sock)
-            assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
-            assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 40
-            transport.abort()
+    listener = Listener(echo, ListenerLimits(dead_seconds=80))
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()),
+        server.accept()[0] as accepted,
+    ):
+        transport, _ = await asyncio.get_running_loop().connect_accepted_socket(listener, accepted)
+        assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 40
+        transport.abort()
+        with anyio.fail_after(5):
+            await listener.closed()
 
 
 @pytest.mark.slow
