@@ -19,6 +19,7 @@ FLOORS: Final = {
     "": 10,  # what `hookproxy` and `python -m hookproxy` start, and the former name of `hooks.api`
     "cli": 9,
     "trial": 8,
+    "gateway": 8,
     "session": 7,
     "checks": 7,
     "wrapping": 7,

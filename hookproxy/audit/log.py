@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from ..jsonrpc import normalize, raw_json
 from ..model.hooks import Ended, Event, HookRun, HookSpec, Permission, Session, Verdict
+from ..model.principal import Principal
 from ..model.settings import Results, Settings
 from ..protocol.calls import Call
 from . import os_user
@@ -121,7 +122,10 @@ class Record(Struct):
 class Audit:
     """The audit file, opened when the first line is to be written. Without a configured file nothing happens."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, principal: Principal | None = None, policy: str = "") -> None:
+        """`principal` has opened the session at a gateway, whose policy has this version."""
+        self._principal = principal
+        self._policy = policy
         self.path = os_user.audit_path(settings.audit_file)
         self.needs_results = settings.otel or (bool(self.path) and settings.audit_results is not Results.NONE)
         """Results of calls are recorded somewhere."""
@@ -157,9 +161,10 @@ class Audit:
 
     def _open(self) -> _Opened:
         if self._opened is None:
-            self._opened = _Opened(
-                _append_file(self._settings, self.path), _redaction(self._settings), os_user.writer()
-            )
+            writer = os_user.writer(self._principal)
+            if self._policy:
+                writer["policy"] = self._policy
+            self._opened = _Opened(_append_file(self._settings, self.path), _redaction(self._settings), writer)
         return self._opened
 
     def begin(self, record: Record, call: Call) -> tuple[tuple[str, str], ...]:

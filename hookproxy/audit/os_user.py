@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Final
 
+from ..model.principal import Principal
+
 _PER_USER: Final = "{user}"
 
 
@@ -18,9 +20,12 @@ def user() -> str:
         return str(os.getuid())
 
 
-def writer() -> dict[str, object]:
-    """The members of each audit line that say who wrote it."""
-    return {"user": user(), "host": os.uname().nodename, "pid": os.getpid()}
+def writer(principal: Principal | None = None) -> dict[str, object]:
+    """The members of each audit line that say who wrote it, and for whom: the principal of a gateway's session."""
+    process = {"host": os.uname().nodename, "pid": os.getpid()}
+    if principal is None:
+        return {"user": user(), **process}
+    return {"user": principal.name, "user_id": principal.id, "account": user(), **process}
 
 
 def audit_path(file: str) -> str:

@@ -30,6 +30,9 @@ VERBS = {
     "hook": "hookproxy.cli.hook",
     "login": "hookproxy.cli.login",
     "logout": "hookproxy.cli.logout",
+    "serve": "hookproxy.cli.serve",
+    "connect": "hookproxy.cli.connect",
+    "token": "hookproxy.cli.token",
     "demo": "hookproxy.cli.demo",
     "schema": "hookproxy.cli.schema",
     "completion": "hookproxy.cli.completion",
@@ -54,6 +57,9 @@ hookproxy puts hooks in front of any MCP server.
   hook        run a hook of one system as a hook of another system's agent
   login       log in at a remote server, or list the logins
   logout      remove a login
+  serve       run the gateway: servers for several people, behind one policy
+  connect     be a server of the gateway for an agent: hookproxy connect NAME
+  token       make, list and revoke the tokens of a gateway's users: hookproxy token new USER --file FILE
   demo        show an agent, a server and three hooks at work
   schema      print the JSON Schema of hookproxy.toml, for editors
   completion  print a completion script for bash, zsh or fish

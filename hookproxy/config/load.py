@@ -118,16 +118,25 @@ def load(
         user = replace(user, require_trust=_requires_trust(own_file, FileContext({}, "").text(own_file)))
     if not user.require_trust and any(_required_trust(path, file_context) for path in {user.source, own_file} - {""}):
         user = replace(user, require_trust=True)
+    return complete(user, file_context, project_folder)
+
+
+def complete(user: Layer, file_context: FileContext, project: str = "") -> Loaded:
+    """The whole configuration of a user's layer, or a gateway's: with the administrator's files, and the default audit.
+
+    Raises ConfigError and UserError as `load`.
+    """
+    environ = file_context.environ
     managed = _managed_layers(environ)
     if managed:
         from .managed_merge import merge
 
         settings, groups, notes, summary = merge(user, managed)
         remarks = (*user.remarks, *(remark for one in managed for remark in one.remarks))
-        loaded = Loaded(settings, groups, notes, remarks, user.source, summary, project_folder)
+        loaded = Loaded(settings, groups, notes, remarks, user.source, summary, project)
         set_by: Collection[str] = {*user.set_by, *summary.set_by}
     else:
-        loaded = Loaded(user.settings, user.groups, user.notes, user.remarks, user.source, project=project_folder)
+        loaded = Loaded(user.settings, user.groups, user.notes, user.remarks, user.source, project=project)
         set_by = user.set_by
     loaded = _with_default_audit(loaded, set_by, state_folder(environ, file_context.home))
     if loaded.settings.audit_required and not loaded.settings.audit_file:
@@ -267,17 +276,34 @@ def find_own_file(file_context: FileContext) -> str:
 
 def read_layer(path: str, file_context: FileContext) -> Layer:
     """Read one hookproxy.toml and the hook files that it names. Raises ConfigError."""
-    from .models import DIALECT_OPTIONS, WARM_OPTIONS, keys_set  # only with such a file
+    from .models import ConfigFile  # only with such a file
     from .parse import read_tables, validated
-    from .validate import check_patterns
 
     text = file_context.text(path)
     tables = read_tables(path, text)
-    file = validated(path, text, tables)
+    return layer_of(validated(path, text, tables, ConfigFile), tables, path, text, file_context)
+
+
+def layer_of(
+    file: ConfigFile,
+    tables: Mapping[str, object],
+    path: str,
+    text: str,
+    file_context: FileContext,
+    within: tuple[str, ...] = (),
+) -> Layer:
+    """The layer of a file, or of a table in it that `within` names; `tables` are its values before validation.
+
+    Reads the hook files that it names. Raises ConfigError.
+    """
+    prefix = "".join(f"{name}." for name in within)
+    from .models import DIALECT_OPTIONS, WARM_OPTIONS, keys_set
+    from .validate import check_patterns
+
     folder = os.path.dirname(path)
     added: list[LoadedHookFile] = []
     for number, table in enumerate(file.use):
-        where = f"{path}: use[{number}]"
+        where = f"{path}: {prefix}use[{number}]"
         dialect: Dialect | None = dialect_named(table.dialect, where) if table.dialect is not None else None
         set_keys = keys_set(table)
         options = {key: value for key, value in set_keys.items() if key in DIALECT_OPTIONS}
@@ -287,12 +313,12 @@ def read_layer(path: str, file_context: FileContext) -> Layer:
             table.project or "",
         )  # fmt: skip
         added.extend(read_use(use, file_context))
-    added.append(LoadedHookFile(_own_group(file, path), path))
+    added.append(LoadedHookFile(_own_group(file, path, prefix), path))
     check_patterns(file, path)
-    set_by = {name: f"{path}: {key}" for name, key in KEYS_OF_SETTINGS.items() if _sets(tables, key)}
+    set_by = {name: f"{path}: {prefix}{key}" for name, key in KEYS_OF_SETTINGS.items() if _sets(tables, key)}
     if _sets(tables, "preset"):
-        set_by.setdefault("aliases", f"{path}: preset")
-    settings = _settings(file, path, text, file_context)
+        set_by.setdefault("aliases", f"{path}: {prefix}preset")
+    settings = _settings(file, path, text, file_context, within)
     layer = Layer(path, settings, set_by, managed_only=file.managed_only, require_trust=file.require_trust)
     return _with_groups(layer, added)
 
@@ -316,7 +342,7 @@ def _sets(tables: Mapping[str, object], key: str) -> bool:
     return isinstance(inner, Mapping) and name in inner
 
 
-def _settings(file: ConfigFile, path: str, text: str, file_context: FileContext) -> Settings:
+def _settings(file: ConfigFile, path: str, text: str, file_context: FileContext, within: tuple[str, ...]) -> Settings:
     from . import validate
 
     folder = os.path.dirname(path)
@@ -348,11 +374,11 @@ def _settings(file: ConfigFile, path: str, text: str, file_context: FileContext)
         allow=tuple(file.permissions.allow),
         ask=tuple(file.permissions.ask),
         deny=tuple(file.permissions.deny),
-        rule_places=validate.rule_places(file, path, text),
+        rule_places=validate.rule_places(file.permissions, path, text, (*within, "permissions")),
         hide_denied=file.permissions.hide_denied,
         aliases=validate.aliases(file, path),
         auto_aliases=file.aliases == "auto",
-        limits=validate.limits(file, path, text),
+        limits=validate.limits(file, path, text, within),
         remote_connect_seconds=file.remote.connect_seconds,
         remote_silence_seconds=file.remote.silence_seconds,
         remote_connections=file.remote.connections,
@@ -389,12 +415,12 @@ def _prompter(file: ConfigFile, folder: str) -> tuple[str, ...]:
     return resolve_program(command, folder)
 
 
-def _own_group(file: ConfigFile, path: str) -> Group:
+def _own_group(file: ConfigFile, path: str, prefix: str) -> Group:
     from .models import keys_set
 
     folder = os.path.dirname(path)
     hooks = [
-        own_hook(keys_set(table), event, f"{path}: hooks.{event}[{number}]", folder)
+        own_hook(keys_set(table), event, f"{path}: {prefix}hooks.{event}[{number}]", folder)
         for event in OWN.events.values()
         for number, table in enumerate(file.hooks.for_event(event))
     ]

@@ -12,12 +12,12 @@ from msgspec import ValidationError, convert
 from ..model.errors import ConfigError
 from ..model.settings import FORMER_KEYS
 from .errors import toml_error
-from .models import ConfigFile
+from .models import ConfigFile, File
 
 
 def parse(path: str, text: str) -> ConfigFile:
     """Parse and validate the file. Raises ConfigError with the line and the key of the first error."""
-    return validated(path, text, read_tables(path, text))
+    return validated(path, text, read_tables(path, text), ConfigFile)
 
 
 def read_tables(path: str, text: str) -> dict[str, object]:
@@ -29,14 +29,14 @@ def read_tables(path: str, text: str) -> dict[str, object]:
     return _with_current_keys(path, tables)
 
 
-def validated(path: str, text: str, tables: dict[str, object]) -> ConfigFile:
-    """The tables of the file with this text as values. Raises ConfigError as `parse`."""
+def validated(path: str, text: str, tables: dict[str, object], whole: type[File]) -> File:
+    """The tables of the file with this text as values; `whole` stands for all of it. Raises ConfigError as `parse`."""
     try:
-        return convert(with_lists(tables), ConfigFile)
+        return convert(with_lists(tables), whole)
     except ValidationError:
         from .pydantic_models import validate_or_explain
 
-        return validate_or_explain(path, text, tables)
+        return validate_or_explain(path, text, tables, whole)
 
 
 def with_lists(tables: dict[str, object]) -> dict[str, object]:

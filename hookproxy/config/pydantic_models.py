@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
 from collections.abc import Iterator
 from enum import StrEnum
 from functools import cache
@@ -18,26 +19,27 @@ from msgspec import NODEFAULT, Meta
 from msgspec.structs import FieldInfo, fields
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
-from . import models
 from .errors import validation_error
-from .models import OR_ONE_STRING, ConfigFile, Table
+from .models import OR_ONE_STRING, File, Table
 
 
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-def validate_or_explain(path: str, text: str, tables: dict[str, object]) -> ConfigFile:
-    """The tables of the file with this text as values. Raises ConfigError with the line and the key of the first error.
+def validate_or_explain(path: str, text: str, tables: dict[str, object], whole: type[File]) -> File:
+    """The tables of the file with this text as values; `whole` is the table that stands for all of it.
+
+    Raises ConfigError with the line and the key of the first error.
 
     `models` alone refuses a little more, such as control characters that only Python takes for white space. What is
     valid here is valid.
     """
     try:
-        valid = model_of(ConfigFile).model_validate(tables)
+        valid = model_of(whole).model_validate(tables)
     except ValidationError as error:
-        raise validation_error(path, text, error.errors(include_url=False)[0], model_of(ConfigFile)) from None
-    return ConfigFile(**_members(valid, ConfigFile))
+        raise validation_error(path, text, error.errors(include_url=False)[0], model_of(whole)) from None
+    return whole(**_members(valid, whole))
 
 
 def _members(model: BaseModel, table: type[Table]) -> dict[str, Any]:
@@ -69,14 +71,20 @@ def _tables_in(annotation: object) -> Iterator[type[Table]]:
 @cache
 def model_of(table: type[Table]) -> type[BaseModel]:
     """The model that accepts what the table accepts, with the same keys and defaults, and their descriptions."""
-    texts = _descriptions()[table.__name__]
+    texts = _texts(table)
     derived: dict[str, Any] = {one.name: (_type(one.type), _field(one, texts[one.name])) for one in fields(table)}
     return create_model(table.__name__, __base__=_Model, __doc__=table.__doc__, **derived)
 
 
+def _texts(table: type[Table]) -> dict[str, str]:
+    """The text below each key of a table, and of those that it inherits from."""
+    lineage = (each for each in reversed(table.__mro__) if issubclass(each, Table))
+    return {key: text for each in lineage for key, text in _descriptions(each.__module__)[each.__name__].items()}
+
+
 @cache
-def _descriptions() -> dict[str, dict[str, str]]:
-    """The text below each key in the source of `models`, by table and field: it does not exist at run time."""
+def _descriptions(module: str) -> dict[str, dict[str, str]]:
+    """The text below each key in the source of a module, by table and field: it does not exist at run time."""
     return {
         table.name: {
             key.target.id: " ".join(text.value.value.split())
@@ -84,7 +92,7 @@ def _descriptions() -> dict[str, dict[str, str]]:
             if isinstance(key, ast.AnnAssign) and isinstance(key.target, ast.Name)
             if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant) and isinstance(text.value.value, str)
         }
-        for table in ast.parse(inspect.getsource(models)).body
+        for table in ast.parse(inspect.getsource(sys.modules[module])).body
         if isinstance(table, ast.ClassDef)
     }
 

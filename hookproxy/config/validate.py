@@ -5,7 +5,8 @@ What cannot be used stops start-up: nothing is allowed, or recorded, in its plac
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -15,6 +16,9 @@ from ..model.errors import ConfigError
 from ..model.settings import Limit, Per
 from .errors import line_of
 from .models import ConfigFile, LimitTable, Permissions, ToolTable
+
+if TYPE_CHECKING:
+    from .gateway_models import UserRules
 
 # --- aliases ---
 
@@ -56,25 +60,36 @@ def _alias(tool: str, table: ToolTable, where: str) -> Alias:
 # --- rate limits ---
 
 
-def limits(file: ConfigFile, path: str, text: str) -> tuple[Limit, ...]:
-    """The rate limits of a file with this text. Raises ConfigError."""
-    return tuple(
-        _limit(table, f"limits[{number}]", path, _place(path, line_of(text, ("limits", number)), f"limits[{number}]"))
-        for number, table in enumerate(file.limits)
-    )
+def limits(file: ConfigFile, path: str, text: str, within: Sequence[str | int] = ()) -> tuple[Limit, ...]:
+    """The rate limits of a table of a file with this text; `within` are the names on the way to it.
+
+    Raises ConfigError.
+    """
+    found = []
+    for number, table in enumerate(file.limits):
+        key = dotted((*within, "limits", number))
+        found.append(_limit(table, key, path, _place(path, line_of(text, (*within, "limits", number)), key)))
+    return tuple(found)
 
 
-def rule_places(file: ConfigFile, path: str, text: str) -> dict[str, str]:
-    """The file, line and key of each deny and ask rule, as in `Settings`."""
+def rule_places(
+    rules: Permissions | UserRules, path: str, text: str, within: Sequence[str | int] = ("permissions",)
+) -> dict[str, str]:
+    """The file, line and key of each deny and ask rule of a table, as in `Settings`; `within` as in `limits`."""
     lines = text.splitlines()
     places: dict[str, str] = {}
-    for kind, rules in (("deny", file.permissions.deny), ("ask", file.permissions.ask)):
-        first = line_of(text, ("permissions", kind)) or 1
-        for number, rule in enumerate(rules):
+    for kind, texts in (("deny", rules.deny), ("ask", rules.ask)):
+        first = line_of(text, (*within, kind)) or 1
+        for number, rule in enumerate(texts):
             quoted = (f'"{rule}"', f"'{rule}'")
             found = (at for at, line in enumerate(lines[first - 1 :], first) if any(one in line for one in quoted))
-            places[f"{kind} {rule}"] = _place(path, next(found, first), f"permissions.{kind}[{number}]")
+            places[f"{kind} {rule}"] = _place(path, next(found, first), dotted((*within, kind, number)))
     return places
+
+
+def dotted(names: Sequence[str | int]) -> str:
+    """A key as people read it: `servers.db.limits[0]`."""
+    return "".join(f"[{one}]" if isinstance(one, int) else f".{one}" for one in names).removeprefix(".")
 
 
 def _place(path: str, line: int | None, key: str) -> str:
@@ -102,17 +117,21 @@ def check_patterns(file: ConfigFile, path: str) -> None:
 
 
 def _check_permission_rules(file: ConfigFile, path: str) -> None:
-    if file.permissions == Permissions():
-        return
+    rules = file.permissions
+    if rules.allow or rules.ask or rules.deny:
+        check_permission_rules({"allow": rules.allow, "ask": rules.ask, "deny": rules.deny}, path, "permissions")
+
+
+def check_permission_rules(rules: Mapping[str, Sequence[str]], path: str, table: str) -> None:
+    """Raise ConfigError for the first rule of a table that is invalid; `table` is its name in the file."""
     from ..policy.rules import HINT, parsed
 
-    for key in ("allow", "ask", "deny"):
-        rules: list[str] = getattr(file.permissions, key)
-        for number, rule in enumerate(rules):
+    for key, texts in rules.items():
+        for number, rule in enumerate(texts):
             try:
                 parsed(rule)
             except ValueError as problem:
-                raise ConfigError(f"{path}: permissions.{key}[{number}]", str(problem), HINT) from None
+                raise ConfigError(f"{path}: {table}.{key}[{number}]", str(problem), HINT) from None
 
 
 def _check_redaction(file: ConfigFile, path: str) -> None:

@@ -29,6 +29,7 @@ from .select import HookGroups, SelectedHooks
 if TYPE_CHECKING:
     import anyio.abc
 
+    from ..policy.rate_limits import WindowOf
     from ..trust.check_unchanged import Trust
 
 
@@ -51,7 +52,7 @@ class Evaluation(Struct, frozen=True):
 class Hooks:
     """All hooks of one run, for the server of this name."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # its parts, which are read elsewhere
         self,
         groups: Sequence[Group],
         settings: Settings,
@@ -59,14 +60,15 @@ class Hooks:
         environ: Mapping[str, str],
         trust: Trust | None = None,
         command: Sequence[str] = (),
+        window_of: WindowOf | None = None,
     ) -> None:
-        """`command` is the server's command line; empty: not known.
+        """`command` is the server's command line; empty: not known. `window_of` is for rate limits that runs share.
 
         Raises ConfigError for a hook that would bypass managed hooks or rules.
         """
         self._familiar = FamiliarTools(command)
         self.groups = HookGroups(groups, server, settings.aliases, self._familiar if settings.auto_aliases else None)
-        self._layers = layers(self.groups, settings, server, self._familiar)
+        self._layers = layers(self.groups, settings, server, self._familiar, window_of)
         self.has_rules = any(self._layers)
         """Some permission rule or limit is configured."""
         self.has_limits = any(layer.limits is not None for layer in self._layers)

@@ -16,20 +16,22 @@ from .familiar_tools import FamiliarTools
 from .select import HookGroups
 
 if TYPE_CHECKING:
-    from ..policy.rate_limits import LimitReached, RateLimits
+    from ..policy.rate_limits import LimitReached, RateLimits, WindowOf
     from ..policy.rules import RuleDecision, Rules, ToolRules
     from ..policy.similar_calls import SimilarCalls
 
 _MAX_RULES: Final = 1024  # permission rules that hooks may add to a session: the table must stay bounded
 
 
-def layers(whole: HookGroups, settings: Settings, server: str, familiar: FamiliarTools) -> tuple[Permissions, ...]:
+def layers(
+    whole: HookGroups, settings: Settings, server: str, familiar: FamiliarTools, window_of: WindowOf | None = None
+) -> tuple[Permissions, ...]:
     """The layers that evaluate a call one after another; the managed one comes last, on the final arguments.
 
-    `whole` has all groups of the run, for the server of this name.
+    `whole` has all groups of the run, for the server of this name. `window_of` is for rate limits that runs share.
     """
     if settings.managed is None and not any(group.managed for group in whole.groups):
-        return (Permissions(whole, settings),)
+        return (Permissions(whole, settings, window_of=window_of),)
     managed_settings = settings.managed or Settings()
 
     def groups_of(layer: Settings, managed: bool) -> HookGroups:
@@ -37,20 +39,22 @@ def layers(whole: HookGroups, settings: Settings, server: str, familiar: Familia
         return HookGroups(own, server, layer.aliases, familiar if layer.auto_aliases else None)
 
     return (
-        Permissions(groups_of(settings, managed=False), settings),
-        Permissions(groups_of(managed_settings, managed=True), managed_settings, managed=True),
+        Permissions(groups_of(settings, managed=False), settings, window_of=window_of),
+        Permissions(groups_of(managed_settings, managed=True), managed_settings, managed=True, window_of=window_of),
     )
 
 
 class Permissions:
     """The permission rules and limits of one layer, the user's or the managed one, with its hooks, for one server."""
 
-    def __init__(self, groups: HookGroups, settings: Settings, managed: bool = False) -> None:
+    def __init__(
+        self, groups: HookGroups, settings: Settings, managed: bool = False, window_of: WindowOf | None = None
+    ) -> None:
         self.rules = _rules(settings)
-        self.limits = _limits(settings)
+        self.limits = _limits(settings, window_of)
         self.groups = groups
         self.managed = managed
-        self._where = "the managed configuration" if managed else "hookproxy.toml"
+        self._where = "the managed configuration" if managed else settings.called
         self._allowed: dict[str, Callable[[str, bytes], bool]] = {}
         self._allowed_by_person: list[tuple[str, Callable[[str, bytes], bool]]] = []  # by tool: a rule may name several
         self._allowed_tools: set[str] = set()
@@ -228,13 +232,13 @@ def _refuse_over_limit(reached: LimitReached, proceed: Proceed, where: str) -> R
     )
 
 
-def _limits(settings: Settings) -> RateLimits | None:
+def _limits(settings: Settings, window_of: WindowOf | None) -> RateLimits | None:
     """The configuration's rate limits; None if it has none."""
     if not settings.limits:
         return None
     from ..policy.rate_limits import RateLimits  # costs 5 ms together with `rules`
 
-    return RateLimits(settings.limits)
+    return RateLimits(settings.limits, window_of=window_of)
 
 
 def _rules(settings: Settings) -> Rules | None:

@@ -35,6 +35,7 @@ from ..model.hooks import (
     Tool,
     Verdict,
 )
+from ..model.principal import Principal
 from ..model.settings import OnFailure, Results, Settings
 from ..policy import decide
 from ..runners.registry import Runners
@@ -153,7 +154,10 @@ class HookExecutor:
         """Run one hook after another."""
         runs: list[HookRun] = []
         for hook in hooks:
-            one = await self._run(group, hook, context, hook_runs, listed)
+            if runs and runs[-1].spec is hook.spec:
+                one = await self._run_again(group, hook, runs[-1].verdict, context, hook_runs, listed)
+            else:
+                one = await self._run(group, hook, context, hook_runs, listed)
             runs.append(one)
             if order is Order.UNTIL_DENIED and decide.blocks(one, self._settings, group.on_failure):
                 break
@@ -162,6 +166,26 @@ class HookExecutor:
             if order is Order.PIPELINE and one.verdict.arguments is not None:
                 context = replace(context, arguments=normalize.normalize(one.verdict.arguments))
         return runs
+
+    async def _run_again(
+        self,
+        group: Group,
+        hook: MatchedHook,
+        before: Verdict,
+        context: EventContext,
+        hook_runs: list[HookRun],
+        listed: Tool | None,
+    ) -> HookRun:
+        """Run a hook under another name of the tool: on the arguments that its run `before` has left.
+
+        What it said then is left out of its verdict.
+        """
+        if before.arguments is not None:
+            context = replace(context, arguments=normalize.normalize(before.arguments))
+        one = await self._run(group, hook, context, hook_runs, listed)
+        reason = "" if one.verdict.reason == before.reason else one.verdict.reason
+        feedback = tuple(text for text in one.verdict.feedback if text not in before.feedback)
+        return replace(one, verdict=replace(one.verdict, reason=reason, feedback=feedback))
 
     async def _run_stages(
         self,
@@ -227,8 +251,7 @@ class HookExecutor:
     ) -> HookRun:
         spec, context = hook.spec, hook.context(call_context)
         slots = self._background_slots if spec.background else self._slots
-        document = group.dialect.write_input(spec, context)
-        document = _with_trace(document, context) if context.trace else document
+        document = _document(group.dialect, spec, context)
         environment = self._environments[id(group)]
         try:
             slots.acquire_nowait()  # succeeds nearly always; `acquire` would cost a tenth of a small hook
@@ -324,9 +347,23 @@ class HookExecutor:
         return one
 
 
-def _with_trace(document: Document, context: EventContext) -> Document:
-    """The document with the variables with which a hook continues the agent's trace."""
-    return replace(document, env={**document.env, **dict(context.trace)})
+def _document(dialect: Dialect, spec: HookSpec, context: EventContext) -> Document:
+    """The dialect's document, with the agent's trace, which a hook continues, and with who calls at a gateway."""
+    document = dialect.write_input(spec, context)
+    if context.trace:
+        document = replace(document, env={**document.env, **dict(context.trace)})
+    principal = context.session.principal
+    return document if principal is None else _with_user(document, principal)
+
+
+def _with_user(document: Document, principal: Principal) -> Document:
+    """The document with who calls, as its last members and as variables. No dialect has members of these names."""
+    members = b',"user":%b,"groups":%b}' % (raw_json.encode(principal.name), raw_json.encode(principal.groups))
+    start, brace, end = bytes(document.stdin).rpartition(b"}")
+    stdin = start + members + end if brace and start.strip() != b"{" else document.stdin
+    groups = ",".join(principal.groups)
+    env = {**document.env, "HOOKPROXY_USER": principal.name, "HOOKPROXY_GROUPS": groups}
+    return replace(document, stdin=stdin, env=env)
 
 
 def _may_edit(dialect: Dialect, event: Event) -> bool:

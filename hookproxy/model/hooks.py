@@ -9,6 +9,7 @@ from typing import Final
 from msgspec import UNSET, Struct, UnsetType, field
 
 from .aliases import Alias
+from .principal import Principal
 from .settings import OnFailure
 
 
@@ -259,6 +260,8 @@ class Session(Struct, frozen=True):
     """The server's command line; empty: it is reached at an address, or not known."""
     url: str = ""
     """The server's address; empty: it is a process."""
+    principal: Principal | None = None
+    """Who has opened the session at a gateway; None: this is no gateway."""
 
 
 class Outcome(Struct, frozen=True):

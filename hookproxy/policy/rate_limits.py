@@ -38,9 +38,17 @@ class LimitReached(Struct, frozen=True):
 class RateLimits:
     """All rate limits of one run, and the calls that they have counted."""
 
-    def __init__(self, limits: Sequence[Limit], clock: Callable[[], float] = monotonic) -> None:
-        """`clock` returns seconds and never goes back. Raises ValueError for a limit that names no tool."""
-        self._windows = [_Window(limit) for limit in limits]
+    def __init__(
+        self,
+        limits: Sequence[Limit],
+        clock: Callable[[], float] = monotonic,
+        window_of: WindowOf | None = None,
+    ) -> None:
+        """`clock` returns seconds and never goes back; `window_of` gives windows that several runs share.
+
+        Raises ValueError for a limit that names no tool.
+        """
+        self._windows = [(window_of or Window)(limit) for limit in limits]
         self._clock = clock
 
     def concerns(self, names: Sequence[str]) -> bool:
@@ -65,11 +73,11 @@ class RateLimits:
                 window.times.append(now)
         return reached
 
-    def _windows_for(self, names: Sequence[str]) -> Iterator[_Window]:
+    def _windows_for(self, names: Sequence[str]) -> Iterator[Window]:
         return (window for window in self._windows if any(map(window.rule.may_name_tool, names)))
 
 
-class _Window:
+class Window:
     """The last calls that one limit has counted, as many as it allows."""
 
     def __init__(self, limit: Limit) -> None:
@@ -84,6 +92,10 @@ class _Window:
         # In floating point, the sum less `now` may be a trace more than the period.
         period = _SECONDS[self.limit.per]
         return min(self.times[0] + period - now, period)
+
+
+WindowOf = Callable[[Limit], Window]
+"""Returns the window of a limit, the same one for all runs that share it."""
 
 
 def tool_rule(text: str) -> Rule:

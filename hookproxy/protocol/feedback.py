@@ -22,6 +22,8 @@ REFUSED: Final = -31403
 
 UNREADABLE: Final = -32700  # JSON-RPC's code for text that is no JSON
 MALFORMED: Final = -32600  # JSON-RPC's code for JSON that is no valid request
+NO_METHOD: Final = -32601  # JSON-RPC's code for a method that the receiver does not have
+BAD_PARAMS: Final = -32602  # JSON-RPC's code for parameters that make no sense to the receiver
 
 TASK_REQUEST_FAILED: Final = (
     "The server answered this request about a task with an error. Its message is withheld because no hook judges it."
@@ -246,6 +248,37 @@ def refused_message(raw_id: bytes, why: str, *, unreadable: bool) -> bytes:
     """Return the response to a message that is not forwarded; `why` is a sentence."""
     code = UNREADABLE if unreadable else MALFORMED
     return response_edits.error_response(raw_id, code, f"hookproxy refused this message. {why}")
+
+
+def no_client(raw_id: bytes) -> bytes:
+    """Return the response to a request of a shared server that no client can answer."""
+    why = "The server is shared, and it is not certain for which of its clients this request is"
+    return response_edits.error_response(raw_id, response_edits.INTERNAL_ERROR, f"{why}, or that client has left.")
+
+
+def not_announced(raw_id: bytes) -> bytes:
+    """Return the response to a request of a shared server for which its client has announced no capability."""
+    return response_edits.error_response(raw_id, NO_METHOD, "The client of this request does not support it.")
+
+
+def unknown_task(raw_id: bytes) -> bytes:
+    """Return the response to a request about a task that the client has not created, or that does not exist."""
+    return response_edits.error_response(raw_id, BAD_PARAMS, "Failed to retrieve task: Task not found")
+
+
+def no_task_list(raw_id: bytes) -> bytes:
+    """Return the response to `tasks/list` at a shared server: it would list the tasks of others."""
+    why = "The server is shared, so tasks are not listed. Use the ids that the calls have returned."
+    return response_edits.error_response(raw_id, NO_METHOD, why)
+
+
+def other_version(raw_id: bytes, requested: bytes, supported: Sequence[str]) -> bytes:
+    """Return the response to `initialize` if a shared server already speaks another version of the protocol."""
+    text = response_edits.json_string(
+        f"Unsupported protocol version. The server is shared and speaks {' or '.join(supported)} with its first client."
+    )
+    data = b'{"supported":%b,"requested":%b}' % (raw_json.encode(list(supported)), requested or b"null")
+    return b'{"jsonrpc":"2.0","id":%b,"error":{"code":%d,"message":%b,"data":%b}}\n' % (raw_id, BAD_PARAMS, text, data)
 
 
 def message_too_long(size: int, limit: int) -> str:

@@ -46,7 +46,9 @@ _FORWARDED_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 class Lifecycle:
     """One run of a proxy over a server that is started, or reached at its address."""
 
-    def __init__(self, proxy: Proxy, server: ServerEnd) -> None:
+    def __init__(self, proxy: Proxy, server: ServerEnd, *, forwards_signals: bool = True) -> None:
+        """With `forwards_signals` the run ends when this process gets a signal, else when `end` is called."""
+        self._forwards_signals = forwards_signals
         self._proxy = proxy
         self._server = server
         self._status = 0  # as `ServerEnd.wait` gives it
@@ -61,9 +63,19 @@ class Lifecycle:
 
         On cancel the server is killed and waited for.
         """
-        async with self._proxy.hooks.runners, anyio.create_task_group() as tasks:
+        try:
+            await self._relay_until_end()
+        finally:
+            with anyio.CancelScope(shield=True):  # it is bounded by itself
+                if problem := await self._proxy.aclose():
+                    self._proxy.report_once(f"{NOT_WRITTEN}: {problem}")
+        return self._status if self._status >= 0 else 128 - self._status
+
+    async def _relay_until_end(self) -> None:
+        async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._watch_server)
-            tasks.start_soon(self._forward_signals)
+            if self._forwards_signals:
+                tasks.start_soon(self._forward_signals)
             self._proxy.open(tasks)
             self._proxy.relay.start(self._agent_end, self._notify, self._server_end)
             try:
@@ -72,7 +84,6 @@ class Lifecycle:
             finally:
                 self._close()
             tasks.cancel_scope.cancel()
-        return self._status if self._status >= 0 else 128 - self._status
 
     # --- events of the run ---
 
@@ -87,6 +98,7 @@ class Lifecycle:
 
     def _server_end(self) -> None:
         self._server_ended = True
+        self._server.output_ended()
         self._notify()
 
     async def _watch_server(self) -> None:
@@ -97,9 +109,13 @@ class Lifecycle:
     async def _forward_signals(self) -> None:
         with anyio.open_signal_receiver(*_FORWARDED_SIGNALS) as signals:
             async for number in signals:
-                self._signal = self._signal or number
-                self._signal_server(number)
-                self._notify()
+                self.end(number)
+
+    def end(self, number: int) -> None:
+        """End the run as on this signal, which the server gets too."""
+        self._signal = self._signal or number
+        self._signal_server(number)
+        self._notify()
 
     @property
     def _agent_gone(self) -> bool:
@@ -212,5 +228,3 @@ class Lifecycle:
             self._server.kill()
         self._proxy.relay.server.close()
         self._proxy.relay.agent.close()
-        if problem := self._proxy.audit.close():
-            self._proxy.report_once(f"{NOT_WRITTEN}: {problem}")

@@ -28,7 +28,6 @@ DISPLAY_VARIABLES: Final = ("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUN
 """Variables that a prompter needs to show a dialog to the person."""
 
 _NO_HOME: Final = "/nonexistent"  # Debian's name for it; only root could create it
-_ROOT: Final = 0  # the user id
 _WRITABLE_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 _MAX_LINKS: Final = 40  # on the way to a file, as in the kernel
 _FOLDER: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -109,7 +108,7 @@ def _list_folder(folder: str) -> list[str]:
         finally:
             resolved.close()
         try:
-            _check(folder, os.fstat(opened))
+            ROOT_ONLY.check(folder, os.fstat(opened))
             return os.listdir(opened)
         finally:
             os.close(opened)
@@ -127,9 +126,46 @@ def _unreadable(path: str, error: OSError) -> ConfigError:
 # --- files that belong to root ---
 
 
+class Ownership(Struct, frozen=True):
+    """Who may own a file, the links to it and the folders above it; nobody else may be able to write them."""
+
+    owners: frozenset[int]
+    owner: str
+    """Who that is, for people, and for `chown`."""
+    files: str
+    """What the files are, for people."""
+    sticky_folders: bool = False
+    """Everybody may write folders in which only its owner can remove or replace a file, such as /tmp."""
+
+    def check(self, path: str, state: os.stat_result) -> None:
+        """Raise ConfigError unless only the owner can change the file."""
+        self.check_owner(path, state)
+        if self.sticky_folders and stat.S_ISDIR(state.st_mode) and state.st_mode & stat.S_ISVTX:
+            return
+        if state.st_mode & _WRITABLE_BY_OTHERS:
+            who = "others" if state.st_mode & stat.S_IWOTH else "its group"
+            raise ConfigError(path, f"is writable by {who}, so {self.files} are not safe", f"chmod go-w {path}")
+
+    def check_owner(self, path: str, state: os.stat_result) -> None:
+        """Raise ConfigError if somebody else owns the file."""
+        if state.st_uid not in self.owners:
+            owner = f"user {state.st_uid}"
+            hint = f"chown {'-h ' if stat.S_ISLNK(state.st_mode) else ''}{self.owner}: {path}"
+            raise ConfigError(path, f"belongs to {owner} and not to {self.owner}, so {self.files} are not safe", hint)
+
+
+ROOT_ONLY: Final = Ownership(frozenset({0}), "root", "managed settings")
+"""Of the administrator's files."""
+
+
 def read_root_owned(path: str) -> FileSnapshot:
     """Read a file that must belong to root. A `sources.FileReader`, for managed files and the hook files they name."""
-    resolved = resolve(path)
+    return read_owned(path, ROOT_ONLY)
+
+
+def read_owned(path: str, ownership: Ownership) -> FileSnapshot:
+    """Read a file that nobody else can change. Raises OSError, ConfigError."""
+    resolved = resolve(path, ownership)
     try:
         opened = os.open(resolved.name, _FILE, dir_fd=resolved.folder)
     except PermissionError as error:
@@ -138,7 +174,7 @@ def read_root_owned(path: str) -> FileSnapshot:
         resolved.close()
     try:
         state = os.fstat(opened)
-        _check(path, state)
+        ownership.check(path, state)
         if stat.S_ISDIR(state.st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not stat.S_ISREG(state.st_mode):
@@ -161,8 +197,8 @@ class OpenedPath(Struct):
         os.close(self.folder)
 
 
-def resolve(path: str) -> OpenedPath:
-    """Follow a path from / on. Everything on the way, and the file at its end, must belong to root.
+def resolve(path: str, ownership: Ownership = ROOT_ONLY) -> OpenedPath:
+    """Follow a path from / on. Everything on the way, and the file at its end, must belong to the owner.
 
     Raises OSError, ConfigError that names the fix, and ValueError for an invalid path. The caller closes the result.
     """
@@ -170,13 +206,13 @@ def resolve(path: str) -> OpenedPath:
     folder_path, links = "/", 0
     parts = [part for part in reversed(path.split("/")) if part]
     try:
-        _check("/", os.fstat(folder_fd))
+        ownership.check("/", os.fstat(folder_fd))
         while True:
             name = parts.pop() if parts else "."
             state = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
             full_path = os.path.join(folder_path, name)
             if stat.S_ISLNK(state.st_mode):
-                _check_owner(full_path, state)
+                ownership.check_owner(full_path, state)
                 links += 1
                 if links > _MAX_LINKS:
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
@@ -185,11 +221,11 @@ def resolve(path: str) -> OpenedPath:
                 if target.startswith("/"):
                     folder_fd, folder_path = _enter_folder(folder_fd, "/"), "/"
                 continue
-            _check(full_path, state)
+            ownership.check(full_path, state)
             if not parts:
                 return OpenedPath(folder_fd, name, state)
             folder_fd, folder_path = _enter_folder(folder_fd, name), full_path
-            _check(folder_path, os.fstat(folder_fd))
+            ownership.check(folder_path, os.fstat(folder_fd))
     except BaseException:
         os.close(folder_fd)
         raise
@@ -200,21 +236,6 @@ def _enter_folder(folder_fd: int, name: str) -> int:
     inner = os.open(name, _FOLDER, dir_fd=folder_fd)
     os.close(folder_fd)
     return inner
-
-
-def _check(path: str, state: os.stat_result) -> None:
-    """Raise ConfigError unless only root can change the file."""
-    _check_owner(path, state)
-    if state.st_mode & _WRITABLE_BY_OTHERS:
-        who = "others" if state.st_mode & stat.S_IWOTH else "its group"
-        raise ConfigError(path, f"is writable by {who}, so managed settings are not safe", f"chmod go-w {path}")
-
-
-def _check_owner(path: str, state: os.stat_result) -> None:
-    if state.st_uid != _ROOT:
-        owner = f"user {state.st_uid}"
-        hint = f"chown root: {path}" if not stat.S_ISLNK(state.st_mode) else f"chown -h root: {path}"
-        raise ConfigError(path, f"belongs to {owner} and not to root, so managed settings are not safe", hint)
 
 
 # --- programs of managed hooks ---

@@ -112,7 +112,7 @@ def fast(document: dict[str, object]) -> ConfigFile | None:
 
 def slow(document: dict[str, object]) -> ConfigFile | None:
     try:
-        return validate_or_explain("f", "", document)
+        return validate_or_explain("f", "", document, ConfigFile)
     except ConfigError:
         return None
 
@@ -123,7 +123,7 @@ def agree(document: object) -> None:
     if by_tables is not None:
         assert repr(by_tables) == repr(by_models)
     try:
-        either = validated("f", "", document)
+        either = validated("f", "", document, ConfigFile)
     except ConfigError:
         either = None
     assert repr(either) == repr(by_models)
@@ -185,13 +185,13 @@ def test_both_have_the_same_keys_and_defaults(model: type[Table]) -> None:
 def test_control_characters_that_only_python_takes_for_spaces_are_read_from_a_name_as_before() -> None:
     document: dict[str, object] = {"tools": {"x": {"as": "a\x1c"}}}
     assert fast(document) is None
-    assert validated("f", "", document).tools["x"].known_as == "a\x1c"
+    assert validated("f", "", document, ConfigFile).tools["x"].known_as == "a\x1c"
 
 
 def test_a_line_feed_at_the_end_of_a_name_is_refused_by_both() -> None:
     document: dict[str, object] = {"tools": {"x": {"as": "Bash\n"}}}
     assert fast(document) is None
     with pytest.raises(ConfigError):
-        validated("f", "", document)
+        validated("f", "", document, ConfigFile)
     with pytest.raises(PydanticError):
         model_of(ConfigFile).model_validate(document)

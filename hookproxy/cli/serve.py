@@ -1,0 +1,94 @@
+"""`hookproxy serve`: the gateway, which starts or reaches MCP servers for several people, behind one policy."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+import anyio
+
+from ..config.gateway import load_gateway
+from ..config.gateway_models import DEFAULT_SOCKET
+from ..gateway.http_listeners import http_addresses, listen, networks, tls_context
+from ..model.errors import ConfigError
+from ..processes import inherited_state, process
+from ..transports import unix_socket
+from ..transports.epoll_loop import new_loop
+from .common import new_parser, working_directory
+
+if TYPE_CHECKING:
+    import argparse
+    import socket
+
+    from ..config.gateway import GatewayConfig
+
+USAGE: Final = "hookproxy serve --config FILE"
+_UNIX: Final = "unix:"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Serve until a signal. Returns the exit status."""
+    options = build_parser().parse_args(list(arguments))
+    process.prepare_for_children()
+    cwd = working_directory()
+    config = load_gateway(options.config, os.environ, cwd)
+    inherited_state.reset()
+    report = _report
+    for note in config.notes:
+        report(note)
+    web = http_addresses(config)
+    networks(config)
+    tls = tls_context(config)
+    unix_listeners = list(_listeners(config))
+    http_listeners = [(address, listen(address)) for address in web]
+
+    def load() -> GatewayConfig:
+        return load_gateway(config.path, os.environ, cwd)
+
+    try:
+        from ..gateway.serve import Listening, serve
+
+        listening = Listening(unix_listeners, http_listeners, tls)
+        anyio.run(serve, config, listening, report, load, backend_options={"loop_factory": new_loop})
+    finally:
+        for listener in (*unix_listeners, *(one for _, one in http_listeners)):
+            listener.close()
+    return 0
+
+
+def _listeners(config: GatewayConfig) -> Iterator[socket.socket]:
+    """The sockets that systemd passes, or else those that the file names. Raises UserError."""
+    inherited = unix_socket.inherited_listeners(os.environ, os.getpid())
+    for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"):  # children must not take them for theirs
+        os.environ.pop(name, None)
+    if inherited:
+        yield from inherited
+        return
+    for number, address in enumerate(config.gateway.listen or [f"{_UNIX}{DEFAULT_SOCKET}"]):
+        if address.startswith("http"):
+            continue
+        if not address.startswith(_UNIX) or not os.path.isabs(address.removeprefix(_UNIX)):
+            hint = f'write listen = ["{_UNIX}/run/hookproxy/mcp.sock"]'
+            raise ConfigError(config.path, f"gateway.listen[{number}]: {address} is no address", hint)
+        mode = int(config.gateway.socket_mode, 8)
+        yield unix_socket.listen(address.removeprefix(_UNIX), mode, config.gateway.socket_group)
+
+
+def _report(text: str) -> None:
+    """Write a line to standard error; where nobody can read it, the gateway goes on."""
+    with suppress(OSError):
+        os.write(2, f"hookproxy: {text}\n".encode(errors="replace"))
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of this verb's command line."""
+    parser = new_parser(
+        "serve",
+        USAGE,
+        "Run the gateway: start or reach MCP servers for several people, behind hooks that they cannot go around. "
+        "Agents reach it with hookproxy connect.",
+    )
+    parser.add_argument("--config", metavar="FILE", required=True, help="the gateway's configuration, gateway.toml")
+    return parser

@@ -1,0 +1,231 @@
+"""Reads gateway.toml: for each server its command or address, who may use it, and its hooks, rules, limits and audit.
+
+Nobody but root and the gateway's own account may be able to change the file or a hook file that it names (law 3).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pwd
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..model.errors import ConfigError
+from ..model.principal import Principal
+from ..model.settings import Settings
+from ..trust.managed_files import Ownership, read_owned
+from ..trust.sources import FileContext, FileSnapshot, Layer
+from .errors import line_of
+from .gateway_models import GatewayFile, GatewayPermissions, GatewayTable, ServerTable
+from .load import Loaded, complete, layer_of
+from .models import ConfigFile
+from .parse import read_tables, validated
+from .validate import check_permission_rules, rule_places
+
+_ADDED: Final = ("allow", "ask", "deny", "agent_rules", "aliases", "limits", "audit_redact", "audit_redact_keys")
+"""Settings of a server that are added to those for all servers. All others replace them."""
+
+_CREDENTIALS_FOLDER: Final = "$CREDENTIALS_DIRECTORY/"
+"""The folder of systemd's credentials for a service, at the beginning of a path."""
+
+
+class RulesForUsers(Struct, frozen=True):
+    """Permission rules for some people only."""
+
+    users: tuple[str, ...]
+    allow: tuple[str, ...]
+    ask: tuple[str, ...]
+    deny: tuple[str, ...]
+    places: Mapping[str, str]
+    """As `Settings.rule_places`."""
+
+
+class GatewayServer(Struct, frozen=True):
+    """A server behind the gateway, and what holds for it."""
+
+    name: str
+    table: ServerTable
+    cwd: str
+    """The absolute path of the folder in which it runs."""
+    credentials: Mapping[str, str]
+    """The absolute path of the file of each secret, by its name."""
+    loaded: Loaded
+    rules_for_users: tuple[RulesForUsers, ...]
+
+    def allows(self, principal: Principal) -> bool:
+        """Whether this user may use the server."""
+        return self.table.users is None or principal.is_among(self.table.users)
+
+    def starts_differently(self, other: GatewayServer) -> bool:
+        """Whether a process or a connection of the other one would not be what is meant here."""
+        keys = ("command", "url", "headers", "ca", "cert", "key", "env", "user", "share", "from_caller")
+        return (
+            any(getattr(self.table, key) != getattr(other.table, key) for key in keys)
+            or self.cwd != other.cwd
+            or self.credentials != other.credentials
+        )
+
+    def settings_for(self, principal: Principal) -> Settings:
+        """The settings of a session of this user."""
+        settings = self.loaded.settings
+        for rules in self.rules_for_users:
+            if principal.is_among(rules.users):
+                settings = replace(
+                    settings,
+                    allow=settings.allow + rules.allow,
+                    ask=settings.ask + rules.ask,
+                    deny=settings.deny + rules.deny,
+                    rule_places={**rules.places, **settings.rule_places},
+                )
+        return settings
+
+
+class GatewayConfig(Struct, frozen=True):
+    """The whole of a gateway.toml."""
+
+    path: str
+    gateway: GatewayTable
+    servers: Mapping[str, GatewayServer]
+    version: str
+    """The SHA-256 of the files that were read, in hexadecimal: two that differ are different policies."""
+    notes: tuple[str, ...]
+    """What does not do what its author wrote, and what can never happen behind MCP; as `Loaded`."""
+
+
+def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConfig:
+    """Read gateway.toml and the hook files that it names. Raises ConfigError and UserError."""
+    file_context = FileContext(environ, cwd, _read)
+    path = file_context.find(path, cwd)
+    text = file_context.text(path)
+    tables = read_tables(path, text)
+    file = validated(path, text, tables, GatewayFile)
+    _check_administration(file, path)
+    check_permission_rules_for_users(file.permissions, path, ())
+    if not file.servers:
+        raise ConfigError(path, "names no server", 'add one: [servers.NAME] with command = ["…"] or url = "…"')
+    for_all = layer_of(file, tables, path, text, file_context)
+    rules_for_all = tuple(_rules_for_users(file.permissions, path, text, ()))
+    servers = {}
+    for name, table in file.servers.items():
+        within = ("servers", name)
+        _check_server(table, path, text, within)
+        layer = layer_of(table, _tables_of(tables, name), path, text, file_context, within)
+        rules = (*rules_for_all, *_rules_for_users(table.permissions, path, text, within))
+        servers[name] = GatewayServer(
+            name,
+            table,
+            file_context.find(table.cwd or ".", os.path.dirname(path)),
+            {key: _credential_path(text, path, name, key, environ) for key, text in table.credentials.items()},
+            _named(complete(_overlaid(for_all, layer), file_context)),
+            rules,
+        )
+    notes = dict.fromkeys(
+        note for one in servers.values() for note in (*one.loaded.notes, *one.loaded.remarks)
+    )  # those of the keys for all servers are the same for each
+    return GatewayConfig(path, file.gateway, servers, _version(file_context.files_read), tuple(notes))
+
+
+def _named(loaded: Loaded) -> Loaded:
+    return replace(loaded, settings=replace(loaded.settings, called="the gateway's configuration"))
+
+
+def _read(path: str) -> FileSnapshot:
+    account = pwd.getpwuid(os.geteuid()).pw_name
+    owners = frozenset({0, os.geteuid()})
+    return read_owned(path, Ownership(owners, "root" if owners == {0} else account, "the gateway's files", True))
+
+
+def _version(files: Mapping[str, FileSnapshot]) -> str:
+    digest = hashlib.sha256()
+    for path, snapshot in sorted(files.items()):
+        digest.update(hashlib.sha256(path.encode(errors="surrogateescape")).digest())
+        digest.update(hashlib.sha256(snapshot.data).digest())
+    return digest.hexdigest()
+
+
+def _tables_of(tables: Mapping[str, object], name: str) -> Mapping[str, object]:
+    servers = tables.get("servers")
+    table = servers.get(name) if isinstance(servers, Mapping) else None
+    return table if isinstance(table, Mapping) else {}
+
+
+def _overlaid(base: Layer, over: Layer) -> Layer:
+    """The layer for all servers with that of one server over it. Hooks for all run first."""
+    values = {
+        name: getattr(base.settings, name) + getattr(over.settings, name)
+        if name in _ADDED
+        else getattr(over.settings, name)
+        for name in over.set_by
+    }
+    places = {**base.settings.rule_places, **over.settings.rule_places}
+    return replace(
+        base,
+        settings=replace(base.settings, **values, rule_places=places),
+        set_by={**base.set_by, **over.set_by},
+        groups=base.groups + over.groups,
+        notes=base.notes + over.notes,
+        remarks=base.remarks + over.remarks,
+    )
+
+
+# --- what only a gateway's file can contain ---
+
+
+def _check_administration(file: ConfigFile, path: str, key: str = "") -> None:
+    """Raise ConfigError for keys that mean nothing here: the whole file is the administrator's."""
+    for name in ("managed_only", "require_trust"):
+        if getattr(file, name):
+            hint = "remove it: only root and the gateway's account can change this file and what it names"
+            raise ConfigError(path, f"{key}{name} has no meaning in a gateway's file", hint)
+
+
+def _check_server(table: ServerTable, path: str, text: str, within: tuple[str, ...]) -> None:
+    """Raise ConfigError for keys of a server that contradict each other."""
+    key = ".".join(within)
+    where = f"{path}:{line}" if (line := line_of(text, within)) else path
+    kinds = [table.command is not None, table.url is not None, table.from_caller]
+    if sum(kinds) != 1:
+        problem = "names no server" if not any(kinds) else "says in several ways where the server is"
+        raise ConfigError(where, f"{key} {problem}", 'write one of command = ["…"], url = "…" and from_caller = true')
+    if table.from_caller and (table.credentials or table.env or table.user or table.headers):
+        hint = "remove its credentials, env, headers and user, or start it with a command of the gateway"
+        raise ConfigError(where, f"{key} runs as the user, who would get what only the gateway must have", hint)
+    if table.headers and table.url is None:
+        raise ConfigError(where, f"{key}.headers are for a server with a url", "use env or credentials")
+    for name, given in (("user", table.user is not None), ("share", table.share != "session")):
+        if given and table.command is None:
+            raise ConfigError(where, f"{key}.{name} is for a server with a command", "remove it")
+    _check_administration(table, path, f"{key}.")
+    check_permission_rules_for_users(table.permissions, path, within)
+
+
+def check_permission_rules_for_users(table: GatewayPermissions, path: str, within: tuple[str, ...]) -> None:
+    """Raise ConfigError for the first rule for some people that is invalid."""
+    for number, rules in enumerate(table.for_users):
+        key = ".".join((*within, f"permissions.for[{number}]"))
+        check_permission_rules({"allow": rules.allow, "ask": rules.ask, "deny": rules.deny}, path, key)
+
+
+def _rules_for_users(
+    table: GatewayPermissions, path: str, text: str, within: tuple[str, ...]
+) -> Iterator[RulesForUsers]:
+    for number, one in enumerate(table.for_users):
+        places = rule_places(one, path, text, (*within, "permissions", "for", number))
+        yield RulesForUsers(tuple(one.users), tuple(one.allow), tuple(one.ask), tuple(one.deny), places)
+
+
+def _credential_path(text: str, path: str, server: str, name: str, environ: Mapping[str, str]) -> str:
+    """The absolute path of a secret's file. Raises ConfigError."""
+    file = text.removeprefix("file:")
+    key = f"servers.{server}.credentials.{name}"
+    if file.startswith(_CREDENTIALS_FOLDER):
+        folder = environ.get("CREDENTIALS_DIRECTORY", "")
+        if not os.path.isabs(folder):
+            hint = "it is set for a systemd service with LoadCredential= or LoadCredentialEncrypted="
+            raise ConfigError(path, f"{key}: the variable CREDENTIALS_DIRECTORY is not set", hint)
+        file = os.path.join(folder, file.removeprefix(_CREDENTIALS_FOLDER))
+    return os.path.normpath(os.path.join(os.path.dirname(path), file))

@@ -1,0 +1,169 @@
+"""The keys of gateway.toml beyond those of hookproxy.toml, and what each one means, as in `models`.
+
+An unknown key is an error: a misspelled guard must not be missing silently (law 3).
+"""
+
+from typing import Annotated, Final, Literal
+
+from msgspec import Meta, field
+
+from .models import ConfigFile, Permissions, Table
+
+_Text = Annotated[str, Meta(min_length=1)]
+
+SERVER_NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}\Z"
+"""A server's name is a part of a path, of hooks' tool names and of metrics: nothing in it needs quoting."""
+
+DEFAULT_SOCKET: Final = "/run/hookproxy/mcp.sock"
+"""Where agents look for the gateway on its own machine: in the folder that systemd makes for a service of this name."""
+
+
+class UserRules(Table, frozen=True):
+    """Permission rules for some people only. They count like those for all: deny beats ask, and ask beats allow."""
+
+    users: Annotated[list[_Text], Meta(min_length=1)]
+    """The people: names of users, and names of groups with `@` in front."""
+    allow: list[_Text] = field(default_factory=list)
+    """Calls that run without asking."""
+    ask: list[_Text] = field(default_factory=list)
+    """Calls that a person must allow."""
+    deny: list[_Text] = field(default_factory=list)
+    """Calls that are refused."""
+
+
+class GatewayPermissions(Permissions, frozen=True):
+    """Permission rules of a gateway: for all, and for some people."""
+
+    for_users: list[UserRules] = field(default_factory=list, name="for")
+    """Permission rules for some people: one `[[permissions.for]]` table for each list of people."""
+
+
+class Oidc(Table, frozen=True):
+    """An issuer of tokens (OpenID Connect or OAuth 2)."""
+
+    issuer: _Text
+    """Its address, as it stands in its tokens."""
+    audience: str = ""
+    """What its tokens name as their audience. Default: the address of the server, as agents use it."""
+    user_claim: _Text = "sub"
+    """The claim that has the user's name."""
+    groups_claim: _Text = "groups"
+    """The claim that has the user's groups."""
+    required_scopes: list[_Text] = field(default_factory=list)
+    """Scopes that a token must have."""
+    any_type: bool = False
+    """true accepts also tokens without a type, or of the type JWT, for issuers that do not follow RFC 9068."""
+    ca: str = ""
+    """Trust the certificates in this file besides the system's, for an issuer of the company."""
+
+
+class Tls(Table, frozen=True):
+    """A certificate."""
+
+    certificate: _Text
+    """The file with the certificate and its chain, as PEM."""
+    key: _Text
+    """The file with its private key."""
+
+
+class GatewayTable(Table, frozen=True):
+    """Where the gateway listens, and its limits."""
+
+    listen: Annotated[list[_Text], Meta(min_length=1)] | None = None
+    """The addresses. "unix:/run/hookproxy/mcp.sock" is a Unix socket, whose folder must belong to root or to the
+    gateway's account, and be writable for nobody else. "http://127.0.0.1:8765" and "https://0.0.0.0:8443" are for
+    agents that speak Streamable HTTP, at /mcp/NAME; they need `tokens` or `oidc`. Default: the Unix socket.
+    """
+    socket_mode: Annotated[str, Meta(pattern=r"^0?[0-7]{3}\Z")] = "0660"
+    """Who may connect to the Unix sockets, as for chmod: with "0660" the accounts of the socket's group. Who a user is
+    is asked of the kernel in any case.
+    """
+    socket_group: _Text | None = None
+    """The group of the Unix sockets. Default: the group of the gateway's account."""
+    max_sessions_per_user: Annotated[int, Meta(ge=1)] = 256
+    """How many sessions one user may have open at a time, at all servers together. A further one is refused. 256 are
+    more than an agent with many servers and subagents opens, and keep one user from using up the processes of all.
+    """
+    max_requests: Annotated[int, Meta(ge=1)] = 256
+    """How many requests of one session over HTTP may be in flight; in the stateless era, of one user at one server. A
+    further one is refused with the status 429.
+    """
+    instance: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_\-]{1,32}\Z")] = "gateway"
+    """The name of this gateway among several, at the head of session ids: balancers find the gateway by it."""
+    public_url: _Text | None = None
+    """The address at which agents reach the HTTP listeners, without /mcp/NAME, if it is another one: that of a reverse
+    proxy in front, for example "https://mcp.example.com".
+    """
+    tokens: _Text | None = None
+    """The file with the tokens of users, which `hookproxy token` writes. A relative path starts from the folder of
+    gateway.toml.
+    """
+    oidc: Oidc | None = None
+    """An issuer whose tokens are accepted."""
+    tls: Tls | None = None
+    """The certificate of `https://` listeners."""
+    trusted_proxies: list[_Text] = field(default_factory=list)
+    """Addresses or networks of reverse proxies that encrypt: from these, `http://` listeners that are not on loopback
+    accept connections, and from nobody else.
+    """
+    drain_seconds: Annotated[float, Meta(ge=0, le=600)] = 30.0
+    """How long calls in flight may take after SIGTERM, before they get an error. New sessions are refused meanwhile."""
+
+
+class ServerTable(ConfigFile, frozen=True):
+    """One MCP server behind the gateway. All keys of hookproxy.toml may stand here too, for this server alone."""
+
+    permissions: GatewayPermissions = field(default_factory=GatewayPermissions)
+    """Permission rules for this server, beside those for all servers."""
+    command: Annotated[list[_Text], Meta(min_length=1)] | None = None
+    """The server's command line: the program and its arguments. It is started without a shell."""
+    url: _Text | None = None
+    """The server's address, in place of a command."""
+    headers: dict[_Text, str] = field(default_factory=dict)
+    """Headers of each request to `url`. `%{NAME}` stands for the credential of that name."""
+    ca: _Text | None = None
+    """For `url`: trust the certificates in this file instead of the system's."""
+    cert: _Text | None = None
+    """For `url`: the certificate with which the server recognises the gateway."""
+    key: _Text | None = None
+    """For `url`: the key of `cert`, if it is in another file."""
+    allow_http: bool = False
+    """For `url`: true allows http:// to other machines, where everybody may read along."""
+    env: dict[_Text, str] = field(default_factory=dict)
+    """Environment variables of the server, beside PATH, HOME, USER, LOGNAME and LANG. It gets no others."""
+    credentials: dict[_Text, Annotated[str, Meta(pattern=r"^file:.")]] = field(default_factory=dict)
+    """Secrets: each one is read from a file when the server is started, as "file:/etc/hookproxy/token" or
+    "file:$CREDENTIALS_DIRECTORY/token", and becomes an environment variable of the server, or a part of `headers`.
+    Hooks do not get them, and the audit log does not contain them.
+    """
+    cwd: _Text | None = None
+    """The folder in which the server runs, and hooks with it. Default: the folder of gateway.toml."""
+    user: _Text | None = None
+    """The account that the server runs as. The gateway must run as root for it. Default: the gateway's own."""
+    share: Literal["session", "user", "all"] = "session"
+    """Who shares a process of this server: "session" starts one for each session, "user" one for each user, "all" one
+    for everybody.
+    """
+    idle_seconds: Annotated[float, Meta(ge=1)] = 900.0
+    """How long a shared process without a session is kept, and how long a session over HTTP may be unused."""
+    max_sessions: Annotated[int, Meta(ge=1)] = 1024
+    """How many sessions may be open at a time. A further one is refused."""
+    users: list[_Text] | None = field(default=None, name="allow")
+    """Who may use the server: names of users, and names of groups with `@` in front. Default: everybody who may connect
+    to the gateway.
+    """
+    from_caller: bool = False
+    """true: the server runs as the user, started by `hookproxy connect NAME -- COMMAND`. It can act on the user's
+    files, and must not get any secret.
+    """
+
+
+class GatewayFile(ConfigFile, frozen=True):
+    """The whole of gateway.toml: the keys of hookproxy.toml, for all servers, and the two tables below."""
+
+    permissions: GatewayPermissions = field(default_factory=GatewayPermissions)
+    """Permission rules for all servers. They are applied to the final arguments, after every rewrite."""
+    gateway: GatewayTable = field(default_factory=GatewayTable)
+    """Where the gateway listens, and its limits."""
+    servers: dict[Annotated[str, Meta(pattern=SERVER_NAME)], ServerTable] = field(default_factory=dict)
+    """The servers, each by its name: one `[servers.NAME]` table for each."""

@@ -1,0 +1,111 @@
+"""The sessions of a gateway: who may open one, how many there are, and how they end."""
+
+from __future__ import annotations
+
+from functools import partial
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+
+import anyio
+
+from ..model.errors import UserError
+from ..model.settings import Limit, Per
+from ..policy.rate_limits import Window
+from ..transports.http.mirror_headers import ParameterHeaders, ParameterTable
+from .session import GatewaySession, OpenServer, SessionIdentity, new_session_id
+
+if TYPE_CHECKING:
+    from ..config.gateway import GatewayConfig
+    from ..model.principal import Principal
+    from ..session.proxy import Report
+    from ..transports.channel import Channel
+    from .servers import Servers
+
+
+_NO_TOOLS: Final = ParameterTable()
+
+
+class NotAdmitted(UserError):
+    """A session that is not opened; `reason` is what HTTP calls it."""
+
+    def __init__(self, message: str, hint: str, reason: HTTPStatus) -> None:
+        super().__init__(message, hint)
+        self.reason = reason
+
+
+class Gateway:
+    """All sessions, and the policy for new ones."""
+
+    def __init__(self, config: GatewayConfig, servers: Servers, report: Report) -> None:
+        self.config = config
+        self.servers = servers
+        self.parameters: dict[str, ParameterTable] = {}
+        """The arguments with headers of their own of each server's tools."""
+        self.sessions: set[GatewaySession] = set()
+        self.draining = False
+        self._report = report
+        self._windows: dict[tuple[str, str, Limit], Window] = {}
+
+    def admit(self, principal: Principal, server_name: str, caller_cwd: str = "") -> GatewaySession:
+        """A new session of this user at a server. Raises UserError if the user may not open one now.
+
+        Who may not use a server gets the same answer as if it were not there.
+        """
+        server = self.config.servers.get(server_name)
+        if server is None or not server.allows(principal):
+            shown = server_name[:64].encode("unicode_escape").decode()
+            hint = "ask the gateway's administrator"
+            raise NotAdmitted(f"there is no server {shown} for {principal.name}", hint, HTTPStatus.NOT_FOUND)
+        if self.draining:
+            raise NotAdmitted("the gateway is ending", "try again in a few seconds", HTTPStatus.SERVICE_UNAVAILABLE)
+        if sum(one.server.name == server_name for one in self.sessions) >= server.table.max_sessions:
+            problem = f"the server {server_name} has as many sessions as it may have"
+            raise NotAdmitted(problem, "end one, or try later", HTTPStatus.SERVICE_UNAVAILABLE)
+        most = self.config.gateway.max_sessions_per_user
+        if sum(one.identity.principal.id == principal.id for one in self.sessions) >= most:
+            problem = f"{principal.name} has {most} sessions, and may not have more"
+            raise NotAdmitted(problem, "end one, or try later", HTTPStatus.TOO_MANY_REQUESTS)
+        identity = SessionIdentity(new_session_id(), principal, caller_cwd)
+        who = f"{server_name}, {principal.name}, session {identity.id[:8]}"
+        session = GatewaySession(identity, server, lambda text: self._report(f"{who}: {text}"))
+        self.sessions.add(session)
+        return session
+
+    def parameters_of(self, server: str, tool: str) -> ParameterHeaders | None:
+        """The arguments of a tool that have headers of their own; None: the tool is not known."""
+        return self.parameters.get(server, _NO_TOOLS).get(tool)
+
+    async def run(self, session: GatewaySession, agent: Channel, open_server: OpenServer) -> None:
+        """Run a session that was admitted, until it ends. Raises UserError if its server cannot be started."""
+        try:
+            window_of = partial(self._window, session.server.name, session.identity.principal.id)
+            parameters = self.parameters.setdefault(session.server.name, ParameterTable())
+            await session.run(agent, open_server, self.config.version, window_of, parameters)
+        finally:
+            self.sessions.discard(session)
+
+    def change_policy(self, config: GatewayConfig) -> None:
+        """Put another configuration into force, for new sessions and for new calls of open ones."""
+        self.config = config
+        for session in list(self.sessions):
+            user = session.identity.principal
+            server = config.servers.get(session.server.name)
+            allowed = server if server is not None and server.allows(user) else None
+            try:
+                session.change_policy(allowed, config.version, partial(self._window, session.server.name, user.id))
+            except UserError as problem:
+                self._report(f"{problem.message} ({problem.hint})")
+                session.change_policy(None, config.version, Window)
+
+    def _window(self, server: str, user: str, limit: Limit) -> Window:
+        """The calls that this limit has counted: of one session, or of all sessions of one user at this server."""
+        if limit.per is Per.SESSION:
+            return Window(limit)
+        return self._windows.setdefault((server, user, limit), Window(limit))
+
+    async def drain(self) -> None:
+        """Open no more sessions, let calls in flight end, and end all sessions."""
+        self.draining = True
+        async with anyio.create_task_group() as tasks:
+            for session in list(self.sessions):
+                tasks.start_soon(session.drain, self.config.gateway.drain_seconds)

@@ -1,0 +1,63 @@
+"""What `hookproxy connect` says before it passes the agent's bytes on: which server it wants. Pure.
+
+    hookproxy 1
+    server NAME
+    cwd FOLDER
+
+ends with an empty line. The gateway replies with the line `ok`, or with `error`, a sentence for people and a hint after
+a tab. With `ok`, the connection is the agent's from then on. For a `from_caller` server, two descriptors come beside
+the first byte: what the server prints, and what it reads.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+VERSION: Final = b"hookproxy 1"
+OK: Final = b"ok\n"
+
+MAX_BYTES: Final = 8192
+"""A path has at most 4096 bytes, a server's name 64."""
+
+_LONGEST_ERROR: Final = 1000  # bytes: `connect` reads one piece
+
+
+class Preamble(Struct, frozen=True):
+    """What a connection asks for."""
+
+    server: str
+    cwd: str = ""
+    """The folder in which the agent runs, as it says itself: text for people, and nothing is opened there."""
+
+
+class NotAPreamble(ValueError):
+    """A connection began with something else. The text is a sentence for people, without a full stop."""
+
+
+def end_of(received: bytes) -> int:
+    """Where the preamble ends in what was received so far; -1: it has not ended. Raises NotAPreamble."""
+    end = received.find(b"\n\n")
+    if not received.startswith(VERSION[: len(received)]) or (end < 0 and len(received) > MAX_BYTES):
+        raise NotAPreamble("this is the socket of a hookproxy gateway: connect to it with `hookproxy connect`")
+    return end + 2 if end >= 0 else -1
+
+
+def read(received: bytes) -> Preamble:
+    """What a whole preamble says. Raises NotAPreamble."""
+    version, *lines = received.rstrip(b"\n").split(b"\n")
+    values = dict(line.partition(b" ")[::2] for line in lines)
+    if version != VERSION:
+        raise NotAPreamble("this version of `hookproxy connect` does not fit the gateway")
+    if unknown := set(values) - {b"server", b"cwd"}:
+        raise NotAPreamble(f"the gateway does not know {sorted(unknown)[0].decode(errors='replace')!r}")
+    try:
+        return Preamble(values[b"server"].decode(), values.get(b"cwd", b"").decode(errors="replace"))
+    except (KeyError, UnicodeDecodeError):
+        raise NotAPreamble("it does not say which server is wanted") from None
+
+
+def error(text: str) -> bytes:
+    """The reply that refuses a connection."""
+    return b"error " + text.replace("\n", " ").encode(errors="replace")[:_LONGEST_ERROR] + b"\n"

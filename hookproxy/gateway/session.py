@@ -1,0 +1,132 @@
+"""One session at the gateway: an agent's channel, a server, and the proxy between them, as under `hookproxy run`."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import anyio
+from msgspec import Struct
+
+from ..audit.log import Audit
+from ..hooks.evaluate import Hooks
+from ..model.hooks import Session
+from ..processes import service
+from ..session.lifecycle import Lifecycle
+from ..session.proxy import Proxy, Report
+from .servers import secrets_redacted
+
+if TYPE_CHECKING:
+    from ..config.gateway import GatewayServer
+    from ..model.principal import Principal
+    from ..model.settings import Settings
+    from ..policy.rate_limits import WindowOf
+    from ..session.server_end import ServerEnd
+    from ..transports.channel import Channel
+    from ..transports.http.mirror_headers import ParameterTable
+
+OpenServer = Callable[["GatewaySession", "Settings"], "tuple[Channel, ServerEnd]"]
+"""Starts or reaches the server of a session that has these settings. Raises UserError."""
+
+_DRAINING = "the gateway is ending"
+
+
+class GatewaySession:
+    """A session of one user at one server."""
+
+    def __init__(self, identity: SessionIdentity, server: GatewayServer, report: Report) -> None:
+        self.identity = identity
+        self.server = server
+        self.report = report
+        self._proxy: Proxy | None = None
+        self._lifecycle: Lifecycle | None = None
+        self._ended = anyio.Event()
+
+    async def run(
+        self, agent: Channel, open_server: OpenServer, policy: str, window_of: WindowOf, parameters: ParameterTable
+    ) -> int:
+        """Relay until one side ends. Returns the server's exit status. `parameters` gets what its lists of tools say.
+
+        Raises UserError if the server cannot be started; then nothing has been read from the agent. On cancel the
+        server is killed and waited for.
+        """
+        server, principal = self.server, self.identity.principal
+        command = tuple(server.table.command or ())
+        hooks, settings, audit = self._policy(server, policy, window_of)  # a hook that cannot be used stops it
+        session = Session(
+            id=self.identity.id,
+            server=server.name,
+            cwd=server.cwd,
+            project_dir=server.cwd,
+            command=command,
+            url=server.table.url or "",
+            principal=principal,
+        )
+        channel, server_end = open_server(self, settings)
+        self._proxy = Proxy(agent, channel, hooks, settings, session, audit, self.report, may_change=True)
+        self._proxy.on_tools_listed = lambda line, _tools, _server_name: note_parameters(parameters, line)
+        self._lifecycle = Lifecycle(self._proxy, server_end, forwards_signals=False)
+        try:
+            return await self._lifecycle.run()
+        finally:
+            self._ended.set()
+
+    def _policy(self, server: GatewayServer, version: str, window_of: WindowOf) -> tuple[Hooks, Settings, Audit]:
+        """What judges the calls of this session. Raises UserError."""
+        settings = secrets_redacted(server, server.settings_for(self.identity.principal))
+        environ = service.environment(service.own_account(), {})
+        command = tuple(server.table.command or ())
+        hooks = Hooks(server.loaded.groups, settings, server.name, environ, server.loaded.trust, command, window_of)
+        return hooks, settings, Audit(settings, self.identity.principal, version)
+
+    def change_policy(self, server: GatewayServer | None, version: str, window_of: WindowOf) -> None:
+        """Judge further calls by the policy of this server; None: the user may not use it any more.
+
+        A session that cannot go on under the new policy ends.
+        """
+        if self._proxy is None or self._lifecycle is None:  # it has just been admitted
+            self.server = server or self.server
+            return
+        if server is None or server.starts_differently(self.server):
+            self.report("ends, because the new policy has another server in its place, or none")
+            self._lifecycle.end(signal.SIGTERM)
+            return
+        self.server = server
+        self._proxy.change_policy(*self._policy(server, version, window_of))
+
+    async def drain(self, seconds: float) -> None:
+        """Read no more calls, give those in flight so many seconds, and end the session. Returns when it has ended."""
+        if self._proxy is None or self._lifecycle is None:
+            return
+        proxy = self._proxy
+        proxy.relay.pause_agent(_DRAINING, True)
+        proxy.relay.on_passed = proxy.changes.notify
+        with anyio.move_on_after(seconds):
+            await proxy.changes.until(
+                lambda: self._ended.is_set() or not (proxy.router.pending or proxy.has_open_calls)
+            )
+        if not self._ended.is_set():
+            self._lifecycle.end(signal.SIGTERM)
+            await self._ended.wait()
+
+
+class SessionIdentity(Struct, frozen=True):
+    """Which session it is, and whose."""
+
+    id: str
+    principal: Principal
+    caller_cwd: str = ""
+    """The folder in which the agent runs, as it says itself."""
+
+
+def note_parameters(parameters: ParameterTable, line: bytes) -> None:
+    """Note the annotated arguments in a tools/list response."""
+    if b"x-mcp-header" in line:
+        parameters.note(line)
+
+
+def new_session_id() -> str:
+    """An id that nobody can guess."""
+    return os.urandom(16).hex()

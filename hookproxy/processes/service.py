@@ -1,0 +1,95 @@
+"""Starts a server of the gateway: with an environment of its own, in a session of its own, as a certain account.
+
+Should the gateway be killed, its whole session is ended (`guardian`).
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import subprocess
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from ..model.errors import UserError
+from . import guardian
+from .process import Server, find_program, prepare_for_children, why_not_started, widen_pipe
+
+PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Where servers find programs, unless their `env` says otherwise."""
+
+_PIPE_BYTES: Final = 262_144  # as under `run`: long results take a tenth less time
+
+
+class Account(Struct, frozen=True):
+    """An account of this machine."""
+
+    name: str
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
+    home: str
+
+
+def account_named(name: str) -> Account:
+    """The account of this name. Raises UserError."""
+    try:
+        found = pwd.getpwnam(name)
+    except KeyError:
+        raise UserError(f"there is no account {name}", f"create it: useradd --system {name}") from None
+    groups = tuple(os.getgrouplist(name, found.pw_gid))
+    return Account(name, found.pw_uid, found.pw_gid, groups, found.pw_dir)
+
+
+def own_account() -> Account:
+    """The account that we run as."""
+    uid = os.geteuid()
+    try:
+        return account_named(pwd.getpwuid(uid).pw_name)
+    except KeyError:
+        return Account(str(uid), uid, os.getegid(), tuple(os.getgroups()), "/")
+
+
+def environment(account: Account, values: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a server: nothing of ours but these values."""
+    names = {"USER": account.name, "LOGNAME": account.name}
+    return {"PATH": PATH, "HOME": account.home, **names, "LANG": "C.UTF-8", **values}
+
+
+def start(argv: Sequence[str], env: Mapping[str, str], cwd: str, account: Account, stderr: int) -> Server:
+    """Start the server. Its standard error goes to the descriptor `stderr`. Raises UserError."""
+    prepare_for_children()
+    program = find_program(argv[0], env.get("PATH"), cwd)
+    if program is None:
+        raise UserError(f"cannot start the server: command not found: {argv[0]}", "install it, or give its full path")
+    other = account.uid != os.geteuid()
+    stdin, to_server = os.pipe()
+    from_server, stdout = os.pipe()
+    widen_pipe(from_server, _PIPE_BYTES)
+    try:
+        process = subprocess.Popen(
+            list(argv),
+            executable=os.path.join(cwd, program),
+            env=dict(env),
+            cwd=cwd,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=True,
+            user=account.uid if other else None,
+            group=account.gid if other else None,
+            extra_groups=account.groups if other else None,
+        )
+    except (OSError, ValueError) as error:
+        os.close(to_server)
+        os.close(from_server)
+        why = why_not_started(error, argv[0], cwd)
+        raise UserError(f"cannot start the server: {why}", "change its command, cwd or user") from None
+    finally:
+        os.close(stdin)
+        os.close(stdout)
+    guardian.guard_hook(process.pid)
+    process.returncode = 0  # the session waits for it; Popen must not, and must not warn
+    return Server(process.pid, to_server, from_server)

@@ -1,0 +1,47 @@
+"""Reports what a server prints on standard error line by line, so that no line looks like one of the gateway's own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from typing import Final
+
+from .channel import READ_SIZE
+
+_LONGEST_LINE: Final = 4096  # bytes of a line that are reported at once: a longer one becomes several
+
+
+def relay_lines(source: int, report: Callable[[str], None]) -> None:
+    """Report each line that comes from this descriptor, until its end; then it is closed."""
+    _LineLog(source, report)
+
+
+class _LineLog:
+    def __init__(self, source: int, report: Callable[[str], None]) -> None:
+        self._source = source
+        self._report = report
+        self._rest = b""
+        self._loop = asyncio.get_running_loop()
+        os.set_blocking(source, False)
+        self._loop.add_reader(source, self._readable)
+
+    def _readable(self) -> None:
+        try:
+            piece = os.read(self._source, READ_SIZE)
+        except BlockingIOError:
+            return
+        *lines, self._rest = (self._rest + piece).split(b"\n")
+        if not piece or len(self._rest) > _LONGEST_LINE:
+            lines, self._rest = [*lines, self._rest], b""
+        for line in lines:
+            for start in range(0, len(line), _LONGEST_LINE):
+                self._report(_visible(line[start : start + _LONGEST_LINE].decode(errors="replace")))
+        if not piece:
+            self._loop.remove_reader(self._source)
+            os.close(self._source)
+
+
+def _visible(text: str) -> str:
+    """The text with control characters as escapes: a server must not move the cursor of whoever reads the log."""
+    return "".join(one if one.isprintable() or one == "\t" else one.encode("unicode_escape").decode() for one in text)

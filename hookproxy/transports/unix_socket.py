@@ -1,0 +1,135 @@
+"""Listens on a Unix socket that nobody else can put in place, and asks the kernel who has connected.
+
+The kernel names the account that connected, whoever holds the descriptor later. Process ids are reused, so only the
+account counts.
+"""
+
+from __future__ import annotations
+
+import errno
+import grp
+import os
+import pwd
+import socket
+import stat
+import struct
+from collections.abc import Mapping
+from typing import Final
+
+from ..model.errors import UserError
+from ..model.principal import Principal
+
+_PEER: Final = struct.Struct("iII")  # of SO_PEERCRED: process id, user id, group id
+_SO_PEERGROUPS: Final = 59  # asm-generic/socket.h; the socket module does not name it
+_GROUPS_BYTES: Final = 1024  # the most that Python reads of a socket option: 256 groups
+_BACKLOG: Final = 1024  # connections that wait to be accepted: all agents of a box after a restart
+_FIRST_INHERITED: Final = 3  # systemd passes its sockets from this descriptor on (sd_listen_fds)
+
+
+def listen(path: str, mode: int, group: str | None) -> socket.socket:
+    """Listen at this path, in place of a socket that nobody listens at any more. Raises UserError.
+
+    Nobody else can write the folder, so that nobody can put another socket in the place of this one.
+    """
+    _check_folder(os.path.dirname(path))
+    _remove_abandoned(path)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    mask = os.umask(0o177)  # nobody else connects before the mode is set
+    try:
+        listener.bind(path)
+        if group is not None:
+            os.chown(path, -1, _group_id(group))
+        os.chmod(path, mode)
+        listener.listen(_BACKLOG)
+    except (OSError, UserError) as error:
+        listener.close()
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"cannot listen at {path}: {error.strerror or error}", "name another path") from None
+    finally:
+        os.umask(mask)
+    return listener
+
+
+def inherited_listeners(environ: Mapping[str, str], pid: int) -> list[socket.socket]:
+    """The sockets at which systemd listens for this process; empty if it is started in another way.
+
+    The variables that announce them are for us alone: children must not get them.
+    """
+    if environ.get("LISTEN_PID") != str(pid) or not environ.get("LISTEN_FDS", "").isdecimal():
+        return []
+    found = [socket.socket(fileno=_FIRST_INHERITED + number) for number in range(int(environ["LISTEN_FDS"]))]
+    for one in found:
+        one.set_inheritable(False)
+        one.setblocking(False)
+    return found
+
+
+def account_of_peer(connection: socket.socket) -> tuple[int, tuple[int, ...]]:
+    """The user id and the group ids of the account that has connected. Raises OSError."""
+    _, uid, gid = _PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+    try:
+        raw = connection.getsockopt(socket.SOL_SOCKET, _SO_PEERGROUPS, _GROUPS_BYTES)
+    except OSError as error:
+        if error.errno != errno.ERANGE:  # it has more than 256 groups: as many as are needed to decide are not known
+            raise
+        return uid, (gid, *os.getgrouplist(pwd.getpwuid(uid).pw_name, gid))
+    return uid, (gid, *struct.unpack(f"{len(raw) // 4}I", raw))
+
+
+def principal_of(uid: int, gids: tuple[int, ...]) -> Principal:
+    """Who this account is. Names are looked up, which may take long where a directory server has them."""
+    try:
+        name = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        name = str(uid)
+    return Principal(f"uid:{uid}", name, tuple(dict.fromkeys(map(_group_name, gids))))
+
+
+def _group_name(gid: int) -> str:
+    try:
+        return grp.getgrgid(gid).gr_name
+    except KeyError:
+        return str(gid)
+
+
+def _group_id(name: str) -> int:
+    try:
+        return grp.getgrnam(name).gr_gid
+    except KeyError:
+        raise UserError(f"gateway.socket_group: there is no group {name}", f"groupadd --system {name}") from None
+
+
+def _check_folder(folder: str) -> None:
+    """Raise UserError unless the folder belongs to root or to us, and nobody else can write it."""
+    try:
+        state = os.stat(folder)
+    except OSError as error:
+        hint = f"create it: install -d -m 0755 {folder}; systemd does it with RuntimeDirectory=hookproxy"
+        raise UserError(f"the folder of the socket, {folder}: {error.strerror}", hint) from None
+    if state.st_uid not in (0, os.geteuid()):
+        hint = "another account could replace the socket by its own"
+        raise UserError(f"the folder of the socket, {folder}, belongs to user {state.st_uid}", hint)
+    if state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise UserError(f"others can write the folder of the socket, {folder}", f"chmod go-w {folder}")
+
+
+def _remove_abandoned(path: str) -> None:
+    """Remove a socket at which nobody listens. Raises UserError for anything else in its place."""
+    try:
+        state = os.lstat(path)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UserError(f"cannot listen at {path}: {error.strerror}", "name another path") from None
+    if not stat.S_ISSOCK(state.st_mode):
+        raise UserError(f"cannot listen at {path}: there is something else", "remove it, or name another path")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as probe:
+        try:
+            probe.connect(path)
+        except BlockingIOError:  # somebody listens, and is busy
+            pass
+        except OSError:
+            os.unlink(path)
+            return
+    raise UserError(f"cannot listen at {path}: a gateway listens there already", "end it, or name another path")

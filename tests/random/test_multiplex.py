@@ -1,0 +1,326 @@
+"""Clients that share a server, all with the same ids, tokens and resources: each gets what its own server would write.
+
+The server is played here. It knows by a mark in each request whose it is, and writes each line twice: with the names
+that the shared process knows, and with the client's own, as a server for this client alone would write it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any, Final
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from hookproxy.protocol.multiplex import SERVER, Multiplexer, Send
+
+IDS: Final = st.sampled_from(["1", '"1"', "1.0", "2", "3", '"a"', '"\\u0061b"', "12345678901234567890"])
+TOKENS: Final = st.sampled_from(["", "1", '"1"', "2", '"token"'])
+URIS: Final = st.sampled_from(["file:///a", "file:///b"])
+GAPS: Final = st.sampled_from(["", " ", "\t", " \r"])
+VERSION: Final = "2025-11-25"
+
+
+class Work:
+    """A request that the server has."""
+
+    def __init__(self, client: int, raw_id: str, token: str) -> None:
+        self.client, self.raw_id, self.token = client, raw_id, token
+        self.number: Any = None
+        self.sent_token: Any = None
+        self.cancelled = False
+
+
+class Sharing(RuleBasedStateMachine):
+    @initialize(one_owner=st.booleans())
+    def begin(self, one_owner: bool) -> None:
+        self.one_owner = one_owner
+        self.mux = Multiplexer(one_owner, lambda _sentence: None)
+        self.work: list[Work] = []  # in flight or cancelled, the oldest first
+        self.busy: Counter[int] = Counter()
+        self.marked: dict[str, Work] = {}
+        self.clients: list[int] = []
+        self.attached = 0
+        self.subscribed: dict[int, set[str]] = {}
+        self.asked: dict[str, int] = {}
+        self.got: dict[int, list[bytes]] = {}
+        self.expected: dict[int, list[bytes]] = {}
+        self.marks = 0
+        for _ in range(2):
+            self.come()
+
+    # --- both sides ---
+
+    def deliver(self, sends: list[Send]) -> list[dict[str, Any]]:
+        """Hand over all lines; return those for the server, which notes the requests among them."""
+        for_server: list[dict[str, Any]] = []
+        for send in sends:
+            assert send.line.endswith(b"\n")
+            if send.to == SERVER:
+                message = json.loads(send.line)
+                for_server.append(message)
+                mark = message.get("params", {}).get("mark") if "method" in message else None
+                if mark is not None and "id" in message:
+                    work = self.marked[mark]
+                    work.number = message["id"]
+                    work.sent_token = message["params"].get("_meta", {}).get("progressToken")
+                    assert bool(work.token) == (work.sent_token is not None)
+                    self.work.append(work)
+                    self.busy[work.client] += 1
+            else:
+                self.got[send.to].append(send.line)
+        return for_server
+
+    def say(self, client: int, line: str) -> list[dict[str, Any]]:
+        return self.deliver(self.mux.from_client(client, line.encode() + b"\n"))
+
+    def write(self, line: str) -> list[dict[str, Any]]:
+        """The server writes a line."""
+        return self.deliver(self.mux.from_server(line.encode() + b"\n"))
+
+    def expect(self, client: int, line: str) -> None:
+        if client in self.clients:
+            self.expected[client].append(line.encode() + b"\n")
+
+    def a_client(self, data: st.DataObject) -> int:
+        return data.draw(st.sampled_from(self.clients))
+
+    def settle(self, work: Work) -> None:
+        self.work.remove(work)
+        owner = work.client if work.client in self.clients else SERVER
+        self.busy[owner] -= 1
+
+    def in_flight(self, client: int) -> list[Work]:
+        return [one for one in self.work if one.client == client and not one.cancelled]
+
+    @rule(data=st.data(), what=st.sampled_from([*"cccccsxxlfffuv"]))
+    def a_client_speaks(self, data: st.DataObject, what: str) -> None:
+        """Few rules: Hypothesis leaves out some of many, and without calls little happens."""
+        if not self.clients or (what == "x" and len(self.clients) < 4 and data.draw(st.booleans())):
+            self.come()
+        else:
+            steps = {
+                "c": self.call,
+                "x": self.cancel,
+                "f": self.forge,
+                "s": self.subscribe,
+                "u": self.unsubscribe,
+                "l": self.leave,
+                "v": self.answer_the_server,
+            }
+            steps["c" if what == "v" and not self.asked else what](data)
+
+    @rule(data=st.data(), what=st.sampled_from([*"rrrppolliuc"]))
+    def the_server_speaks(self, data: st.DataObject, what: str) -> None:
+        steps = {
+            "r": self.answer,
+            "p": self.progress,
+            "o": self.answer_what_nobody_asked,
+            "l": self.log,
+            "i": self.ask,
+            "u": self.update,
+            "c": self.change_list,
+        }
+        has_what_it_needs = {"r": bool(self.work), "p": any(work.token for work in self.work)}.get(what, True)
+        steps[what if has_what_it_needs else "l"](data)
+
+    # --- clients come, speak and leave ---
+
+    def come(self) -> None:
+        client = self.mux.attach()
+        self.attached += 1
+        self.clients.append(client)
+        self.got[client], self.expected[client], self.subscribed[client] = [], [], set()
+        params = f'{{"protocolVersion":"{VERSION}","capabilities":{{"roots":{{}}}}}}'
+        sent = self.say(client, f'{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{params}}}')
+        assert len(sent) == (self.attached == 1)
+        result = f'"result":{{"protocolVersion":"{VERSION}", "capabilities":{{}}}}}}'
+        for message in sent:
+            self.write(f'{{"jsonrpc":"2.0","id":{message["id"]},{result}')
+        self.expect(client, f'{{"jsonrpc":"2.0","id":1,{result}')
+        sent = self.say(client, '{"jsonrpc":"2.0","method":"notifications/initialized"}')
+        assert len(sent) == (self.attached == 1)
+
+    def call(self, data: st.DataObject) -> None:
+        raw_id = data.draw(IDS)
+        token = data.draw(TOKENS)
+        gap = data.draw(GAPS)
+        client = self.a_client(data)
+        self.marks += 1
+        mark, work = f"m{self.marks}", Work(client, raw_id, token)
+        self.marked[mark] = work
+        meta = f',"_meta":{{"x":1,"progressToken":{token}}}' if token else ""
+        params = f'{{"name":"t","mark":"{mark}","id":{raw_id}{meta}}}'
+        line = f'{{"jsonrpc":"2.0",{gap}"id":{raw_id},"method":"tools/call","params":{params}}}'
+        plain = {one.raw_id.strip('"').removesuffix(".0") for one in self.in_flight(client)}
+        sent = self.say(client, line)
+        if raw_id.strip('"').removesuffix(".0") in plain:
+            assert not sent
+            refused = json.loads(self.got[client].pop())
+            assert "in flight" in refused["error"]["message"]
+            return
+        ours = {"jsonrpc": "2.0", "id": work.number, "method": "tools/call", "params": json.loads(params)}
+        if token:
+            ours["params"]["_meta"]["progressToken"] = work.sent_token
+        assert sent == [ours]
+
+    def cancel(self, data: st.DataObject) -> None:
+        """A client cancels one of its requests, or names a number that may be another's."""
+        name = data.draw(st.integers(0, 40).map(str))
+        client = self.a_client(data)
+        mine = self.in_flight(client)
+        name = data.draw(st.sampled_from([*(one.raw_id for one in mine), name]))
+        line = f'{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{name}}}}}'
+        sent = self.say(client, line)
+        for message in sent:
+            (work,) = (one for one in self.work if one.number == message["params"]["requestId"])
+            assert work in mine
+            work.cancelled = True
+        assert len(sent) == any(one.raw_id == name for one in mine) or name.isdigit()
+
+    def forge(self, data: st.DataObject) -> None:
+        """A client tries to reach what is another's. The server gets nothing of it."""
+        number = data.draw(st.integers(0, 40))
+        form = data.draw(st.integers(0, 6))
+        client = self.a_client(data)
+        lines = (
+            f'{{"jsonrpc":"2.0","id":{number},"result":{{"forged":true}}}}',
+            f'{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{number}}}}}',
+            f'{{"jsonrpc":"2.0","id":99,"id":{number},"method":"x"}}',
+            f'{{"jsonrpc":"2.0","id":99,"method":"x","params":{{"_meta":{{"progressToken":1,"ProgressToken":{number}}}}}}}',
+            f'{{"jsonrpc":"2.0","method":"notifications/x","params":{{"_meta":{{"progressToken":{number}}}}}}}',
+            '{"jsonrpc":"2.0","id":99,"method":"tasks/get","params":{"taskId":"T"}}',
+            f'[{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{number}}}}}]',
+        )
+        before = len(self.got[client])
+        assert self.say(client, lines[form]) == []
+        del self.got[client][before:]  # the refusal
+
+    def subscribe(self, data: st.DataObject) -> None:
+        uri = data.draw(URIS)
+        client = self.a_client(data)
+        (sent,) = self.say(
+            client, f'{{"jsonrpc":"2.0","id":50,"method":"resources/subscribe","params":{{"uri":"{uri}"}}}}'
+        )
+        self.subscribed[client].add(uri)
+        self.write(f'{{"jsonrpc":"2.0","id":{sent["id"]},"result":{{}}}}')
+        self.expect(client, '{"jsonrpc":"2.0","id":50,"result":{}}')
+
+    def unsubscribe(self, data: st.DataObject) -> None:
+        uri = data.draw(URIS)
+        client = self.a_client(data)
+        sent = self.say(
+            client, f'{{"jsonrpc":"2.0","id":50,"method":"resources/unsubscribe","params":{{"uri":"{uri}"}}}}'
+        )
+        self.subscribed[client].discard(uri)
+        assert len(sent) == (not any(uri in uris for uris in self.subscribed.values()))
+        for message in sent:
+            self.write(f'{{"jsonrpc":"2.0","id":{message["id"]},"result":{{}}}}')
+        self.expect(client, '{"jsonrpc":"2.0","id":50,"result":{}}')
+
+    def leave(self, data: st.DataObject) -> None:
+        client = self.a_client(data)
+        self.clients.remove(client)
+        sent = self.deliver(self.mux.detach(client))
+        cancelled = [
+            message["params"]["requestId"] for message in sent if message.get("method", "").endswith("cancelled")
+        ]
+        assert cancelled == [work.number for work in self.in_flight(client)]
+        for work in self.work:
+            work.cancelled |= work.client == client
+        self.busy[SERVER] += self.busy.pop(client, 0)
+        given_up = self.subscribed.pop(client) - {uri for uris in self.subscribed.values() for uri in uris}
+        ended = {message["params"]["uri"] for message in sent if message.get("method") == "resources/unsubscribe"}
+        assert ended == given_up
+        for message in sent:
+            if message.get("method") == "resources/unsubscribe":
+                assert self.write(f'{{"jsonrpc":"2.0","id":{message["id"]},"result":{{}}}}') == []
+        answered = {message["id"] for message in sent if "error" in message}
+        assert answered == {name for name, whose in self.asked.items() if whose == client}
+        self.asked = {name: whose for name, whose in self.asked.items() if whose != client}
+
+    # --- the server speaks ---
+
+    def answer(self, data: st.DataObject) -> None:
+        gap = data.draw(GAPS)
+        is_error = data.draw(st.booleans())
+        work = data.draw(st.sampled_from(self.work))
+        self.marks += 1
+        what = '"error":{"code":1,"message":"x"}' if is_error else f'"result":{{"id":{work.number},"n":{self.marks}}}'
+        self.settle(work)
+        assert self.write(f'{{"jsonrpc":"2.0",{gap}"id":{work.number},{what}}}') == []
+        self.expect(work.client, f'{{"jsonrpc":"2.0",{gap}"id":{work.raw_id},{what}}}')
+
+    def progress(self, data: st.DataObject) -> None:
+        work = data.draw(st.sampled_from([work for work in self.work if work.token]))
+        self.marks += 1
+        template = '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":%d,"progressToken":%s}}'
+        self.write(template % (self.marks, work.sent_token))
+        self.expect(work.client, template % (self.marks, work.token))
+
+    def answer_what_nobody_asked(self, data: st.DataObject) -> None:
+        number = data.draw(st.integers(0, 40))
+        if all(work.number != number for work in self.work):
+            assert self.write(f'{{"jsonrpc":"2.0","id":{number},"result":{{"secret":1}}}}') == []
+
+    def whose(self) -> int:
+        """The client for which a message is that names no request; SERVER: unknown."""
+        if self.one_owner:
+            flying = [work.client for work in self.work if not work.cancelled]
+            return flying[-1] if flying else self.clients[0] if len(self.clients) == 1 else SERVER
+        busy = [client for client, count in self.busy.items() if count]
+        if busy:
+            return busy[0] if len(busy) == 1 else SERVER
+        return self.clients[0] if self.attached == 1 and self.clients else SERVER
+
+    def log(self, _data: st.DataObject) -> None:
+        self.marks += 1
+        line = f'{{"jsonrpc":"2.0","method":"notifications/message","params":{{"level":"info","data":{self.marks}}}}}'
+        self.write(line)
+        for client in self.clients if self.one_owner else [self.whose()]:
+            self.expect(client, line)
+
+    def ask(self, _data: st.DataObject) -> None:
+        self.marks += 1
+        line = f'{{"jsonrpc":"2.0","id":"q{self.marks}","method":"roots/list"}}'
+        whose = self.whose()
+        sent = self.write(line)
+        if whose == SERVER:
+            assert [message["error"]["code"] for message in sent] == [-32603]
+        else:
+            assert not sent
+            self.expect(whose, line)
+            self.asked[f"q{self.marks}"] = whose
+
+    def answer_the_server(self, data: st.DataObject) -> None:
+        name, client = data.draw(st.sampled_from(sorted(self.asked))), self.a_client(data)
+        sent = self.say(client, f'{{"jsonrpc":"2.0","id":"{name}","result":{{"roots":[]}}}}')
+        assert len(sent) == (self.asked[name] == client)
+        if sent:
+            del self.asked[name]
+
+    def update(self, data: st.DataObject) -> None:
+        uri = data.draw(URIS)
+        line = f'{{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{{"uri":"{uri}"}}}}'
+        self.write(line)
+        for client, uris in self.subscribed.items():
+            if uri in uris:
+                self.expect(client, line)
+
+    def change_list(self, _data: st.DataObject) -> None:
+        line = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
+        self.write(line)
+        for client in self.clients:
+            self.expect(client, line)
+
+    @invariant()
+    def each_client_has_what_its_own_server_would_have_written(self) -> None:
+        for client in getattr(self, "clients", ()):
+            assert self.got[client] == self.expected[client]
+            assert self.mux.awaits_response(client) == bool(self.in_flight(client))
+
+
+TestSharing = Sharing.TestCase
+TestSharing.settings = settings(max_examples=300, stateful_step_count=40)
