@@ -30,6 +30,7 @@ Headers = Sequence[tuple[bytes, bytes]]
 _METHODS: Final = frozenset({b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS"})
 """Others are not implemented: some make a tunnel (CONNECT), return what they get (TRACE) or belong to RTSP."""
 
+_BACKLOG: Final = 1024  # connections that wait to be accepted: as many agents may come back at once after a restart
 _SLASH: Final = ord("/")
 _MAX_DIGITS: Final = 18  # of a length: leading zeros are allowed, and no number of so many digits takes long to read
 _VERSIONS: Final = frozenset({"1.1", "1.0"})
@@ -795,5 +796,11 @@ def _notice_death(sock: socket.socket, seconds: int) -> None:
 
 
 async def serve_sockets(listener: Listener, listening: socket.socket, tls: ssl.SSLContext | None) -> asyncio.Server:
-    """Accept connections at a socket that listens, until the loop ends or the server is closed."""
-    return await asyncio.get_running_loop().create_server(listener, sock=listening, ssl=tls)
+    """Accept connections at a socket that listens, until the loop ends or the server is closed.
+
+    The start of TLS has the time of a head: connections are counted only after it.
+    """
+    seconds = listener.limits.head_seconds if tls is not None else None
+    return await asyncio.get_running_loop().create_server(
+        listener, sock=listening, ssl=tls, backlog=_BACKLOG, ssl_handshake_timeout=seconds
+    )
