@@ -296,6 +296,24 @@ async def test_a_handler_that_fails_is_reported_and_the_client_is_not_left_waiti
     assert isinstance(contexts[0]["exception"], RuntimeError)
 
 
+async def test_a_handler_that_fails_when_its_client_is_gone_keeps_nobody_else_from_the_end() -> None:
+    contexts: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: contexts.append(context))
+
+    def fail() -> None:
+        raise RuntimeError("as a test")
+
+    kept = Kept()
+    async with listening(kept) as (listener, port), connected(port) as first, connected(port) as second:
+        for client in (first, second):
+            client.writer.write(POST)
+            (await kept.next()).on_gone = fail
+        listener.close()
+        with anyio.fail_after(5):
+            await listener.closed()
+    assert [str(one["exception"]) for one in contexts] == ["as a test"] * 2
+
+
 # --- framing that readers could take differently ---
 
 CHUNKED: Final = b"Transfer-Encoding: chunked\r\n"
@@ -601,6 +619,13 @@ async def test_a_body_that_comes_in_drops_is_refused() -> None:
         statuses.append((await client.response()).status_code)
         dripping.cancel()
         assert statuses == [408]
+
+
+async def test_a_body_that_came_fast_must_still_end() -> None:
+    limits = ListenerLimits(body_seconds=SOON, body_bytes_per_second=1, linger_seconds=SOON)
+    async with client_of(limits=limits) as client:
+        begin = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3000\r\n\r\n"
+        assert (await client.ask(begin + b"x" * 2999)).status_code == 408
 
 
 async def test_while_the_handler_takes_its_time_no_limit_ends_the_connection() -> None:
