@@ -103,7 +103,7 @@ class ListenerLimits(Struct, frozen=True):
     body_seconds: float = 20.0
     """That a short body may take, and any pause of a longer one (408), as in Apache's mod_reqtimeout."""
     body_bytes_per_second: float = 500.0
-    """How fast a longer body must come, as there: the slowest modem is faster. What came faster earns no longer pause."""
+    """How fast a longer body must come, as there: the slowest modem is faster. To be faster earns no longer pause."""
     idle_seconds: float = 75.0
     """That a connection stays open without a request. Balancers close theirs after 60: they must be first, or a request
     meets a connection that is being closed."""
