@@ -1,4 +1,7 @@
-"""The HTTP of `hookproxy login`: small documents, no redirect to another origin, errors in one line."""
+"""The HTTP of `hookproxy login`, and of a gateway for its issuer's keys: small documents, errors in one line.
+
+No redirect to another origin is followed.
+"""
 
 from __future__ import annotations
 

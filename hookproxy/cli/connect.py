@@ -16,7 +16,7 @@ else:
     import _signal as signal  # these and not `signal` and `socket`, which make enumerations: 10 ms
     import _socket as socket
 
-USAGE = "hookproxy connect NAME [--socket PATH]"
+USAGE = "hookproxy connect NAME [--socket PATH] [-- COMMAND [ARG...]]"
 DEFAULT_SOCKET = "/run/hookproxy/mcp.sock"  # as `config.gateway_models` has it; compared by a test
 _PIECE = 65_536  # bytes per read: the capacity of a pipe on Linux
 _LONGEST_REPLY = 2048  # bytes: the gateway's is shorter
@@ -24,23 +24,69 @@ _LONGEST_REPLY = 2048  # bytes: the gateway's is shorter
 
 def main(arguments: "Sequence[str]") -> int:
     """Relay between the agent and the gateway until one of them ends. Returns the exit status."""
-    name, path = _options(list(arguments))
+    name, path, command = _options(list(arguments))
     gateway = _open(path)
-    _ask(gateway, name)
-    if status := _relay(gateway):
+    server, pipes = _start(command) if command else (0, ())
+    try:
+        _ask(gateway, name, pipes)
+        for pipe in pipes:  # the gateway has them now, and alone: when it closes them, the server sees the end
+            os.close(pipe)
+        status = _relay(gateway, server)
+    finally:
+        if server:
+            _end(server)
+    if status:
         sys.stderr.write("hookproxy: the gateway has ended the session\n")
     return status
 
 
-def _options(arguments: "list[str]") -> "tuple[str, str]":
-    """The server's name and the socket's path. What is not the usual form is left to argparse."""
+def _options(arguments: "list[str]") -> "tuple[str, str, list[str]]":
+    """The server's name, the socket's path, and a command. What is not the usual form is left to argparse."""
     path = os.environ.get("HOOKPROXY_SOCKET") or DEFAULT_SOCKET
+    command: list[str] = []
+    if "--" in arguments:
+        end = arguments.index("--")
+        arguments, command = arguments[:end], arguments[end + 1 :]
     if len(arguments) == 3 and arguments[1] == "--socket":
         arguments, path = arguments[:1], arguments[2]
     if len(arguments) == 1 and not arguments[0].startswith("-"):
-        return arguments[0], path
+        return arguments[0], path, command
     options = build_parser().parse_args(arguments)
-    return options.name, options.socket or path
+    return options.name, options.socket or path, command
+
+
+def _start(command: "Sequence[str]") -> "tuple[int, tuple[int, int]]":
+    """Start a server as this user, for the gateway. Returns its process id, its output, and its input."""
+    stdin, to_server = os.pipe()
+    from_server, stdout = os.pipe()
+    try:
+        actions = ((os.POSIX_SPAWN_DUP2, stdin, 0), (os.POSIX_SPAWN_DUP2, stdout, 1))
+        pid = os.posix_spawnp(command[0], list(command), os.environ, file_actions=actions, setsigdef=(signal.SIGPIPE,))
+    except OSError as error:
+        from ..model.errors import EXIT_NOT_FOUND, UserError
+
+        hint = "install it, or give its full path"
+        raise UserError(f"cannot start the server {command[0]}: {error.strerror}", hint, EXIT_NOT_FOUND) from None
+    os.close(stdin)
+    os.close(stdout)
+    return pid, (from_server, to_server)
+
+
+def _end(server: int) -> None:
+    """Wait for the server to end, then send SIGTERM, then SIGKILL, in the times of `hookproxy run`."""
+    import select
+
+    from ..processes import process
+
+    exit_fd = process.open_exit_fd(server)
+    poll = select.poll()
+    poll.register(exit_fd, select.POLLIN)
+    for number, milliseconds in ((signal.SIGTERM, 1000), (signal.SIGKILL, 500)):
+        if poll.poll(milliseconds):
+            break
+        os.kill(server, number)
+    os.close(exit_fd)
+    process.reap(server)
 
 
 def _open(path: str) -> "socket.socket":
@@ -57,7 +103,7 @@ def _open(path: str) -> "socket.socket":
     return connection
 
 
-def _ask(gateway: "socket.socket", name: str) -> None:
+def _ask(gateway: "socket.socket", name: str, pipes: "Sequence[int]") -> None:
     """Say which server is wanted, and wait until it is there. Raises UserError with what the gateway says."""
     from ..model.errors import UserError
 
@@ -68,7 +114,9 @@ def _ask(gateway: "socket.socket", name: str) -> None:
     lines = ["hookproxy 1", f"server {name}"] + ([f"cwd {cwd}"] if cwd and "\n" not in cwd else [])
     if "\n" in name:
         raise UserError("a server's name cannot contain a line end", f"usage: {USAGE}")
-    gateway.sendall("\n".join([*lines, "", ""]).encode("utf-8", "surrogateescape"))
+    message = "\n".join([*lines, "", ""]).encode("utf-8", "surrogateescape")
+    rights = b"".join(pipe.to_bytes(4, sys.byteorder) for pipe in pipes)
+    gateway.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)] if pipes else [])
     reply = b""
     while not reply.endswith(b"\n") and len(reply) < _LONGEST_REPLY:
         piece = gateway.recv(1)  # what follows it is the server's
@@ -76,11 +124,11 @@ def _ask(gateway: "socket.socket", name: str) -> None:
             break
         reply += piece
     if reply != b"ok\n":
-        text = reply.removeprefix(b"error ").decode("utf-8", "replace").strip()
-        raise UserError(text or "the gateway has closed the connection", "its log says more")
+        text, _, hint = reply.removeprefix(b"error ").decode("utf-8", "replace").strip().partition("\t")
+        raise UserError(text or "the gateway has closed the connection", hint or "its log says more")
 
 
-def _relay(gateway: "socket.socket") -> int:
+def _relay(gateway: "socket.socket", server: int) -> int:
     """Pass bytes both ways, each way in a thread that blocks. Returns the exit status: 1 if the gateway ended first.
 
     Two threads take less time for a message than one that waits for both sides, and a slow side holds up only its own
@@ -88,7 +136,13 @@ def _relay(gateway: "socket.socket") -> int:
     """
     import _thread
 
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # ends us like any program, without a traceback
+    def end_at_once(number: int, _frame: object) -> None:
+        if server:
+            os.kill(server, number)
+        os._exit(128 + number)  # an exception would look like a defect
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, end_at_once)
     for descriptor in (0, 1):
         os.set_blocking(descriptor, True)
     ended: list[bool] = []
@@ -120,6 +174,9 @@ def build_parser() -> "argparse.ArgumentParser":
         "connect",
         USAGE,
         "Be the server NAME of the gateway for an agent that starts its servers: all bytes are passed on, both ways.",
+    )
+    parser.epilog = (
+        "With a command after two dashes, the server runs as you, on your files, and the gateway gets its pipes."
     )
     parser.add_argument("name", metavar="NAME", help="the server's name in the gateway's configuration")
     parser.add_argument(

@@ -32,6 +32,7 @@ VERBS = {
     "logout": "hookproxy.cli.logout",
     "serve": "hookproxy.cli.serve",
     "connect": "hookproxy.cli.connect",
+    "token": "hookproxy.cli.token",
     "demo": "hookproxy.cli.demo",
     "schema": "hookproxy.cli.schema",
     "completion": "hookproxy.cli.completion",
@@ -58,6 +59,7 @@ hookproxy puts hooks in front of any MCP server.
   logout      remove a login
   serve       run the gateway: servers for several people, behind one policy
   connect     be a server of the gateway for an agent: hookproxy connect NAME
+  token       make, list and revoke the tokens of a gateway's users: hookproxy token new USER --file FILE
   demo        show an agent, a server and three hooks at work
   schema      print the JSON Schema of hookproxy.toml, for editors
   completion  print a completion script for bash, zsh or fish

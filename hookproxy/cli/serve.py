@@ -31,16 +31,21 @@ def main(arguments: Sequence[str]) -> int:
     """Serve until a signal. Returns the exit status."""
     options = build_parser().parse_args(list(arguments))
     process.prepare_for_children()
-    config = load_gateway(options.config, os.environ, working_directory())
+    cwd = working_directory()
+    config = load_gateway(options.config, os.environ, cwd)
     inherited_state.reset()
     report = _report
     for note in config.notes:
         report(note)
     listeners = list(_listeners(config))
+
+    def load() -> GatewayConfig:
+        return load_gateway(config.path, os.environ, cwd)
+
     try:
         from ..gateway.serve import serve
 
-        anyio.run(serve, config, listeners, report, backend_options={"loop_factory": new_loop})
+        anyio.run(serve, config, listeners, report, load, backend_options={"loop_factory": new_loop})
     finally:
         for listener in listeners:
             listener.close()

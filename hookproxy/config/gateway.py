@@ -60,6 +60,15 @@ class GatewayServer(Struct, frozen=True):
         """Whether this user may use the server."""
         return self.table.users is None or principal.is_among(self.table.users)
 
+    def starts_differently(self, other: GatewayServer) -> bool:
+        """Whether a process or a connection of the other one would not be what is meant here."""
+        keys = ("command", "url", "headers", "ca", "cert", "key", "env", "user", "share", "from_caller")
+        return (
+            any(getattr(self.table, key) != getattr(other.table, key) for key in keys)
+            or self.cwd != other.cwd
+            or self.credentials != other.credentials
+        )
+
     def settings_for(self, principal: Principal) -> Settings:
         """The settings of a session of this user."""
         settings = self.loaded.settings
@@ -111,13 +120,17 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConf
             table,
             file_context.find(table.cwd or ".", os.path.dirname(path)),
             {key: _credential_path(text, path, name, key, environ) for key, text in table.credentials.items()},
-            complete(_overlaid(for_all, layer), file_context),
+            _named(complete(_overlaid(for_all, layer), file_context)),
             rules,
         )
     notes = dict.fromkeys(
         note for one in servers.values() for note in (*one.loaded.notes, *one.loaded.remarks)
     )  # those of the keys for all servers are the same for each
     return GatewayConfig(path, file.gateway, servers, _version(file_context.files_read), tuple(notes))
+
+
+def _named(loaded: Loaded) -> Loaded:
+    return replace(loaded, settings=replace(loaded.settings, called="the gateway's configuration"))
 
 
 def _read(path: str) -> FileSnapshot:

@@ -70,6 +70,14 @@ class ServerTable(ConfigFile, frozen=True):
     """The server's address, in place of a command."""
     headers: dict[_Text, str] = field(default_factory=dict)
     """Headers of each request to `url`. `%{NAME}` stands for the credential of that name."""
+    ca: _Text | None = None
+    """For `url`: trust the certificates in this file instead of the system's."""
+    cert: _Text | None = None
+    """For `url`: the certificate with which the server recognises the gateway."""
+    key: _Text | None = None
+    """For `url`: the key of `cert`, if it is in another file."""
+    allow_http: bool = False
+    """For `url`: true allows http:// to other machines, where everybody may read along."""
     env: dict[_Text, str] = field(default_factory=dict)
     """Environment variables of the server, beside PATH, HOME, USER, LOGNAME and LANG. It gets no others."""
     credentials: dict[_Text, Annotated[str, Meta(pattern=r"^file:.")]] = field(default_factory=dict)

@@ -59,6 +59,19 @@ class Gateway:
         finally:
             self.sessions.discard(session)
 
+    def change_policy(self, config: GatewayConfig) -> None:
+        """Put another configuration into force, for new sessions and for new calls of open ones."""
+        self.config = config
+        for session in list(self.sessions):
+            user = session.identity.principal
+            server = config.servers.get(session.server.name)
+            allowed = server if server is not None and server.allows(user) else None
+            try:
+                session.change_policy(allowed, config.version, partial(self._window, session.server.name, user.id))
+            except UserError as problem:
+                self._report(f"{problem.message} ({problem.hint})")
+                session.change_policy(None, config.version, Window)
+
     def _window(self, server: str, user: str, limit: Limit) -> Window:
         """The calls that this limit has counted: of one session, or of all sessions of one user at this server."""
         if limit.per is Per.SESSION:

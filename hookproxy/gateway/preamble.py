@@ -4,9 +4,9 @@
     server NAME
     cwd FOLDER
 
-ends with an empty line. The gateway replies with the line `ok`, or `error` and a sentence for people. With `ok`,
-the connection is the agent's from then on. `from_caller` servers come with two descriptors beside the first byte:
-what the server prints, and what it reads.
+ends with an empty line. The gateway replies with the line `ok`, or with `error`, a sentence for people and a hint after
+a tab. With `ok`, the connection is the agent's from then on. For a `from_caller` server, two descriptors come beside
+the first byte: what the server prints, and what it reads.
 """
 
 from __future__ import annotations

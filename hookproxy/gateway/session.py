@@ -16,16 +16,18 @@ from ..model.hooks import Session
 from ..processes import service
 from ..session.lifecycle import Lifecycle
 from ..session.proxy import Proxy, Report
+from .servers import secrets_redacted
 
 if TYPE_CHECKING:
     from ..config.gateway import GatewayServer
     from ..model.principal import Principal
+    from ..model.settings import Settings
     from ..policy.rate_limits import WindowOf
     from ..session.server_end import ServerEnd
     from ..transports.channel import Channel
 
-OpenServer = Callable[["GatewayServer", Report], "tuple[Channel, ServerEnd]"]
-"""Starts or reaches the server of a session. Raises UserError."""
+OpenServer = Callable[["GatewayServer", "Settings", Report], "tuple[Channel, ServerEnd]"]
+"""Starts or reaches the server of a session that has these settings. Raises UserError."""
 
 _DRAINING = "the gateway is ending"
 
@@ -48,12 +50,8 @@ class GatewaySession:
         server is killed and waited for.
         """
         server, principal = self.server, self.identity.principal
-        settings = server.settings_for(principal)
         command = tuple(server.table.command or ())
-        environ = service.environment(service.own_account(), {})
-        hooks = Hooks(
-            server.loaded.groups, settings, server.name, environ, server.loaded.trust, command, window_of
-        )  # before the server starts: a hook that cannot be used must stop it
+        hooks, settings, audit = self._policy(server, policy, window_of)  # a hook that cannot be used stops it
         session = Session(
             id=self.identity.id,
             server=server.name,
@@ -63,14 +61,36 @@ class GatewaySession:
             url=server.table.url or "",
             principal=principal,
         )
-        channel, server_end = open_server(server, self._report)
-        audit = Audit(settings, principal, policy)
-        self._proxy = Proxy(agent, channel, hooks, settings, session, audit, self._report)
+        channel, server_end = open_server(server, settings, self._report)
+        self._proxy = Proxy(agent, channel, hooks, settings, session, audit, self._report, may_change=True)
         self._lifecycle = Lifecycle(self._proxy, server_end, forwards_signals=False)
         try:
             return await self._lifecycle.run()
         finally:
             self._ended.set()
+
+    def _policy(self, server: GatewayServer, version: str, window_of: WindowOf) -> tuple[Hooks, Settings, Audit]:
+        """What judges the calls of this session. Raises UserError."""
+        settings = secrets_redacted(server, server.settings_for(self.identity.principal))
+        environ = service.environment(service.own_account(), {})
+        command = tuple(server.table.command or ())
+        hooks = Hooks(server.loaded.groups, settings, server.name, environ, server.loaded.trust, command, window_of)
+        return hooks, settings, Audit(settings, self.identity.principal, version)
+
+    def change_policy(self, server: GatewayServer | None, version: str, window_of: WindowOf) -> None:
+        """Judge further calls by the policy of this server; None: the user may not use it any more.
+
+        A session that cannot go on under the new policy ends.
+        """
+        if self._proxy is None or self._lifecycle is None:  # it has just been admitted
+            self.server = server or self.server
+            return
+        if server is None or server.starts_differently(self.server):
+            self._report("ends, because the new policy has another server in its place, or none")
+            self._lifecycle.end(signal.SIGTERM)
+            return
+        self.server = server
+        self._proxy.change_policy(*self._policy(server, version, window_of))
 
     async def drain(self, seconds: float) -> None:
         """Read no more calls, give those in flight so many seconds, and end the session. Returns when it has ended."""

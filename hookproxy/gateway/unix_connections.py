@@ -5,13 +5,17 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import stat
+import struct
 import traceback
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 import anyio
 import anyio.to_thread
 
 from ..model.errors import UserError, describe_error
+from ..processes.process import close_all
+from ..session.server_end import ForeignServer
 from ..transports import unix_socket
 from ..transports.pipe import open_channel
 from . import preamble
@@ -19,10 +23,13 @@ from .servers import open_server
 
 if TYPE_CHECKING:
     from ..config.gateway import GatewayServer
+    from ..model.settings import Settings
     from ..session.proxy import Report
     from ..session.server_end import ServerEnd
     from ..transports.channel import Channel
     from .gateway import Gateway
+
+_DESCRIPTOR: Final = struct.Struct("i")  # of SCM_RIGHTS
 
 _PREAMBLE_SECONDS: Final = 10.0
 """How long a connection may take to say what it wants: `connect` does it at once."""
@@ -56,12 +63,12 @@ async def _serve(connection: socket.socket, gateway: Gateway, report: Report) ->
         except (preamble.NotAPreamble, OSError) as problem:
             refusal = str(problem) or "it took too long to say which server is wanted"
         except UserError as problem:
-            refusal = f"{problem.message} ({problem.hint})"
+            refusal = f"{problem.message}\t{problem.hint}"
         except Exception as defect:  # the boundary of one session: the others go on
             report("".join(traceback.format_exception(defect)).rstrip())
             refusal = f"the gateway has failed: {describe_error(defect)}"
         if refusal:
-            report(f"a connection was refused: {refusal}")
+            report(f"a connection was refused: {refusal.replace(chr(9), '; ')}")
             _send(connection, preamble.error(refusal))
 
 
@@ -69,19 +76,50 @@ async def _run_session(connection: socket.socket, gateway: Gateway) -> None:
     account = unix_socket.account_of_peer(connection)
     with anyio.fail_after(_PREAMBLE_SECONDS):
         principal = await anyio.to_thread.run_sync(unix_socket.principal_of, *account)
-        wanted = await _read_preamble(connection)
-    session = gateway.admit(principal, wanted.server, wanted.cwd)
+        wanted, pipes = await _read_preamble(connection)
+    with pipes:
+        session = gateway.admit(principal, wanted.server, wanted.cwd)
 
-    def open_and_confirm(server: GatewayServer, report: Report) -> tuple[Channel, ServerEnd]:
-        opened = open_server(server, report)
-        _send(connection, preamble.OK)
-        return opened
+        def open_and_confirm(server: GatewayServer, settings: Settings, report: Report) -> tuple[Channel, ServerEnd]:
+            if pipes.descriptors and not server.table.from_caller:
+                raise UserError(f"the server {server.name} is started by the gateway", "leave out the command")
+            opened = pipes.open() if server.table.from_caller else open_server(server, settings, report)
+            _send(connection, preamble.OK)
+            return opened
 
-    agent = open_channel(os.dup(connection.fileno()), os.dup(connection.fileno()))
-    await gateway.run(session, agent, open_and_confirm)
+        agent = open_channel(os.dup(connection.fileno()), os.dup(connection.fileno()))
+        await gateway.run(session, agent, open_and_confirm)
 
 
-async def _read_preamble(connection: socket.socket) -> preamble.Preamble:
+class _CallerPipes:
+    """The descriptors that came with a preamble: what a server of the caller prints, and what it reads."""
+
+    def __init__(self, descriptors: list[int]) -> None:
+        self.descriptors = descriptors
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        close_all(self.descriptors)
+        self.descriptors = []
+
+    def open(self) -> tuple[Channel, ServerEnd]:
+        """The channel to the caller's server, which owns the descriptors from now on. Raises UserError.
+
+        Only pipes and sockets can be waited for: a device would be read for ever.
+        """
+        if len(self.descriptors) != 2:
+            raise UserError("this server runs as the user", "hookproxy connect NAME -- COMMAND starts it")
+        modes = [os.fstat(one).st_mode for one in self.descriptors]
+        if not all(stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) for mode in modes):
+            raise UserError("the server's input and output are no pipes", "use hookproxy connect NAME -- COMMAND")
+        (source, sink), self.descriptors = self.descriptors, []
+        channel = open_channel(source, sink)
+        return channel, ForeignServer(channel.close)
+
+
+async def _read_preamble(connection: socket.socket) -> tuple[preamble.Preamble, _CallerPipes]:
     """Read what comes before the agent's bytes, and nothing of those. Raises NotAPreamble, OSError."""
     while True:
         await anyio.wait_readable(connection)
@@ -89,7 +127,27 @@ async def _read_preamble(connection: socket.socket) -> preamble.Preamble:
         if not received:
             raise preamble.NotAPreamble("it ended before it said which server is wanted")
         if (end := preamble.end_of(received)) >= 0:
-            return preamble.read(connection.recv(end))
+            message, pipes = _receive(connection, end)
+            try:
+                return preamble.read(message), pipes
+            except BaseException:
+                close_all(pipes.descriptors)
+                raise
+
+
+def _receive(connection: socket.socket, size: int) -> tuple[bytes, _CallerPipes]:
+    """Read so many bytes, which are there, and the descriptors that come with them."""
+    message, ancillary, flags, _ = connection.recvmsg(size, socket.CMSG_SPACE(_DESCRIPTOR.size * 2))
+    data = b"".join(
+        piece for level, kind, piece in ancillary if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS
+    )
+    found = [number for (number,) in _DESCRIPTOR.iter_unpack(data[: len(data) // _DESCRIPTOR.size * _DESCRIPTOR.size])]
+    for one in found:
+        os.set_inheritable(one, False)
+    if flags & socket.MSG_CTRUNC:
+        close_all(found)
+        raise preamble.NotAPreamble("it came with more descriptors than a server has")
+    return message, _CallerPipes(found)
 
 
 def _send(connection: socket.socket, reply: bytes) -> None:

@@ -54,7 +54,7 @@ class Permissions:
         self.limits = _limits(settings, window_of)
         self.groups = groups
         self.managed = managed
-        self._where = "the managed configuration" if managed else "hookproxy.toml"
+        self._where = "the managed configuration" if managed else settings.called
         self._allowed: dict[str, Callable[[str, bytes], bool]] = {}
         self._allowed_by_person: list[tuple[str, Callable[[str, bytes], bool]]] = []  # by tool: a rule may name several
         self._allowed_tools: set[str] = set()

@@ -228,9 +228,7 @@ class HookExecutor:
     ) -> HookRun:
         spec, context = hook.spec, hook.context(call_context)
         slots = self._background_slots if spec.background else self._slots
-        document = group.dialect.write_input(spec, context)
-        if context.trace or context.session.principal is not None:
-            document = _with_additions(document, context)
+        document = _document(group.dialect, spec, context)
         environment = self._environments[id(group)]
         try:
             slots.acquire_nowait()  # succeeds nearly always; `acquire` would cost a tenth of a small hook
@@ -326,8 +324,9 @@ class HookExecutor:
         return one
 
 
-def _with_additions(document: Document, context: EventContext) -> Document:
-    """The document with what is no dialect's: the agent's trace, which a hook continues, and who calls at a gateway."""
+def _document(dialect: Dialect, spec: HookSpec, context: EventContext) -> Document:
+    """The dialect's document, with the agent's trace, which a hook continues, and with who calls at a gateway."""
+    document = dialect.write_input(spec, context)
     if context.trace:
         document = replace(document, env={**document.env, **dict(context.trace)})
     principal = context.session.principal

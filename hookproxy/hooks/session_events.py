@@ -70,6 +70,11 @@ class SessionEvents:
         if not self._has_start_hooks:
             self._start_hooks_ended.set()
 
+    def change_policy(self, hooks: Hooks, audit: Audit) -> SessionContext:
+        """Run these hooks from now on; return the context with them. SessionStart hooks do not run again."""
+        self._context = replace(self._context, hooks=hooks, audit=audit)
+        return self._context
+
     def begin_session(self) -> None:
         """Start the SessionStart hooks when the agent has opened the session: a probe of hookproxy runs none."""
         if self._has_start_hooks:

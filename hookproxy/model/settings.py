@@ -102,6 +102,8 @@ class AgentRule(Struct, frozen=True):
 class Settings(Struct, frozen=True):
     """The configuration's choices that concern every call."""
 
+    called: str = "hookproxy.toml"
+    """Whose rules and limits they are, in messages."""
     on_failure: OnFailure = OnFailure.DIALECT
     on_ask: OnAsk = OnAsk.ELICIT
     on_ask_fallback: OnFailure = OnFailure.DENY

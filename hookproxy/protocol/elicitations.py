@@ -41,7 +41,8 @@ class Elicitations:
     """The pending elicitations of the handshake era, where each is a request of its own, by the server's ids."""
 
     def __init__(self, guarded: bool = False) -> None:
-        self._guarded = guarded
+        self.guarded = guarded
+        """Hooks may answer them."""
         self._pending: dict[bytes, PendingElicitation] = {}
 
     # --- lines of the server ---
@@ -52,7 +53,7 @@ class Elicitations:
         """Read a line from the server: an elicitation, or its cancellation or completion; None: it is none of these."""
         try:
             members = raw_json.fields(line)
-            if self._guarded:
+            if self.guarded:
                 calls.check_spelling(members)
             if method(members) == calls.CANCELLED:
                 return self._withdrawn(members)
@@ -60,14 +61,14 @@ class Elicitations:
                 return ElicitationCompleted()
             elicitation = _elicitation(members) if "id" in members else None
         except _AMBIGUOUS:
-            unclear = self._guarded and _MAY_BE_ELICITATION.search(bytes(line))
+            unclear = self.guarded and _MAY_BE_ELICITATION.search(bytes(line))
             return Dropped("a message that some readers take for an elicitation") if unclear else None
         return None if elicitation is None else self._note(members, elicitation)
 
     def _note(self, members: Members, elicitation: Elicitation) -> ElicitationRequested | Dropped:
         raw_id = bytes(members["id"])
         pending = PendingElicitation(id_key(raw_id), raw_id, elicitation, task=b"task" in _names(members))
-        if self._guarded and pending.key in self._pending:
+        if self.guarded and pending.key in self._pending:
             return Dropped("an elicitation with the id of one that is still pending")
         if len(self._pending) >= MAX_PENDING and not self._forget_one():
             pending.stage = ElicitationStage.REFUSED
@@ -78,7 +79,7 @@ class Elicitations:
     def _forget_one(self) -> bool:
         """Forget the oldest elicitation. If guarded, forget only one that the server has cancelled."""
         for key, pending in self._pending.items():
-            if not self._guarded or pending.stage is ElicitationStage.WITHDRAWN:
+            if not self.guarded or pending.stage is ElicitationStage.WITHDRAWN:
                 del self._pending[key]
                 return True
         return False
@@ -97,7 +98,7 @@ class Elicitations:
     def may_be_in_batch(self, batch: bytes) -> bool:
         """True if a batch from the server may hold an elicitation that hooks judge."""
         try:
-            return self._guarded and any(method(raw_json.fields(item)) == METHOD for item in raw_json.items(batch))
+            return self.guarded and any(method(raw_json.fields(item)) == METHOD for item in raw_json.items(batch))
         except _AMBIGUOUS:
             return True
 
@@ -114,17 +115,17 @@ class Elicitations:
         try:
             elicitation = elicitation_messages.with_agent_response(pending.elicitation, members)
         except _AMBIGUOUS as problem:
-            if self._guarded:
+            if self.guarded:
                 return Refused(f"The response to the server's elicitation cannot be judged: {problem}.")
             elicitation = pending.elicitation
         pending.stage = ElicitationStage.ANSWERED
-        if not self._guarded:
+        if not self.guarded:
             self.close(pending)
         return ElicitationAnswered(pending, elicitation)
 
     def is_awaited(self, members: Members) -> bool:
         """True if this is a response that hooks judge."""
-        return self._guarded and id_key(bytes(members.get("id", b""))) in self._pending
+        return self.guarded and id_key(bytes(members.get("id", b""))) in self._pending
 
     def close(self, pending: PendingElicitation) -> None:
         """Remove an elicitation that is answered."""

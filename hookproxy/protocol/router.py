@@ -27,6 +27,8 @@ from .inflight import REQUEST_KINDS, InFlight, RequestKind
 from .responses import Members, Response
 from .tasks import Tasks
 
+FindAlias = Callable[[str, bytes], Alias | None]
+
 _MAX_CHECKED: Final = 1000  # listed tools, as many as servers have: each takes tens of microseconds
 
 
@@ -43,7 +45,7 @@ class Router:
         self,
         judged: Callable[[str], bool] | None,
         elicitations: Elicitations | None = None,
-        find_alias: Callable[[str, bytes], Alias | None] | None = None,
+        find_alias: FindAlias | None = None,
         max_depth: int = MAX_DEPTH,
     ) -> None:
         self._judged = judged
@@ -67,6 +69,12 @@ class Router:
         self._has_judged_call = False
         self.may_judge = judged is not None
         """False: no call is judged, as far as the listed tools show, and none has been."""
+
+    def change_policy(self, find_alias: FindAlias, elicitations: Elicitations | None, max_depth: int) -> None:
+        """Decide anew which tools are judged; calls in flight stay as they are. The arguments are as for a router."""
+        self._find_alias, self.elicitations, self._max_depth = find_alias, elicitations, max_depth
+        self._judged_tool = None
+        self.forget_judged_tools(list(self.tools))
 
     # --- lines from the agent ---
 

@@ -47,6 +47,10 @@ class Approvals:
         self._pending: dict[bytes, _PendingApproval] = {}
         self._prompters = anyio.Semaphore(_MAX_PROMPTERS)
 
+    def change_policy(self, session_context: SessionContext, settings: Settings) -> None:
+        """Ask in the way of these settings from now on."""
+        self._context, self._settings = session_context, settings
+
     def may_ask(self, call: Call) -> bool:
         """The agent can ask the person about this call."""
         if call.stateless:

@@ -49,6 +49,12 @@ class ElicitationHooks:
         self._waiting_bytes = 0
         self._refusal_reported = False
 
+    def change_policy(
+        self, session_context: SessionContext, elicitations: Elicitations | None, settings: Settings
+    ) -> None:
+        """Ask the hooks of this context from now on."""
+        self._context, self._elicitations, self._settings = session_context, elicitations, settings
+
     @property
     def has_undecided(self) -> bool:
         """An elicitation or an answer waits for hooks."""

@@ -63,7 +63,16 @@ class Lifecycle:
 
         On cancel the server is killed and waited for.
         """
-        async with self._proxy.hooks.runners, anyio.create_task_group() as tasks:
+        try:
+            await self._relay_until_end()
+        finally:
+            with anyio.CancelScope(shield=True):  # it is bounded by itself
+                if problem := await self._proxy.aclose():
+                    self._proxy.report_once(f"{NOT_WRITTEN}: {problem}")
+        return self._status if self._status >= 0 else 128 - self._status
+
+    async def _relay_until_end(self) -> None:
+        async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._watch_server)
             if self._forwards_signals:
                 tasks.start_soon(self._forward_signals)
@@ -75,7 +84,6 @@ class Lifecycle:
             finally:
                 self._close()
             tasks.cancel_scope.cancel()
-        return self._status if self._status >= 0 else 128 - self._status
 
     # --- events of the run ---
 
@@ -90,6 +98,7 @@ class Lifecycle:
 
     def _server_end(self) -> None:
         self._server_ended = True
+        self._server.output_ended()
         self._notify()
 
     async def _watch_server(self) -> None:
@@ -219,5 +228,3 @@ class Lifecycle:
             self._server.kill()
         self._proxy.relay.server.close()
         self._proxy.relay.agent.close()
-        if problem := self._proxy.audit.close():
-            self._proxy.report_once(f"{NOT_WRITTEN}: {problem}")

@@ -61,14 +61,17 @@ class Proxy:
         session: Session,
         audit: Audit,
         report: Report,
+        *,
+        may_change: bool = False,
     ) -> None:
+        """With `may_change`, `change_policy` may be called: then each line is read, even if nothing is judged yet."""
         self.hooks = hooks
         self.settings = settings
         self.session = session
         self.audit = audit
         self.report = report
         groups = hooks.groups
-        strict = bool(groups or hooks.has_rules or settings.audit_all_calls)  # the agent's lines must be read
+        strict = may_change or bool(groups or hooks.has_rules or settings.audit_all_calls)  # lines must be read
         elicitations = Elicitations(groups.answers_elicitations) if groups.observes_elicitations else None
         self.router = Router(self._concerns if strict else None, elicitations, groups.alias, settings.max_depth)
         self.relay = Relay(agent, server, self.router, settings.max_message_bytes, strict, self._perform)
@@ -107,19 +110,66 @@ class Proxy:
             self.session_events.may_have_feedback,
         )
 
+        self._services = _Services(self)
+        self._former: list[_Services] = []  # of calls that still run under an earlier policy
+
     def open(self, tasks: anyio.abc.TaskGroup) -> None:
         """Run calls in `tasks` from now on."""
         self._tasks = tasks
         self._pool = CoroutinePool(tasks, self._run_call, self._running)
-        self.hooks.open(tasks, self.session_events.report_hook_run, self.changes.notify, self.hook_tool_calls.call)
+        self._open_policy()
         self.relay.on_passed = self.passed.notify
-        self.audit.schedule = partial(self.spawn, self._flush_audit)
 
-    async def _flush_audit(self) -> None:
+    def _open_policy(self) -> None:
+        assert self._tasks is not None, "open comes before the first byte"
+        self.hooks.open(
+            self._tasks, self.session_events.report_hook_run, self.changes.notify, self.hook_tool_calls.call
+        )
+        self.audit.schedule = partial(self.spawn, self._flush_audit, self.audit)
+
+    async def _flush_audit(self, audit: Audit) -> None:
         """Write the records that wait for an idle moment."""
         await anyio.sleep(DEFERRED_SECONDS)
-        if problem := self.audit.flush():
+        if problem := audit.flush():
             self.report_once(f"{NOT_WRITTEN}: {problem}")
+
+    def change_policy(self, hooks: Hooks, settings: Settings, audit: Audit) -> None:
+        """Judge the calls that come from now on by these. Those in flight end under the policy that they began with.
+
+        What was allowed for this session, by a person or a hook, must be allowed anew.
+        """
+        self._former.append(self._services)
+        self.hooks, self.settings, self.audit = hooks, settings, audit
+        self.skipped_hooks = SkippedHooks(hooks.groups)
+        hooks.note_tools(self.router.tools.values(), self.router.handshake.server_name)
+        elicitations = self.router.elicitations
+        if hooks.groups.observes_elicitations:
+            elicitations = elicitations or Elicitations()
+            elicitations.guarded = hooks.groups.answers_elicitations
+        self.router.change_policy(hooks.groups.alias, elicitations, settings.max_depth)
+        context = self.session_events.change_policy(hooks, audit)
+        self.approvals.change_policy(context, settings)
+        self.elicitation_hooks.change_policy(context, elicitations, settings)
+        self._services = _Services(self)
+        self._open_policy()
+        self.spawn(self._close_former)
+
+    async def _close_former(self) -> None:
+        """Close what only earlier policies used, once no call runs under them."""
+        await self.changes.until(lambda: not any(one.running for one in self._former))
+        for services in self._former:
+            await services.hooks.runners.aclose()
+            if problem := services.audit.close():
+                self.report_once(f"{NOT_WRITTEN}: {problem}")
+        self._former.clear()
+
+    async def aclose(self) -> str:
+        """Close the hooks' runners and the audit of all policies. Returns why a record could not be written."""
+        problem = ""
+        for services in (*self._former, self._services):
+            await services.hooks.runners.aclose()
+            problem = services.audit.close() or problem
+        return problem
 
     def _concerns(self, tool: str) -> bool:
         """True if calls of this tool are handled here; feedback of SessionStart hooks may wait for any call at all."""
@@ -179,16 +229,21 @@ class Proxy:
 
     async def _run_call(self, call: Call) -> None:
         """One call's task. A defect in it ends this call alone, and never lets it pass without its hooks."""
+        services = self._services
+        services.running += 1
         try:
-            if self.hooks.groups.has_mcp_tool_hooks:
+            if services.hooks.groups.has_mcp_tool_hooks:
                 CURRENT_META.set(None if isinstance(call, TaskRequest) else call.meta)
-            await (self._mcp_tasks.handle_message(call) if isinstance(call, TaskRequest) else handle_call(call, self))
+            await (
+                self._mcp_tasks.handle_message(call) if isinstance(call, TaskRequest) else handle_call(call, services)
+            )
         except Exception as defect:  # the task's boundary: fail closed, and report it
             what = describe_error(defect)
             shortage = f"a call of {call.tool} cannot be handled: {what}; {RESOURCE_HINT}"
             self.report(shortage if resource_shortage(defect) else "".join(traceback.format_exception(defect)).rstrip())
             call.ended_because = call.ended_because or f"hookproxy could not complete this call ({what})"
         finally:
+            services.running -= 1
             del self._running[call]
             self._mcp_tasks.close(call)
             self._backpressure.remove(call)
@@ -341,3 +396,25 @@ class Proxy:
     def has_undecided(self) -> bool:
         """Some call, elicitation, or answer to one waits for hooks that decide whether it passes."""
         return self.elicitation_hooks.has_undecided or any(call.phase is Phase.HELD for call in self._running)
+
+
+class _Services:
+    """As CallServices: the proxy with the policy under which a call began."""
+
+    def __init__(self, proxy: Proxy) -> None:
+        self.running = 0
+        """Calls that use it."""
+        self.hooks, self.settings, self.audit = proxy.hooks, proxy.settings, proxy.audit
+        self.skipped_hooks, self.approvals, self.state_sealer = proxy.skipped_hooks, proxy.approvals, proxy.state_sealer
+        self.session = proxy.session
+        self.agent, self.tool, self.take_feedback = proxy.agent, proxy.tool, proxy.take_feedback
+        self.forward, self.forward_without_waiting = proxy.forward, proxy.forward_without_waiting
+        self.release_backpressure, self.respond = proxy.release_backpressure, proxy.respond
+        self.refuse_other_calls, self.prepare_repeat = proxy.refuse_other_calls, proxy.prepare_repeat
+        self.follow_tasks, self.start_hooks = proxy.follow_tasks, proxy.start_hooks
+        self.start_elicitation_hooks, self.answer_elicitations = (
+            proxy.start_elicitation_hooks,
+            proxy.answer_elicitations,
+        )
+        self.may_have_feedback, self.why_lost = proxy.may_have_feedback, proxy.why_lost
+        self.report, self.report_once = proxy.report, proxy.report_once

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+from collections.abc import Callable
 from typing import Protocol
 
 import anyio
@@ -24,6 +25,9 @@ class ServerEnd(Protocol):
 
     def kill(self) -> None:
         """End it at once; afterwards nothing of it is left."""
+
+    def output_ended(self) -> None:
+        """Its output has ended."""
 
     def how_it_ended(self, status: int) -> str:
         """Return why it answers no more: a sentence without a full stop."""
@@ -55,6 +59,9 @@ class ServerProcess:
         """As in ServerEnd."""
         self.signal(signal.SIGKILL)
         process.reap_killed(self._pid)
+
+    def output_ended(self) -> None:
+        """As in ServerEnd. It may still run, and what its end is like is not known yet."""
 
     def how_it_ended(self, status: int) -> str:
         """As in ServerEnd."""
@@ -103,6 +110,40 @@ class RemoteServer:
         """As in ServerEnd."""
         self._channel.close()
 
+    def output_ended(self) -> None:
+        """As in ServerEnd."""
+
     def how_it_ended(self, status: int) -> str:
         """As in ServerEnd."""
         return "The session with the MCP server has ended"
+
+
+class ForeignServer:
+    """A server that somebody else has started, and ends: only its pipes are known here."""
+
+    def __init__(self, close: Callable[[], None]) -> None:
+        """`close` closes its pipes."""
+        self._close = close
+        self._ended = anyio.Event()
+
+    async def wait(self) -> int:
+        """As in ServerEnd. It has ended when its output has, or when its pipes are closed."""
+        await self._ended.wait()
+        return 0
+
+    def signal(self, number: int) -> None:
+        """As in ServerEnd: its pipes are closed, which whoever started it takes for the end."""
+        self.kill()
+
+    def kill(self) -> None:
+        """As in ServerEnd."""
+        self._close()
+        self._ended.set()
+
+    def output_ended(self) -> None:
+        """As in ServerEnd."""
+        self._ended.set()
+
+    def how_it_ended(self, status: int) -> str:
+        """As in ServerEnd."""
+        return "The MCP server has ended"

@@ -11,12 +11,13 @@ from hookproxy.cli import run, run_url
 from hookproxy.config.load import Loaded
 from hookproxy.model.errors import UserError
 from hookproxy.model.settings import Settings
+from hookproxy.session import remote_server
 from hookproxy.transports.http.address import parse
 
 
 def test_variables_in_headers_are_replaced_and_blanks_at_the_ends_removed() -> None:
     env = {"TOKEN": "secret", "ORG": "7"}
-    assert run_url.headers(["Authorization: Bearer ${TOKEN}", "X-Org:${ORG}-${ORG} "], env) == (
+    assert remote_server.headers(["Authorization: Bearer ${TOKEN}", "X-Org:${ORG}-${ORG} "], env) == (
         ("Authorization", "Bearer secret"),
         ("X-Org", "7-7"),
     )
@@ -41,14 +42,14 @@ def test_variables_in_headers_are_replaced_and_blanks_at_the_ends_removed() -> N
 )
 def test_a_header_that_cannot_be_sent_is_refused_without_its_value_in_the_message(header: str, why: str) -> None:
     with pytest.raises(UserError) as problem:
-        run_url.headers([header], {"EVIL": "hunter2\r\nX: y", "EMPTY": ""})
+        remote_server.headers([header], {"EVIL": "hunter2\r\nX: y", "EMPTY": ""})
     assert why in problem.value.message
     assert "hunter2" not in str(problem.value)
 
 
 def test_an_unknown_spelling_of_a_header_never_prints_its_secret() -> None:
     with pytest.raises(UserError) as problem:
-        run_url.headers(["Bearer hunter2"], {})
+        remote_server.headers(["Bearer hunter2"], {})
     assert "hunter2" not in str(problem.value)
 
 

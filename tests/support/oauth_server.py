@@ -81,6 +81,9 @@ class Tenant(Provider):
     authorizations: list[AuthorizationParams] = field(default_factory=list)
     revoked: list[str] = field(default_factory=list)
     held: threading.Event | None = None  # the token endpoint waits for it
+    keys: list[dict[str, Any]] = field(default_factory=list)  # its JWK Set
+    keys_status: int = 200
+    keys_held: threading.Event | None = None  # the address of the keys waits for it
 
     @property
     def url(self) -> str:
@@ -89,6 +92,10 @@ class Tenant(Provider):
     @property
     def issuer(self) -> str:
         return f"{self.origin}/{self.name}"
+
+    @property
+    def key_requests(self) -> int:
+        return sum(f"/{self.name}/jwks?" in request for request in self.requests)
 
     @property
     def renewals(self) -> int:
@@ -191,7 +198,12 @@ class Tenant(Provider):
                 return _document(self.edit_resource(members))
             case "metadata" | "openid" if self.openid is (path == "openid"):
                 return _document(self.edit_metadata(self._metadata()))
-        return await self._endpoint(request, path)
+            case "jwks":
+                if self.keys_held is not None:
+                    await anyio.to_thread.run_sync(self.keys_held.wait, 30)
+                return JSONResponse({"keys": self.keys}, status_code=self.keys_status)
+            case _:
+                return await self._endpoint(request, path)
 
     async def _endpoint(self, request: Request, path: str) -> Response:
         authenticator = ClientAuthenticator(self)
@@ -220,7 +232,8 @@ class Tenant(Provider):
         enabled = ClientRegistrationOptions(enabled=True), RevocationOptions(enabled=True)
         made = build_metadata(AnyHttpUrl(self.issuer), None, *enabled)
         methods = ["none", "client_secret_basic", "private_key_jwt"]
-        return made.model_dump(mode="json", exclude_none=True) | {"token_endpoint_auth_methods_supported": methods}
+        more = {"token_endpoint_auth_methods_supported": methods, "jwks_uri": f"{self.issuer}/jwks"}
+        return made.model_dump(mode="json", exclude_none=True) | more
 
     def _resource(self, header: str | None) -> Response:
         if self.accepts(header) or not self.demands_login:

@@ -1,0 +1,135 @@
+"""`hookproxy token`: makes, lists and revokes the tokens by which a gateway knows its users over HTTP.
+
+The token is printed once, on standard output; the file has only its digest. Exit status: 0, or 2 if it failed, and then
+nothing has changed.
+"""
+
+from __future__ import annotations
+
+import stat
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from ..authorization.token_file import TokenRecord, create_token, read_tokens, revoke_tokens, shown_time
+from ..dialects.shared.hook_file import suggestion
+from ..model.errors import UserError, printable
+from .common import new_parser, show, show_line
+
+if TYPE_CHECKING:
+    import argparse
+
+USAGE: Final = "hookproxy token new|list|revoke --file FILE"
+NEW: Final = "hookproxy token new USER --file FILE [--group GROUP]... [--expires DAYS] [--note TEXT]"
+LIST: Final = "hookproxy token list --file FILE"
+REVOKE: Final = "hookproxy token revoke USER|ID --file FILE"
+
+_HEADER: Final = ("id", "user", "groups", "created", "expires", "note")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Do what the subverb says. Returns the exit status."""
+    subverbs: dict[str, Callable[[argparse.Namespace], None]] = {"new": _new, "list": _list, "revoke": _revoke}
+    if arguments and arguments[0] in subverbs:
+        subverbs[arguments[0]](subverb_parsers()[arguments[0]].parse_args(list(arguments[1:])))
+        return 0
+    if arguments and not arguments[0].startswith("-"):
+        hint = suggestion(arguments[0], subverbs) or f"usage: {USAGE}"
+        raise UserError(f"there is no `hookproxy token {arguments[0]}`", hint)
+    build_parser().parse_args(list(arguments))
+    raise UserError("new, list or revoke must follow token", f"usage: {USAGE}")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of the verb alone, for its help."""
+    parser = new_parser(
+        "token",
+        USAGE,
+        "Make, list and revoke the tokens by which a gateway knows its users over HTTP. "
+        "See also: token new, token list, token revoke.",
+        hint=f"usage: {USAGE}",
+    )
+    return _with_examples(
+        parser, "hookproxy token new alice --file tokens --group developers", "hookproxy token list --file tokens"
+    )
+
+
+def subverb_parsers() -> dict[str, argparse.ArgumentParser]:
+    """The parsers of the command lines after the subverbs."""
+    new = new_parser("token new", NEW, "Make a token for a user, and print it: it is shown only this once.")
+    new.add_argument("user", metavar="USER", help="the user's name, as rules and the audit have it")
+    new.add_argument(
+        "--group", metavar="GROUP", action="append", default=[], help="a group of the user; may be given several times"
+    )
+    new.add_argument(
+        "--expires", metavar="DAYS", type=float, help="days until it expires (default: only when it is revoked)"
+    )
+    new.add_argument("--note", metavar="TEXT", help="what it is for, for hookproxy token list")
+    listing = new_parser("token list", LIST, "Show whose tokens a file has, and until when. It has no token itself.")
+    revoke = new_parser("token revoke", REVOKE, "Remove a token from the file: the gateway refuses it from then on.")
+    revoke.add_argument("name", metavar="USER|ID", help="all tokens of this user, or the one with this id")
+    parsers = {"new": new, "list": listing, "revoke": revoke}
+    for parser in parsers.values():
+        parser.add_argument("--file", metavar="FILE", required=True, help="the file that gateway.tokens names")
+    _with_examples(
+        new,
+        "hookproxy token new alice --file tokens --group developers",
+        "hookproxy token new build --file tokens --expires 90 --note 'nightly build'",
+    )
+    _with_examples(listing, "hookproxy token list --file tokens", "hookproxy token list --file /etc/hookproxy/tokens")
+    _with_examples(
+        revoke, "hookproxy token revoke alice --file tokens", "hookproxy token revoke 3f2a91c7 --file tokens"
+    )
+    return parsers
+
+
+def _with_examples(parser: argparse.ArgumentParser, *examples: str) -> argparse.ArgumentParser:
+    from argparse import RawDescriptionHelpFormatter
+
+    parser.formatter_class = RawDescriptionHelpFormatter
+    parser.epilog = "\n".join(["examples:", *(f"  {example}" for example in examples)])
+    return parser
+
+
+def _new(options: argparse.Namespace) -> None:
+    token, record = create_token(
+        options.file, options.user, options.group, options.expires, options.note or "", time.time()
+    )
+    show(f"{token}\n")
+    groups = f" in {', '.join(record.groups)}" if record.groups else ""
+    until = "until it is revoked" if record.expires is None else f"until {shown_time(record.expires)}"
+    _tell(f"token {record.id} is for {record.user}{groups}, {until}; it is shown only now, and stored nowhere")
+
+
+def _list(options: argparse.Namespace) -> None:
+    found = read_tokens(options.file)
+    if found.mode & stat.S_IROTH:
+        _tell(f"{options.file}: everybody can read who has tokens (chmod o-r {options.file})")
+    rows = [_row(record, time.time()) for record in found.records.values()]
+    if not rows:
+        _tell(f"{options.file} has no tokens")
+        return
+    widths = [max(map(len, column)) for column in zip(_HEADER, *rows, strict=True)]
+    for row in (_HEADER, *rows):
+        show_line("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _row(record: TokenRecord, now: float) -> tuple[str, ...]:
+    expires = "-" if record.expires is None else shown_time(record.expires)
+    if record.expires is not None and now >= record.expires:
+        expires += " (expired)"
+    groups = ", ".join(record.groups) or "-"
+    return record.id, record.user, groups, shown_time(record.created), expires, printable(record.note)
+
+
+def _revoke(options: argparse.Namespace) -> None:
+    for record in revoke_tokens(options.file, options.name):
+        show_line(f"revoked {record.id} of {record.user}")
+
+
+def _tell(text: str) -> None:
+    """Write a line to standard error: standard output has only what programs read."""
+    with suppress(OSError, AttributeError):  # nobody reads it, or it was closed before we started
+        sys.stderr.write(f"hookproxy: {printable(text)}\n")

@@ -1,0 +1,290 @@
+"""Who has sent a request: the one Bearer token of its header decides, and what everybody else is told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hookproxy.authorization.access_tokens import IssuerSettings
+from hookproxy.authorization.authenticate import Authenticator, Challenge
+from hookproxy.authorization.bearer_tokens import BearerTokens
+from hookproxy.authorization.challenges import parameters
+from hookproxy.authorization.resource_metadata import ProtectedResource, protected_resource
+from hookproxy.authorization.token_file import create_token, revoke_tokens
+from hookproxy.authorization.token_issuer import TokenIssuer
+from hookproxy.model.credentials import NotReady
+from hookproxy.model.principal import Principal
+from tests.support.oauth_server import OAuthServer
+from tests.support.signed_tokens import AUDIENCE, SigningKey
+
+OTHERS = [(b"Host", b"mcp.example.com"), (b"Accept", b"application/json, text/event-stream")]
+
+
+class Gateway:
+    """A gateway with a token file and an issuer, as far as it authenticates."""
+
+    def __init__(self, folder: Path, oauth: OAuthServer) -> None:
+        folder.chmod(0o700)
+        self.file = str(folder / "tokens")
+        self.own = self.new("alice", "dev")
+        self.key = SigningKey("one")
+        self.tenant = oauth.tenant(keys=[self.key.public()])
+        self.reports: list[str] = []
+        tokens = BearerTokens(self.file, self.reports.append)
+        issuer = TokenIssuer(IssuerSettings(self.tenant.issuer, AUDIENCE), self.reports.append)
+        self.authenticator = Authenticator(tokens, issuer)
+        self.git = protected_resource(AUDIENCE, "git", self.tenant.issuer, ["mcp:read", "mcp:call"])
+        self.open = protected_resource(AUDIENCE, "open", self.tenant.issuer)
+
+    def new(self, user: str, *groups: str, days: float | None = None, now: float = 0.0) -> str:
+        return create_token(self.file, user, groups, days, "", now or time.time())[0]
+
+    def last_line(self) -> str:
+        return Path(self.file).read_text().splitlines()[-1]
+
+    def jwt(self, **claims: Any) -> str:  # noqa: ANN401  # any JSON
+        return self.key.token(self.tenant.issuer, **claims)
+
+    def check(self, *values: str | bytes, resource: ProtectedResource | None = None) -> Principal | Challenge:
+        return self.authenticator.check_now(headers(values), resource or self.open)
+
+    def refusal(self, *values: str | bytes, resource: ProtectedResource | None = None) -> Challenge:
+        found = self.check(*values, resource=resource)
+        assert isinstance(found, Challenge), found
+        for value in values:
+            token = value.split()[-1] if value.split() else None
+            text = token.decode("latin-1") if isinstance(token, bytes) else token
+            assert not text or len(text) < 20 or text not in repr(found)
+        return found
+
+
+def headers(values: Iterable[str | bytes]) -> list[tuple[bytes, bytes]]:
+    given = [(b"Authorization", one.encode() if isinstance(one, str) else one) for one in values]
+    return [*OTHERS, *given]
+
+
+@pytest.fixture
+async def gateway(tmp_path: Path, oauth: OAuthServer) -> Gateway:
+    made = Gateway(tmp_path, oauth)
+    assert made.authenticator._issuer
+    await made.authenticator._issuer.prepare()
+    return made
+
+
+async def test_both_sorts_of_tokens_name_their_users(gateway: Gateway) -> None:
+    assert gateway.check(f"Bearer {gateway.own}") == Principal("token:alice", "alice", ("dev",))
+    found = gateway.check(f"Bearer {gateway.jwt()}")
+    assert found == Principal(f"{gateway.tenant.issuer} alice", "alice", ("developers",))
+
+
+@pytest.mark.parametrize("spelling", ["bearer {}", "BEARER {}", "Bearer   {}", "Bearer {} "])
+async def test_the_name_of_the_scheme_has_any_case(gateway: Gateway, spelling: str) -> None:
+    assert isinstance(gateway.check(spelling.format(gateway.own)), Principal)
+
+
+@pytest.mark.parametrize("name", [b"authorization", b"AUTHORIZATION", b"aUTHORIZATION"])
+async def test_the_name_of_the_header_has_any_case(gateway: Gateway, name: bytes) -> None:
+    value = f"Bearer {gateway.own}".encode()
+    assert isinstance(gateway.authenticator.check_now([(name, value)], gateway.open), Principal)
+    twins = gateway.authenticator.check_now([(name, value), (b"Authorization", value)], gateway.open)
+    assert isinstance(twins, Challenge)
+
+
+async def test_a_token_that_waits_for_keys_is_checked_by_the_slow_way(tmp_path: Path, oauth: OAuthServer) -> None:
+    gateway = Gateway(tmp_path, oauth)
+    value = headers([f"Bearer {gateway.jwt()}"])
+    with pytest.raises(NotReady):
+        gateway.authenticator.check_now(value, gateway.open)
+    assert await gateway.authenticator.check(value, gateway.open) == gateway.check(f"Bearer {gateway.jwt()}")
+    for other in ([], [f"Bearer {gateway.own}"], ["Basic x"], [f"Bearer {gateway.jwt(iss='x')}"]):
+        assert await gateway.authenticator.check(headers(other), gateway.open) == gateway.check(*other)
+
+
+# --- no token ---
+
+
+@pytest.mark.parametrize(
+    "values", [[], [""], ["Basic YWxpY2U6c2VjcmV0"], ["Bearer"], ["Bearer "], ["{}"], ["Token {}"]]
+)
+async def test_a_request_without_a_bearer_token_learns_where_to_get_one(gateway: Gateway, values: list[str]) -> None:
+    found = gateway.refusal(*(value.format(gateway.own) for value in values), resource=gateway.git)
+    assert found.status == 401
+    assert parameters(found.www_authenticate) == {
+        "resource_metadata": f"{AUDIENCE}/.well-known/oauth-protected-resource/mcp/git",
+        "scope": "mcp:read mcp:call",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        (b":path", b"/mcp/git?access_token={}"),
+        (b"Cookie", b"access_token={}; Authorization=Bearer {}"),
+        (b"X-Authorization", b"Bearer {}"),
+        (b"Proxy-Authorization", b"Bearer {}"),
+        (b"Authorization2", b"Bearer {}"),
+        (b"Authorizatio\xfe", b"Bearer {}"),
+        (b"Mcp-Authorization", b"Bearer {}"),
+    ],
+)
+async def test_a_token_elsewhere_than_in_its_header_is_never_looked_at(
+    gateway: Gateway, name: bytes, value: bytes
+) -> None:
+    sent = [*OTHERS, (name, value.replace(b"{}", gateway.own.encode()))]
+    found = gateway.authenticator.check_now(sent, gateway.open)
+    assert isinstance(found, Challenge)
+    assert found.reason == "no token"
+
+
+@pytest.mark.parametrize("second", ["Bearer {}", "Basic x", "", "Bearer other"])
+async def test_two_headers_are_refused_even_if_one_is_right(gateway: Gateway, second: str) -> None:
+    good = f"Bearer {gateway.own}"
+    for values in ((good, second.format(gateway.own)), (second.format(gateway.own), good)):
+        found = gateway.refusal(*values)
+        assert found.status == 400
+        assert parameters(found.www_authenticate)["error"] == "invalid_request"
+
+
+# --- refused tokens ---
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda token: token + "x",
+        lambda token: token[:-1],
+        lambda token: token.swapcase(),
+        lambda token: f"{token}, Bearer {token}",
+        lambda token: f"{token} {token}",
+        lambda token: f'"{token}"',
+        lambda token: "x" * 20_000,
+        lambda token: "hkp_",
+        lambda token: "sha256:" + "0" * 64,
+    ],
+)
+async def test_an_unknown_token_is_invalid(gateway: Gateway, change: Callable[[str], str]) -> None:
+    found = gateway.refusal(f"Bearer {change(gateway.own)}")
+    assert found.status == 401
+    assert parameters(found.www_authenticate)["error"] == "invalid_token"
+
+
+@pytest.mark.parametrize("raw", [b"Bearer \xff\xfe", b"Bearer \x00", b"Bearer a.b.\xc3\xa9", b"\xff", b"Bearer\thkp_x"])
+async def test_bytes_that_are_no_text_are_refused(gateway: Gateway, raw: bytes) -> None:
+    assert gateway.refusal(raw).status == 401
+
+
+async def test_the_digest_in_the_file_is_no_token(gateway: Gateway) -> None:
+    digest = gateway.last_line().split()[-1]
+    for token in (digest, digest.removeprefix("sha256:"), "hkp_" + digest.removeprefix("sha256:")):
+        assert gateway.refusal(f"Bearer {token}").status == 401
+
+
+async def test_a_token_that_is_revoked_between_two_requests_is_refused(gateway: Gateway) -> None:
+    value = f"Bearer {gateway.own}"
+    assert isinstance(gateway.check(value), Principal)
+    revoke_tokens(gateway.file, "alice")
+    assert gateway.refusal(value).status == 401
+
+
+async def test_an_expired_token_is_named_by_its_id(gateway: Gateway) -> None:
+    token = gateway.new("bob", days=1, now=time.time() - 2 * 86_400)
+    found = gateway.refusal(f"Bearer {token}")
+    assert parameters(found.www_authenticate)["error_description"] == "the token has expired"
+    assert found.reason == f"token {gateway.last_line().split()[0]} has expired"
+
+
+async def test_a_refused_jwt_is_named_by_the_beginning_of_its_digest(gateway: Gateway) -> None:
+    found = gateway.refusal(f"Bearer {gateway.jwt(iss='https://evil.example')}")
+    assert found.status == 401
+    assert found.reason.startswith("token sha256:")
+    assert found.reason.endswith("…: it is from another issuer")
+    assert "evil" not in found.www_authenticate + found.message
+
+
+# --- audience and scopes ---
+
+
+@pytest.mark.parametrize(
+    ("audience", "accepted"),
+    [
+        (AUDIENCE, True),
+        ([AUDIENCE, "account"], True),
+        (f"{AUDIENCE}/mcp/open", True),
+        (f"{AUDIENCE}/mcp/git", False),
+        (f"{AUDIENCE}/", False),
+        (f"{AUDIENCE}.evil.example", False),
+        ("account", False),
+        ([], False),
+        (None, False),
+        ("", False),
+    ],
+)
+async def test_a_token_is_for_the_gateway_or_for_this_server(
+    gateway: Gateway, audience: object, accepted: bool
+) -> None:
+    value = f"Bearer {gateway.jwt(aud=audience)}"
+    for _ in range(2):  # verified, and remembered
+        if accepted:
+            assert isinstance(gateway.check(value), Principal)
+        else:
+            assert gateway.refusal(value).status == 401
+
+
+async def test_without_an_audience_in_the_configuration_a_token_is_for_one_server(gateway: Gateway) -> None:
+    issuer = TokenIssuer(IssuerSettings(gateway.tenant.issuer), gateway.reports.append)
+    await issuer.prepare()
+    gateway.authenticator = Authenticator(None, issuer)
+    assert isinstance(gateway.check(f"Bearer {gateway.jwt(aud=gateway.open.url)}"), Principal)
+    for audience in ("", AUDIENCE, gateway.git.url, None):
+        assert gateway.refusal(f"Bearer {gateway.jwt(aud=audience)}").status == 401
+
+
+@pytest.mark.parametrize("scope", [None, "", "mcp:read", "mcp:readmcp:call", "MCP:READ MCP:CALL"])
+async def test_a_token_with_too_few_scopes_learns_all_that_it_needs(gateway: Gateway, scope: str | None) -> None:
+    found = gateway.refusal(f"Bearer {gateway.jwt(scope=scope)}", resource=gateway.git)
+    assert found.status == 403
+    challenge = parameters(found.www_authenticate)
+    assert (challenge["error"], challenge["scope"]) == ("insufficient_scope", "mcp:read mcp:call")
+    assert challenge["resource_metadata"] == gateway.git.metadata_url
+    assert isinstance(
+        gateway.check(f"Bearer {gateway.jwt(scope='mcp:call mcp:read x')}", resource=gateway.git), Principal
+    )
+
+
+async def test_a_token_of_the_file_needs_no_scope(gateway: Gateway) -> None:
+    assert isinstance(gateway.check(f"Bearer {gateway.own}", resource=gateway.git), Principal)
+
+
+# --- one sort only ---
+
+
+async def test_without_an_issuer_a_jwt_is_unknown(gateway: Gateway) -> None:
+    only_file = Authenticator(BearerTokens(gateway.file, gateway.reports.append), None)
+    plain = protected_resource(AUDIENCE, "git", "")
+    found = only_file.check_now(headers([f"Bearer {gateway.jwt()}"]), plain)
+    assert isinstance(found, Challenge)
+    assert parameters(found.www_authenticate) == {
+        "error": "invalid_token",
+        "error_description": "the token is not known",
+    }
+
+
+async def test_without_a_file_its_tokens_are_unknown(gateway: Gateway) -> None:
+    gateway.authenticator = Authenticator(None, gateway.authenticator._issuer)
+    assert gateway.refusal(f"Bearer {gateway.own}").status == 401
+    gateway.authenticator = Authenticator(None, None)
+    assert gateway.refusal(f"Bearer {gateway.own}").status == 401
+
+
+async def test_an_issuer_that_is_away_is_no_fault_of_the_token(tmp_path: Path, oauth: OAuthServer) -> None:
+    gateway = Gateway(tmp_path, oauth)
+    gateway.tenant.keys_status = 503
+    found = await gateway.authenticator.check(headers([f"Bearer {gateway.jwt()}"]), gateway.open)
+    assert isinstance(found, Challenge)
+    assert (found.status, found.www_authenticate, found.retry_after) == (503, "", 10)
+    assert gateway.jwt()[:20] not in found.reason
+    assert isinstance(gateway.check(f"Bearer {gateway.own}"), Principal)

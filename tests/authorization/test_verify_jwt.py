@@ -1,0 +1,363 @@
+"""Which JWTs are accepted: each forgery and each mistake that is known has its row."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from joserfc.jwk import ECKey, Key, OKPKey
+from msgspec.structs import replace
+
+from hookproxy.authorization.access_tokens import IssuerSettings, TokenRejected, UnknownKey, VerifiedToken
+from hookproxy.authorization.verify_jwt import read_keys, verify
+from hookproxy.model.principal import Principal
+from tests.support.signed_tokens import AUDIENCE, SigningKey, encoded, rsa_key
+
+ISSUER = "https://idp.example.com/realm"
+SETTINGS = IssuerSettings(ISSUER, AUDIENCE)
+KEY = SigningKey("one")
+OTHER = SigningKey("other")
+
+
+def keys(*signing: SigningKey, **members: Any) -> list[Key]:  # noqa: ANN401  # any JSON
+    return read_keys(json.dumps({"keys": [key.public(**members) for key in signing]}).encode())[0]
+
+
+KEYS = keys(KEY)
+
+
+def check(token: str, known: list[Key] = KEYS, settings: IssuerSettings = SETTINGS) -> VerifiedToken:
+    return verify(token, known, settings, time.time())
+
+
+def name(token: str, known: list[Key] = KEYS, settings: IssuerSettings = SETTINGS) -> str:
+    return check(token, known, settings).principal.name
+
+
+def refusal(token: str, known: list[Key] = KEYS, settings: IssuerSettings = SETTINGS) -> str:
+    with pytest.raises(TokenRejected) as raised:
+        check(token, known, settings)
+    assert not any(part and part in str(raised.value) for part in token.split("."))
+    return str(raised.value)
+
+
+def test_a_token_says_who_it_is_about() -> None:
+    found = check(KEY.token(ISSUER, scope="mcp:read mcp:call", aud=[AUDIENCE, "other"]))
+    assert found.principal == Principal(f"{ISSUER} alice", "alice", ("developers",))
+    assert found.scopes == {"mcp:read", "mcp:call"}
+    assert found.audiences == {AUDIENCE, "other"}
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "make"),
+    [
+        ("RS256", rsa_key),
+        ("RS512", rsa_key),
+        ("PS256", rsa_key),
+        ("ES256", ECKey.generate_key),
+        ("ES384", lambda: ECKey.generate_key("P-384")),
+        ("ES512", lambda: ECKey.generate_key("P-521")),
+        ("EdDSA", OKPKey.generate_key),
+        ("Ed25519", OKPKey.generate_key),
+    ],
+)
+def test_each_asymmetric_signature_is_accepted(algorithm: str, make: Callable[[], Any]) -> None:
+    key = SigningKey("k", algorithm, make())
+    assert check(key.token(ISSUER), keys(key)).principal.name == "alice"
+
+
+# --- forged signatures ---
+
+
+@pytest.mark.parametrize("algorithm", ["none", "None", "nOnE", ""])
+def test_no_signature_is_no_signature(algorithm: str) -> None:
+    _, payload, signature = KEY.token(ISSUER).split(".")
+    header = encoded({"alg": algorithm, "kid": "one", "typ": "at+jwt"})
+    for end in ("", signature):
+        refusal(f"{header}.{payload}.{end}")
+
+
+def public_texts(key: SigningKey) -> list[bytes]:
+    """Each way in which somebody could take the public key for a shared secret."""
+    pem = key.key.as_pem(private=False)
+    return [pem, pem.strip(), key.key.as_der(private=False), json.dumps(key.public()).encode()]
+
+
+@pytest.mark.parametrize("algorithm", ["HS256", "HS384", "HS512"])
+@pytest.mark.parametrize("signing", [KEY, SigningKey("rsa", "RS256", rsa_key())], ids=["EC", "RSA"])
+def test_the_public_key_is_no_shared_secret(algorithm: str, signing: SigningKey) -> None:
+    payload = signing.token(ISSUER).split(".")[1]
+    signing_input = f"{encoded({'alg': algorithm, 'kid': signing.kid, 'typ': 'at+jwt'})}.{payload}"
+    for secret in public_texts(signing):
+        mac = hmac.digest(secret, signing_input.encode(), getattr(hashlib, f"sha{algorithm[2:]}"))
+        assert refusal(f"{signing_input}.{encoded(mac)}", keys(signing)) == "its signature is of no accepted kind"
+
+
+def test_a_key_with_the_same_name_does_not_sign_for_the_issuer() -> None:
+    refusal(SigningKey("one").token(ISSUER))
+
+
+@pytest.mark.parametrize("member", ["jwk", "jku", "x5u", "x5c"])
+def test_a_key_that_the_token_brings_is_never_used(member: str) -> None:
+    values = {"jwk": OTHER.public(), "jku": "https://evil.example", "x5u": "https://evil.example", "x5c": ["MIIB"]}
+    refusal(OTHER.token(ISSUER, header={"kid": "one", member: values[member]}))
+
+
+def test_another_kid_of_the_same_set_is_another_key() -> None:
+    """Kid confusion: a token is tried with the key that it names, and with no other."""
+    both = keys(KEY, OTHER)
+    assert name(OTHER.token(ISSUER), both) == "alice"
+    refusal(OTHER.token(ISSUER, header={"kid": "one"}), both)
+
+
+@pytest.mark.parametrize("kid", ["", "../../dev/null", "one\x00", "ONE", "' or 1=1"])
+def test_a_strange_kid_is_an_unknown_key(kid: str) -> None:
+    with pytest.raises(UnknownKey):
+        check(KEY.token(ISSUER, header={"kid": kid}))
+
+
+def test_a_token_without_kid_needs_an_issuer_with_one_fitting_key() -> None:
+    token = KEY.token(ISSUER, header={"kid": None})
+    assert name(token, keys(KEY, SigningKey("rsa", "RS256", rsa_key()))) == "alice"
+    assert refusal(token, keys(KEY, OTHER)) == "it does not say which key has signed it"
+
+
+def test_two_keys_of_one_name_are_both_tried() -> None:
+    twin = SigningKey("one")
+    assert name(KEY.token(ISSUER), keys(twin, KEY)) == "alice"
+
+
+def test_a_key_serves_only_the_signature_that_it_is_for() -> None:
+    signing = SigningKey("rsa", "PS256", rsa_key())
+    assert name(signing.token(ISSUER), keys(signing)) == "alice"
+    with pytest.raises(UnknownKey):
+        check(signing.token(ISSUER), keys(signing, alg="RS256"))
+
+
+def test_a_changed_byte_anywhere_is_refused() -> None:
+    token = KEY.token(ISSUER)
+    for index, one in enumerate(token):
+        if one != ".":
+            changed = token[:index] + ("A" if one != "A" else "B") + token[index + 1 :]
+            with pytest.raises(TokenRejected):
+                check(changed)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda token: token + "=",
+        lambda token: token + "\n",
+        lambda token: " " + token,
+        lambda token: token + ".",
+        lambda token: token.replace(".", "..", 1),
+        lambda token: token + "AAAA",
+        lambda token: token.rpartition(".")[0] + ".",
+        lambda token: json.dumps(dict(zip(("protected", "payload", "signature"), token.split("."), strict=True))),
+        lambda _: "a.b.c",
+        lambda _: "..",
+        lambda _: "é.é.é",
+    ],
+)
+def test_another_spelling_of_a_token_is_none(change: Callable[[str], str]) -> None:
+    with pytest.raises(TokenRejected):
+        check(change(KEY.token(ISSUER)))
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"[" * 3000,
+        b"[]",
+        b'"alg"',
+        b"{",
+        b"\xff",
+        b'{"alg":[]}',
+        b'{"alg":{}}',
+        b'{"alg":"ES256","kid":1}',
+        b"{}",
+        b"A" * 5000,
+    ],
+)
+def test_a_header_that_cannot_be_read_is_refused(header: bytes) -> None:
+    _, payload, signature = KEY.token(ISSUER).split(".")
+    refusal(f"{encoded(header)}.{payload}.{signature}")
+
+
+@pytest.mark.parametrize("claims", [b"[" * 5000, b"[]", b"1", b"", b"{", b"\xff", b'{"exp":1e999}', b"x" * 20_000])
+def test_signed_claims_that_cannot_be_read_are_refused(claims: bytes) -> None:
+    with pytest.raises(TokenRejected):
+        check(KEY.sign(claims))
+
+
+@pytest.mark.parametrize(
+    "extension", [{"crit": ["exp"]}, {"crit": []}, {"crit": ["b64"], "b64": False}, {"b64": False}]
+)
+def test_an_extension_that_must_be_understood_is_refused(extension: dict[str, Any]) -> None:
+    assert refusal(KEY.token(ISSUER, header=extension)) == "its header has an extension"
+
+
+def test_header_members_that_mean_nothing_here_are_ignored() -> None:
+    assert name(KEY.token(ISSUER, header={"x5t": "abc", "nonce": "1", "org": {"a": 1}})) == "alice"
+
+
+# --- claims ---
+
+
+@pytest.mark.parametrize(
+    ("claims", "why"),
+    [
+        ({"iss": "https://evil.example"}, "it is from another issuer"),
+        ({"iss": ISSUER + "/"}, "it is from another issuer"),
+        ({"iss": ISSUER.upper()}, "it is from another issuer"),
+        ({"iss": [ISSUER]}, "it is from another issuer"),
+        ({"iss": None}, "it is from another issuer"),
+        ({"exp": None}, "it does not say when it expires"),
+        ({"exp": "9999999999"}, "its exp is no time"),
+        ({"exp": True}, "its exp is no time"),
+        ({"nbf": "now"}, "its nbf is no time"),
+        ({"sub": None}, "it has no usable sub"),
+        ({"sub": ""}, "it has no usable sub"),
+        ({"sub": 7}, "it has no usable sub"),
+        ({"sub": "alice\nroot"}, "it has no usable sub"),
+        ({"sub": "alice\x00"}, "it has no usable sub"),
+        ({"sub": "a" * 600}, "it has no usable sub"),
+        ({"groups": {"developers": True}}, "its groups is neither a text nor a list of texts"),
+        ({"groups": ["developers", 7]}, "its groups is neither a text nor a list of texts"),
+        ({"groups": ["a\nb"]}, "its groups cannot be used"),
+        ({"aud": {"a": 1}}, "its aud is neither a text nor a list of texts"),
+        ({"scope": 7}, "its scope is neither a text nor a list of texts"),
+        ({"at_hash": "x"}, "it is no access token"),
+        ({"events": {"http://schemas.openid.net/event/backchannel-logout": {}}}, "it is no access token"),
+    ],
+)
+def test_wrong_claims_are_refused_with_their_reason(claims: dict[str, Any], why: str) -> None:
+    assert refusal(KEY.token(ISSUER, **claims)) == why
+
+
+@pytest.mark.parametrize(
+    ("claims", "why"),
+    [
+        ({"exp": -29}, ""),
+        ({"exp": -31}, "it has expired"),
+        ({"nbf": 29}, ""),
+        ({"nbf": 31}, "it is not valid yet"),
+        ({"iat": 29}, ""),
+        ({"iat": 31}, "it is not valid yet"),
+        ({"iat": 3000, "exp": 9000}, "it is not valid yet"),
+    ],
+)
+def test_clocks_may_differ_by_half_a_minute(claims: dict[str, float], why: str) -> None:
+    now = 1_700_000_000.0
+    times: dict[str, Any] = {"iat": now, "exp": now + 60} | {name: now + seconds for name, seconds in claims.items()}
+    token = KEY.token(ISSUER, **times)
+    if not why:
+        assert verify(token, KEYS, SETTINGS, now).expires == times["exp"]
+        return
+    with pytest.raises(TokenRejected, match=why):
+        verify(token, KEYS, SETTINGS, now)
+
+
+@pytest.mark.parametrize(
+    ("kind", "strict", "loose"),
+    [
+        ("at+jwt", True, True),
+        ("application/at+jwt", True, True),
+        ("AT+JWT", True, True),
+        ("JWT", False, True),
+        (None, False, True),
+        ("", False, True),
+        ("logout+jwt", False, False),
+        ("dpop+jwt", False, False),
+        ("secevent+jwt", False, False),
+        (7, False, False),
+    ],
+)
+def test_the_type_of_the_token_is_that_of_an_access_token(kind: object, strict: bool, loose: bool) -> None:
+    for settings, accepted in ((SETTINGS, strict), (replace(SETTINGS, any_type=True), loose)):
+        token = KEY.token(ISSUER, header={"typ": kind}) if kind != 7 else _typed(7)
+        if accepted:
+            assert name(token, settings=settings) == "alice"
+        else:
+            assert "type" in refusal(token, settings=settings)
+
+
+def _typed(kind: object) -> str:
+    _, payload, signature = KEY.token(ISSUER).split(".")
+    return f"{encoded({'alg': 'ES256', 'kid': 'one', 'typ': kind})}.{payload}.{signature}"
+
+
+def test_the_configuration_names_the_claims_of_user_and_groups() -> None:
+    settings = replace(SETTINGS, user_claim="preferred_username", groups_claim="roles")
+    token = KEY.token(ISSUER, sub="f3", preferred_username="alice", roles="admin")
+    assert check(token, settings=settings).principal == Principal(f"{ISSUER} f3", "alice", ("admin",))
+    assert refusal(KEY.token(ISSUER), settings=settings) == "it has no usable preferred_username"
+
+
+@pytest.mark.parametrize(("verified", "accepted"), [(True, True), (False, False), (None, False), ("true", False)])
+def test_an_email_address_counts_only_if_it_is_verified(verified: object, accepted: bool) -> None:
+    settings = replace(SETTINGS, user_claim="email")
+    token = KEY.token(ISSUER, email="ceo@example.com", email_verified=verified)
+    if accepted:
+        assert check(token, settings=settings).principal.name == "ceo@example.com"
+    else:
+        refusal(token, settings=settings)
+
+
+@pytest.mark.parametrize("claims", [{"scp": ["a", "b"]}, {"scp": "a b"}, {"scope": "a b"}, {"scope": " a  b "}])
+def test_scopes_are_read_in_each_spelling_of_issuers(claims: dict[str, Any]) -> None:
+    assert check(KEY.token(ISSUER, **claims)).scopes == {"a", "b"}
+
+
+# --- the issuer's keys ---
+
+
+def left_out(*members: object) -> list[str]:
+    found, lines = read_keys(json.dumps({"keys": [KEY.public(), *members]}).encode())
+    assert found[0].kid == "one"
+    assert len(found) + len(lines) == 1 + len(members)
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("member", "why"),
+    [
+        ({"kty": "oct", "k": "c2VjcmV0"}, "its type is not one of RSA, EC, OKP"),
+        ({"kty": "AKP", "alg": "ML-DSA-44", "pub": "x"}, "its type is not one of RSA, EC, OKP"),
+        (OTHER.public(use="enc"), "it is not for signatures"),
+        (OTHER.public(key_ops=["encrypt"]), "it is not for signatures"),
+        (OTHER.public(key_ops=7), "it is not valid"),
+        (OTHER.key.as_dict(private=True), "it is a private key, which its issuer must replace"),
+        (
+            ECKey.generate_key("secp256k1").as_dict(private=False),
+            "its curve is not one of P-256, P-384, P-521, Ed25519",
+        ),
+        (OKPKey.generate_key("X25519").as_dict(private=False), "its curve is not one of P-256, P-384, P-521, Ed25519"),
+        ({"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA"}, "it is not valid"),
+        ({"kty": "RSA"}, "it has fewer than 2048 bits"),
+        ({"kty": []}, "its type is not one of RSA, EC, OKP"),
+        ("key", "it is no object"),
+    ],
+)
+def test_a_key_that_must_not_be_used_is_left_out_with_its_reason(member: object, why: str) -> None:
+    assert left_out(member) == [f"key 2 is not used: {why}"]
+
+
+def test_a_short_rsa_key_is_left_out() -> None:
+    modulus = (1 << 2047 | 1).to_bytes(256, "big")
+    assert left_out({"kty": "RSA", "e": "AQAB", "n": encoded(modulus)}) == []
+    for short in (modulus[:-1], b"\0" + modulus[:-1]):
+        assert left_out({"kty": "RSA", "e": "AQAB", "n": encoded(short)}) == [
+            "key 2 is not used: it has fewer than 2048 bits"
+        ]
+
+
+@pytest.mark.parametrize("document", [b"", b"[]", b"{}", b'{"keys":{}}', b"<html>", b'{"keys":' + b"[" * 9000])
+def test_what_is_no_key_set_is_refused(document: bytes) -> None:
+    with pytest.raises(ValueError, match="JWK Set"):
+        read_keys(document)
