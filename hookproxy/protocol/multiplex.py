@@ -28,13 +28,14 @@ from .shared_messages import PROGRESS_TOKEN, SUBSCRIPTION_ID, Message
 SERVER: Final = 0
 """The receiver of a line that is for the server; clients have numbers from 1."""
 
-MAX_IN_FLIGHT: Final = 10_000
-"""Requests in flight of one client: agents have a few, and each takes about 600 bytes here."""
+MAX_IN_FLIGHT: Final = 1000
+"""Requests in flight of one client: agents have a few. Each takes about 600 bytes, and 2 KB more for long ids."""
 
 MAX_CANCELLED: Final = 1024  # cancelled requests whose late response still finds its client: servers rarely send one
 MAX_TASKS: Final = 1024  # tasks of one client, as in `tasks`; the oldest is forgotten, and nobody can use it any more
 MAX_ELICITATIONS: Final = 1024  # ids of elicitations on a page; the oldest is forgotten, and its end is not announced
-MAX_SUBSCRIPTIONS: Final = 10_000  # resources that one client subscribes to, and bytes in each of their addresses
+MAX_SUBSCRIPTIONS: Final = 1000  # resources that one client subscribes to: at most 4 MB with their addresses
+MAX_URI_CHARACTERS: Final = 4096  # of such a resource's address: twice what browsers are sure to take
 MAX_REPORTS: Final = 100  # different sentences: some of them contain a method, which the server chooses
 
 _SMALL_BYTES: Final = 65_536  # a line in which an elicitation may announce its id: they are short texts for people
@@ -69,6 +70,7 @@ class _Kind(Enum):
     INITIALIZE = auto()
     LISTEN = auto()  # `subscriptions/listen`, which is answered when the subscription ends
     SUBSCRIBE = auto()
+    TASK = auto()  # the client asks for a task (2025-11-25)
     OWN = auto()  # of the multiplexer itself; nobody gets the response
 
 
@@ -191,8 +193,8 @@ class Multiplexer:
     def detach(self, client: int) -> list[Send]:
         """Forget a client; return lines for the server.
 
-        They cancel the client's requests in flight, end subscriptions that no other client has, lower the log level
-        if no other client wants as much, and answer the requests of the server that the client has not answered.
+        They cancel the client's requests in flight and its tasks, end subscriptions that no other client has, lower
+        the log level if no other client wants as much, and answer the server's requests that are still open.
         """
         who = self._clients.pop(client, None)
         if who is None:
@@ -203,6 +205,8 @@ class Multiplexer:
         sends += [Send(SERVER, feedback.no_client(self._server_requests.pop(key).id)) for key in unanswered]
         for task_id in list(who.tasks):
             self._forget_task(who, task_id)
+            if self._handshake.result:  # a request of the stateless era would need the client's `_meta`
+                sends.append(self._own_request(b"tasks/cancel", b'{"taskId":%b}' % raw_json.encode(task_id)))
         left = [raw_json.encode(uri) for uri in sorted(who.uris) if self._leave(who, uri)]
         sends += [self._own_request(b"resources/unsubscribe", b'{"uri":%b}' % uri) for uri in left]
         if who.level is not None:
@@ -224,7 +228,7 @@ class Multiplexer:
     def from_client(self, client: int, line: bytes) -> list[Send]:
         """Return what is sent for one whole line of a client: to the server, or back to the same client."""
         who = self._clients.get(client)
-        if who is None or not line.strip():
+        if who is None or line.isspace() or not line:
             return []
         try:
             message = _read(line)
@@ -293,7 +297,7 @@ class Multiplexer:
             edits.append((message.meta[PROGRESS_TOKEN], number))
         if edit is not None:
             edits.append(edit)
-        request.kind = _KINDS.get(message.method, _Kind.OTHER)
+        request.kind = _KINDS.get(message.method, _Kind.TASK if "task" in message.params else _Kind.OTHER)
         who.in_flight[request.key] = self._requests[request.number] = request
         if request.kind is not _Kind.LISTEN:
             self._busy[who.number] = self._busy.get(who.number, 0) + 1
@@ -322,10 +326,9 @@ class Multiplexer:
 
     def _subscribe(self, who: _Client, message: Message) -> list[Send]:
         uri = message.text_param("uri")
-        if len(who.uris) >= MAX_SUBSCRIPTIONS or len(uri) > MAX_SUBSCRIPTIONS:
-            return [
-                _refused(who, message.id, f"The limit is {MAX_SUBSCRIPTIONS} subscriptions and characters in each.")
-            ]
+        if len(who.uris) >= MAX_SUBSCRIPTIONS or len(uri) > MAX_URI_CHARACTERS:
+            limits = f"{MAX_SUBSCRIPTIONS} resources, and {MAX_URI_CHARACTERS} characters in each address"
+            return [_refused(who, message.id, f"The limit of subscriptions is {limits}.")]
         send = self._forward(who, message)
         if uri:
             who.in_flight[calls.id_key(message.id)].uri = uri
@@ -585,7 +588,9 @@ class Multiplexer:
         if message.is_error or message.line[message.content[0] : message.content[0] + 1] != b"{":
             return
         try:
-            found = list(tasks.task_ids(raw_json.fields(message.line[slice(*message.content)])))
+            result = raw_json.fields(message.line[slice(*message.content)])
+            may_create = request.kind is _Kind.TASK or bytes(result.get("resultType", b"")) == b'"task"'
+            found = list(tasks.task_ids(result)) if may_create else []
         except ValueError:
             self._report("a task of the server cannot be read, and nobody can use it")
             return
@@ -626,7 +631,7 @@ class Multiplexer:
         related = message.related_task
         who = self._one_recipient() if related is None else self._clients.get(self._tasks.get(related, SERVER))
         if who is None:
-            self._report(f"{message.method} of the server got an error, because it names no client")
+            self._report(f"the request {message.method[:100]!r} of the server got an error, because it names no client")
             return Send(SERVER, feedback.no_client(message.id))
         if not self._has_announced(who, message):
             return Send(SERVER, feedback.not_announced(message.id))
@@ -729,9 +734,9 @@ class Multiplexer:
     def _subscribers_of(self, uri: str) -> list[int]:
         """Return the clients that subscribe to a resource, or to one that it is a part of."""
         found = set(self._subscribers.get(uri, ()))
-        for subscribed, clients in self._subscribers.items():
-            if uri.startswith(subscribed.rstrip("/") + "/"):
-                found |= clients
+        if self._one_owner or not found:  # else the name of the part would be another person's business
+            ends = [at for at, sign in enumerate(uri) if sign == "/"]
+            found.update(*(self._subscribers.get(uri[:end], ()) for at in ends for end in (at, at + 1)))
         return sorted(found)
 
     def _of_nobody(self, message: Message) -> list[Send]:
@@ -742,7 +747,7 @@ class Multiplexer:
         if who is not None and not (is_log and self._one_owner and self._handshake.result):
             receivers = [who]
         if not receivers:
-            self._report(f"{message.method} of the server is dropped, because it names no client")
+            self._report(f"the message {message.method[:100]!r} of the server is dropped, because it names no client")
         level = message.text_param("level")
         severity = _LEVELS.index(level) if is_log and level in _LEVELS else len(_LEVELS)
         return [Send(one.number, message.line) for one in receivers if self._wants(one, severity)]
