@@ -11,6 +11,7 @@ import anyio
 
 from ..config.gateway import load_gateway
 from ..config.gateway_models import DEFAULT_SOCKET
+from ..gateway.http_listeners import http_addresses, listen, networks, tls_context
 from ..model.errors import ConfigError
 from ..processes import inherited_state, process
 from ..transports import unix_socket
@@ -37,17 +38,22 @@ def main(arguments: Sequence[str]) -> int:
     report = _report
     for note in config.notes:
         report(note)
-    listeners = list(_listeners(config))
+    web = http_addresses(config)
+    networks(config)
+    tls = tls_context(config)
+    unix_listeners = list(_listeners(config))
+    http_listeners = [(address, listen(address)) for address in web]
 
     def load() -> GatewayConfig:
         return load_gateway(config.path, os.environ, cwd)
 
     try:
-        from ..gateway.serve import serve
+        from ..gateway.serve import Listening, serve
 
-        anyio.run(serve, config, listeners, report, load, backend_options={"loop_factory": new_loop})
+        listening = Listening(unix_listeners, http_listeners, tls)
+        anyio.run(serve, config, listening, report, load, backend_options={"loop_factory": new_loop})
     finally:
-        for listener in listeners:
+        for listener in (*unix_listeners, *(one for _, one in http_listeners)):
             listener.close()
     return 0
 
@@ -61,6 +67,8 @@ def _listeners(config: GatewayConfig) -> Iterator[socket.socket]:
         yield from inherited
         return
     for number, address in enumerate(config.gateway.listen or [f"{_UNIX}{DEFAULT_SOCKET}"]):
+        if address.startswith("http"):
+            continue
         if not address.startswith(_UNIX) or not os.path.isabs(address.removeprefix(_UNIX)):
             hint = f'write listen = ["{_UNIX}/run/hookproxy/mcp.sock"]'
             raise ConfigError(config.path, f"gateway.listen[{number}]: {address} is no address", hint)

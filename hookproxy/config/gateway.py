@@ -196,8 +196,9 @@ def _check_server(table: ServerTable, path: str, text: str, within: tuple[str, .
         raise ConfigError(where, f"{key} runs as the user, who would get what only the gateway must have", hint)
     if table.headers and table.url is None:
         raise ConfigError(where, f"{key}.headers are for a server with a url", "use env or credentials")
-    if table.url is not None and table.user is not None:
-        raise ConfigError(where, f"{key}.user is for a server with a command", "remove it")
+    for name, given in (("user", table.user is not None), ("share", table.share != "session")):
+        if given and table.command is None:
+            raise ConfigError(where, f"{key}.{name} is for a server with a command", "remove it")
     _check_administration(table, path, f"{key}.")
     check_permission_rules_for_users(table.permissions, path, within)
 

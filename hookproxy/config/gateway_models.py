@@ -38,12 +38,41 @@ class GatewayPermissions(Permissions, frozen=True):
     """Permission rules for some people: one `[[permissions.for]]` table for each list of people."""
 
 
+class Oidc(Table, frozen=True):
+    """An issuer of tokens (OpenID Connect or OAuth 2)."""
+
+    issuer: _Text
+    """Its address, as it stands in its tokens."""
+    audience: str = ""
+    """What its tokens name as their audience. Default: the address of the server, as agents use it."""
+    user_claim: _Text = "sub"
+    """The claim that has the user's name."""
+    groups_claim: _Text = "groups"
+    """The claim that has the user's groups."""
+    required_scopes: list[_Text] = field(default_factory=list)
+    """Scopes that a token must have."""
+    any_type: bool = False
+    """true accepts also tokens without a type, or of the type JWT, for issuers that do not follow RFC 9068."""
+    ca: str = ""
+    """Trust the certificates in this file besides the system's, for an issuer of the company."""
+
+
+class Tls(Table, frozen=True):
+    """A certificate."""
+
+    certificate: _Text
+    """The file with the certificate and its chain, as PEM."""
+    key: _Text
+    """The file with its private key."""
+
+
 class GatewayTable(Table, frozen=True):
     """Where the gateway listens, and its limits."""
 
     listen: Annotated[list[_Text], Meta(min_length=1)] | None = None
     """The addresses. "unix:/run/hookproxy/mcp.sock" is a Unix socket, whose folder must belong to root or to the
-    gateway's account, and be writable for nobody else. Default: this one.
+    gateway's account, and be writable for nobody else. "http://127.0.0.1:8765" and "https://0.0.0.0:8443" are for
+    agents that speak Streamable HTTP, at /mcp/NAME; they need `tokens` or `oidc`. Default: the Unix socket.
     """
     socket_mode: Annotated[str, Meta(pattern=r"^0?[0-7]{3}\Z")] = "0660"
     """Who may connect to the Unix sockets, as for chmod: with "0660" the accounts of the socket's group. Who a user is
@@ -54,6 +83,28 @@ class GatewayTable(Table, frozen=True):
     max_sessions_per_user: Annotated[int, Meta(ge=1)] = 256
     """How many sessions one user may have open at a time, at all servers together. A further one is refused. 256 are
     more than an agent with many servers and subagents opens, and keep one user from using up the processes of all.
+    """
+    max_requests: Annotated[int, Meta(ge=1)] = 256
+    """How many requests of one session over HTTP may be in flight; in the stateless era, of one user at one server. A
+    further one is refused with the status 429.
+    """
+    instance: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_\-]{1,32}\Z")] = "gateway"
+    """The name of this gateway among several, at the head of session ids: balancers find the gateway by it."""
+    public_url: _Text | None = None
+    """The address at which agents reach the HTTP listeners, without /mcp/NAME, if it is another one: that of a reverse
+    proxy in front, for example "https://mcp.example.com".
+    """
+    tokens: _Text | None = None
+    """The file with the tokens of users, which `hookproxy token` writes. A relative path starts from the folder of
+    gateway.toml.
+    """
+    oidc: Oidc | None = None
+    """An issuer whose tokens are accepted."""
+    tls: Tls | None = None
+    """The certificate of `https://` listeners."""
+    trusted_proxies: list[_Text] = field(default_factory=list)
+    """Addresses or networks of reverse proxies that encrypt: from these, `http://` listeners that are not on loopback
+    accept connections, and from nobody else.
     """
     drain_seconds: Annotated[float, Meta(ge=0, le=600)] = 30.0
     """How long calls in flight may take after SIGTERM, before they get an error. New sessions are refused meanwhile."""

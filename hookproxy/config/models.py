@@ -8,7 +8,7 @@ are evaluated when the classes are made: as strings (`from __future__ import ann
 which takes longer.
 """
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, TypeVar
 
 from msgspec import Meta, Struct, field
 
@@ -381,6 +381,10 @@ class ConfigFile(Table, frozen=True):
     """
     managed_only: bool = False
     """Only in the administrator's file: true runs no hooks except those of the administrator's files."""
+
+
+File = TypeVar("File", bound=ConfigFile)
+"""A table that stands for a whole file."""
 
 
 def keys_set(table: Use | OwnHook) -> dict[str, object]:

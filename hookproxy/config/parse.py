@@ -6,16 +6,13 @@ pydantic is imported only for what is wrong: it takes 100 ms and 12 MB.
 from __future__ import annotations
 
 import tomllib
-from typing import TypeVar
 
 from msgspec import ValidationError, convert
 
 from ..model.errors import ConfigError
 from ..model.settings import FORMER_KEYS
 from .errors import toml_error
-from .models import ConfigFile
-
-File = TypeVar("File", bound=ConfigFile)
+from .models import ConfigFile, File
 
 
 def parse(path: str, text: str) -> ConfigFile:

@@ -20,8 +20,7 @@ from msgspec.structs import FieldInfo, fields
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
 from .errors import validation_error
-from .models import OR_ONE_STRING, Table
-from .parse import File
+from .models import OR_ONE_STRING, File, Table
 
 
 class _Model(BaseModel):

@@ -151,7 +151,8 @@ class Dialect(Struct, frozen=True):
     tool_spellings: ToolSpellings = field(default_factory=dict)
     """How the system spells the tools of its own that do what Claude Code's tools do."""
     sees_familiar_names: bool = False
-    """Its hooks have no matchers and compare names themselves: they see a familiar name rather than the server's."""
+    """Its hooks have no matchers and compare names themselves: for a tool with a familiar name, they run twice, once
+    under the server's name for it and once under the familiar one."""
     real_arguments: Callable[[HookSpec, EventContext, bytes], bytes] = lambda _spec, _context, arguments: arguments
     """A hook's `Verdict.arguments` under the names of the context, if `write_input` gives arguments another form.
     Raises ValueError if they cannot be brought back into it."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
 
 import anyio
 
 from ..model.errors import UserError
 from ..model.settings import Limit, Per
 from ..policy.rate_limits import Window
+from ..transports.http.mirror_headers import ParameterHeaders, ParameterTable
 from .session import GatewaySession, OpenServer, SessionIdentity, new_session_id
 
 if TYPE_CHECKING:
@@ -17,13 +19,28 @@ if TYPE_CHECKING:
     from ..model.principal import Principal
     from ..session.proxy import Report
     from ..transports.channel import Channel
+    from .servers import Servers
+
+
+_NO_TOOLS: Final = ParameterTable()
+
+
+class NotAdmitted(UserError):
+    """A session that is not opened; `reason` is what HTTP calls it."""
+
+    def __init__(self, message: str, hint: str, reason: HTTPStatus) -> None:
+        super().__init__(message, hint)
+        self.reason = reason
 
 
 class Gateway:
     """All sessions, and the policy for new ones."""
 
-    def __init__(self, config: GatewayConfig, report: Report) -> None:
+    def __init__(self, config: GatewayConfig, servers: Servers, report: Report) -> None:
         self.config = config
+        self.servers = servers
+        self.parameters: dict[str, ParameterTable] = {}
+        """The arguments with headers of their own of each server's tools."""
         self.sessions: set[GatewaySession] = set()
         self.draining = False
         self._report = report
@@ -37,25 +54,33 @@ class Gateway:
         server = self.config.servers.get(server_name)
         if server is None or not server.allows(principal):
             shown = server_name[:64].encode("unicode_escape").decode()
-            raise UserError(f"there is no server {shown} for {principal.name}", "ask the gateway's administrator")
+            hint = "ask the gateway's administrator"
+            raise NotAdmitted(f"there is no server {shown} for {principal.name}", hint, HTTPStatus.NOT_FOUND)
         if self.draining:
-            raise UserError("the gateway is ending", "try again in a few seconds")
+            raise NotAdmitted("the gateway is ending", "try again in a few seconds", HTTPStatus.SERVICE_UNAVAILABLE)
         if sum(one.server.name == server_name for one in self.sessions) >= server.table.max_sessions:
-            raise UserError(f"the server {server_name} has as many sessions as it may have", "end one, or try later")
+            problem = f"the server {server_name} has as many sessions as it may have"
+            raise NotAdmitted(problem, "end one, or try later", HTTPStatus.SERVICE_UNAVAILABLE)
         most = self.config.gateway.max_sessions_per_user
         if sum(one.identity.principal.id == principal.id for one in self.sessions) >= most:
-            raise UserError(f"{principal.name} has {most} sessions, and may not have more", "end one, or try later")
+            problem = f"{principal.name} has {most} sessions, and may not have more"
+            raise NotAdmitted(problem, "end one, or try later", HTTPStatus.TOO_MANY_REQUESTS)
         identity = SessionIdentity(new_session_id(), principal, caller_cwd)
         who = f"{server_name}, {principal.name}, session {identity.id[:8]}"
         session = GatewaySession(identity, server, lambda text: self._report(f"{who}: {text}"))
         self.sessions.add(session)
         return session
 
+    def parameters_of(self, server: str, tool: str) -> ParameterHeaders | None:
+        """The arguments of a tool that have headers of their own; None: the tool is not known."""
+        return self.parameters.get(server, _NO_TOOLS).get(tool)
+
     async def run(self, session: GatewaySession, agent: Channel, open_server: OpenServer) -> None:
         """Run a session that was admitted, until it ends. Raises UserError if its server cannot be started."""
         try:
             window_of = partial(self._window, session.server.name, session.identity.principal.id)
-            await session.run(agent, open_server, self.config.version, window_of)
+            parameters = self.parameters.setdefault(session.server.name, ParameterTable())
+            await session.run(agent, open_server, self.config.version, window_of, parameters)
         finally:
             self.sessions.discard(session)
 

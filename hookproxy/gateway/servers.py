@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+import anyio
+import anyio.abc
+
 from ..model.errors import UserError
 from ..processes import service
-from ..processes.process import Server
+from ..protocol.multiplex import Multiplexer
+from ..session.lifecycle import SERVER_EXIT_SECONDS, SERVER_TERM_SECONDS
 from ..session.remote_server import RemoteOptions, headers, open_remote_server, with_values_redacted
-from ..session.server_end import ServerProcess
+from ..session.server_end import RemoteServer, ServerProcess
 from ..transports.http.address import parse
 from ..transports.line_log import relay_lines
 from ..transports.pipe import open_channel
+from ..transports.shared_server import SharedServer
 
 if TYPE_CHECKING:
     from ..config.gateway import GatewayServer
@@ -21,15 +27,139 @@ if TYPE_CHECKING:
     from ..session.proxy import Report
     from ..session.server_end import ServerEnd
     from ..transports.channel import Channel
+    from .session import GatewaySession
 
 _MAX_SECRET_BYTES: Final = 65_536
 """A secret is a token or a small key file; a file that grows without end must not fill memory."""
 
+_QUICK_SECONDS: Final = 10.0
+"""A server that ends so soon after its start has failed: others would fail in the same way."""
 
-def open_server(server: GatewayServer, settings: Settings, report: Report) -> tuple[Channel, ServerEnd]:
-    """Start or reach the server of a session, which has these settings. Raises UserError."""
-    if server.table.url is not None:
-        return _open_remote(server, settings, report)
+_LONGEST_PAUSE: Final = 60.0
+"""Seconds before a server that fails again and again is started once more: people notice a repair within a minute."""
+
+
+class Servers:
+    """The servers of all sessions: each session's own, and those that several share."""
+
+    def __init__(self, tasks: anyio.abc.TaskGroup, report: Report) -> None:
+        self._tasks = tasks
+        self._report = report
+        self._shared: dict[tuple[str, str], _SharedProcess] = {}  # by server and user; no user: it is everybody's
+        self._failures: dict[tuple[str, str], tuple[int, float]] = {}  # how many in a row, and until when none is tried
+
+    def open(self, session: GatewaySession, settings: Settings) -> tuple[Channel, ServerEnd]:
+        """Start or reach the server of a session, or join its running process. Raises UserError."""
+        server = session.server
+        if server.table.from_caller:
+            raise UserError(f"the server {server.name} runs as the user", "hookproxy connect NAME -- COMMAND starts it")
+        if server.table.url is not None:
+            return _open_remote(server, settings, session.report)
+        if server.table.share == "session":
+            channel, process = _start(server, session.report)
+            return channel, process
+        channel = self._shared_by(server, session, settings).server.open_channel()
+        return channel, RemoteServer(channel)
+
+    def _shared_by(self, server: GatewayServer, session: GatewaySession, settings: Settings) -> _SharedProcess:
+        user = session.identity.principal.id if server.table.share == "user" else ""
+        key = server.name, user
+        found = self._shared.get(key)
+        if found is not None and not found.has_ended and not found.definition.starts_differently(server):
+            return found
+        count, until = self._failures.get(key, (0, 0.0))
+        if (seconds := until - anyio.current_time()) > 0:
+            problem = f"the server {server.name} has ended {count} times in a row"
+            raise UserError(problem, f"it is started again in {seconds:.0f} s; the gateway's log has what it printed")
+        name = f"{server.name}, {session.identity.principal.name}" if user else server.name
+
+        def report(text: str) -> None:
+            self._report(f"{name}: {text}")
+
+        channel, process = _start(server, report)
+        shared = SharedServer(
+            channel, Multiplexer(one_owner=bool(user), report=report), settings.max_message_bytes, report
+        )
+        self._shared[key] = found = _SharedProcess(server, shared, process)
+        self._tasks.start_soon(self._watch, key, found)
+        return found
+
+    async def _watch(self, key: tuple[str, str], shared: _SharedProcess) -> None:
+        """Wait for the end of a process, or end it when no session has used it for long enough."""
+        started = anyio.current_time()
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(shared.wait, tasks.cancel_scope)
+                shared.start()
+                await shared.unused()
+                await shared.end()
+        finally:
+            shared.kill()
+            if self._shared.get(key) is shared:
+                del self._shared[key]
+        if shared.ended_by_itself:
+            quick = anyio.current_time() - started < _QUICK_SECONDS
+            count = self._failures.get(key, (0, 0.0))[0] + 1 if quick else 0
+            pause = min(2.0 ** (count - 1), _LONGEST_PAUSE) if count else 0.0
+            self._failures[key] = count, anyio.current_time() + pause
+            self._report(f"the server {key[0]} has ended by itself; the next call starts it again")
+        else:
+            self._failures.pop(key, None)
+
+
+class _SharedProcess:
+    """A process that several sessions use."""
+
+    def __init__(self, definition: GatewayServer, server: SharedServer, process: ServerProcess) -> None:
+        self.definition = definition
+        self.server = server
+        self._process = process
+        self._changes = anyio.Event()
+        self.has_ended = False
+        self.ended_by_itself = False
+        self._is_ending = False
+
+    def start(self) -> None:
+        """Start to read from it."""
+        self.server.on_left = lambda: self._changes.set()
+        self.server.start(lambda: None)
+
+    async def wait(self, scope: anyio.CancelScope) -> None:
+        """Wait for its end, and cancel the scope then."""
+        with anyio.CancelScope(shield=True) as wait:
+            self._scope = wait
+            await self._process.wait()
+        self.has_ended, self.ended_by_itself = True, not self._is_ending
+        scope.cancel()
+
+    async def unused(self) -> None:
+        """Wait until no session has used it for as long as its server allows."""
+        while True:
+            self._changes = anyio.Event()
+            with anyio.move_on_after(self.definition.table.idle_seconds):
+                await self._changes.wait()
+                continue
+            if not self.server.sessions:
+                return
+
+    async def end(self) -> None:
+        """Close its input, then send SIGTERM, then SIGKILL."""
+        self._is_ending = True
+        self.server.server.end_output()
+        for seconds, number in ((SERVER_EXIT_SECONDS, signal.SIGTERM), (SERVER_TERM_SECONDS, signal.SIGKILL)):
+            await anyio.sleep(seconds)
+            self._process.signal(number)
+
+    def kill(self) -> None:
+        """End it at once, if it still runs."""
+        if not self.has_ended:
+            self.has_ended = True
+            self._process.kill()
+        self.server.server.close()
+
+
+def _start(server: GatewayServer, report: Report) -> tuple[Channel, ServerProcess]:
+    """Start a process of the server. Raises UserError."""
     account = service.account_named(server.table.user) if server.table.user else service.own_account()
     values = {**server.table.env, **read_secrets(server.credentials)}
     output, stderr = os.pipe()
@@ -43,7 +173,7 @@ def open_server(server: GatewayServer, settings: Settings, report: Report) -> tu
     finally:
         os.close(stderr)
     relay_lines(output, lambda line: report(f"the server says: {line}"))
-    return _channel(started), ServerProcess(started, leads_group=True)
+    return open_channel(started.from_server, started.to_server), ServerProcess(started, leads_group=True)
 
 
 def _open_remote(server: GatewayServer, settings: Settings, report: Report) -> tuple[Channel, ServerEnd]:
@@ -58,10 +188,6 @@ def _open_remote(server: GatewayServer, settings: Settings, report: Report) -> t
 def secrets_redacted(server: GatewayServer, settings: Settings) -> Settings:
     """The settings so that the audit contains none of the server's secrets. Raises UserError."""
     return with_values_redacted(settings, read_secrets(server.credentials).values())
-
-
-def _channel(server: Server) -> Channel:
-    return open_channel(server.from_server, server.to_server)
 
 
 def read_secrets(files: Mapping[str, str]) -> dict[str, str]:

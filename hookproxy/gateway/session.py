@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from ..policy.rate_limits import WindowOf
     from ..session.server_end import ServerEnd
     from ..transports.channel import Channel
+    from ..transports.http.mirror_headers import ParameterTable
 
-OpenServer = Callable[["GatewayServer", "Settings", Report], "tuple[Channel, ServerEnd]"]
+OpenServer = Callable[["GatewaySession", "Settings"], "tuple[Channel, ServerEnd]"]
 """Starts or reaches the server of a session that has these settings. Raises UserError."""
 
 _DRAINING = "the gateway is ending"
@@ -38,13 +39,15 @@ class GatewaySession:
     def __init__(self, identity: SessionIdentity, server: GatewayServer, report: Report) -> None:
         self.identity = identity
         self.server = server
-        self._report = report
+        self.report = report
         self._proxy: Proxy | None = None
         self._lifecycle: Lifecycle | None = None
         self._ended = anyio.Event()
 
-    async def run(self, agent: Channel, open_server: OpenServer, policy: str, window_of: WindowOf) -> int:
-        """Relay until one side ends. Returns the server's exit status.
+    async def run(
+        self, agent: Channel, open_server: OpenServer, policy: str, window_of: WindowOf, parameters: ParameterTable
+    ) -> int:
+        """Relay until one side ends. Returns the server's exit status. `parameters` gets what its lists of tools say.
 
         Raises UserError if the server cannot be started; then nothing has been read from the agent. On cancel the
         server is killed and waited for.
@@ -61,8 +64,9 @@ class GatewaySession:
             url=server.table.url or "",
             principal=principal,
         )
-        channel, server_end = open_server(server, settings, self._report)
-        self._proxy = Proxy(agent, channel, hooks, settings, session, audit, self._report, may_change=True)
+        channel, server_end = open_server(self, settings)
+        self._proxy = Proxy(agent, channel, hooks, settings, session, audit, self.report, may_change=True)
+        self._proxy.on_tools_listed = lambda line, _tools, _server_name: note_parameters(parameters, line)
         self._lifecycle = Lifecycle(self._proxy, server_end, forwards_signals=False)
         try:
             return await self._lifecycle.run()
@@ -86,7 +90,7 @@ class GatewaySession:
             self.server = server or self.server
             return
         if server is None or server.starts_differently(self.server):
-            self._report("ends, because the new policy has another server in its place, or none")
+            self.report("ends, because the new policy has another server in its place, or none")
             self._lifecycle.end(signal.SIGTERM)
             return
         self.server = server
@@ -115,6 +119,12 @@ class SessionIdentity(Struct, frozen=True):
     principal: Principal
     caller_cwd: str = ""
     """The folder in which the agent runs, as it says itself."""
+
+
+def note_parameters(parameters: ParameterTable, line: bytes) -> None:
+    """Note the annotated arguments in a tools/list response."""
+    if b"x-mcp-header" in line:
+        parameters.note(line)
 
 
 def new_session_id() -> str:

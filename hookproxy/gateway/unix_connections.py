@@ -19,15 +19,14 @@ from ..session.server_end import ForeignServer
 from ..transports import unix_socket
 from ..transports.pipe import open_channel
 from . import preamble
-from .servers import open_server
 
 if TYPE_CHECKING:
-    from ..config.gateway import GatewayServer
     from ..model.settings import Settings
     from ..session.proxy import Report
     from ..session.server_end import ServerEnd
     from ..transports.channel import Channel
     from .gateway import Gateway
+    from .session import GatewaySession
 
 _DESCRIPTOR: Final = struct.Struct("i")  # of SCM_RIGHTS
 
@@ -80,10 +79,11 @@ async def _run_session(connection: socket.socket, gateway: Gateway) -> None:
     with pipes:
         session = gateway.admit(principal, wanted.server, wanted.cwd)
 
-        def open_and_confirm(server: GatewayServer, settings: Settings, report: Report) -> tuple[Channel, ServerEnd]:
+        def open_and_confirm(opened_for: GatewaySession, settings: Settings) -> tuple[Channel, ServerEnd]:
+            server = opened_for.server
             if pipes.descriptors and not server.table.from_caller:
                 raise UserError(f"the server {server.name} is started by the gateway", "leave out the command")
-            opened = pipes.open() if server.table.from_caller else open_server(server, settings, report)
+            opened = pipes.open() if server.table.from_caller else gateway.servers.open(opened_for, settings)
             _send(connection, preamble.OK)
             return opened
 

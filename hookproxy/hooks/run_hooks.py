@@ -154,7 +154,10 @@ class HookExecutor:
         """Run one hook after another."""
         runs: list[HookRun] = []
         for hook in hooks:
-            one = await self._run(group, hook, context, hook_runs, listed)
+            if runs and runs[-1].spec is hook.spec:
+                one = await self._run_again(group, hook, runs[-1].verdict, context, hook_runs, listed)
+            else:
+                one = await self._run(group, hook, context, hook_runs, listed)
             runs.append(one)
             if order is Order.UNTIL_DENIED and decide.blocks(one, self._settings, group.on_failure):
                 break
@@ -163,6 +166,26 @@ class HookExecutor:
             if order is Order.PIPELINE and one.verdict.arguments is not None:
                 context = replace(context, arguments=normalize.normalize(one.verdict.arguments))
         return runs
+
+    async def _run_again(
+        self,
+        group: Group,
+        hook: MatchedHook,
+        before: Verdict,
+        context: EventContext,
+        hook_runs: list[HookRun],
+        listed: Tool | None,
+    ) -> HookRun:
+        """Run a hook under another name of the tool: on the arguments that its run `before` has left.
+
+        What it said then is left out of its verdict.
+        """
+        if before.arguments is not None:
+            context = replace(context, arguments=normalize.normalize(before.arguments))
+        one = await self._run(group, hook, context, hook_runs, listed)
+        reason = "" if one.verdict.reason == before.reason else one.verdict.reason
+        feedback = tuple(text for text in one.verdict.feedback if text not in before.feedback)
+        return replace(one, verdict=replace(one.verdict, reason=reason, feedback=feedback))
 
     async def _run_stages(
         self,

@@ -329,21 +329,19 @@ class HookGroups:
             seen_alias = alias and _as_spelled(alias, spellings)
             hooks: list[MatchedHook] = []
             for spec in (spec for spec in group.hooks if spec.event is event):
-                matched = _match(spec, names, seen_alias, group.dialect.sees_familiar_names)
-                if matched is None:  # most hooks: to compare them would cost more than to match them
-                    continue
-                # a hook that sees another name of the tool may decide otherwise
-                identity = (
-                    group.managed,
-                    group.dialect.name,
-                    group.on_failure,
-                    names,
-                    matched.tool_name,
-                    *spec.identity,
-                )
-                if identity not in seen:
-                    seen.add(identity)
-                    hooks.append(replace(matched, tool_spellings=spellings) if matched.sees_alias else matched)
+                for matched in _match(spec, names, seen_alias, group.dialect.sees_familiar_names):
+                    # a hook that sees another name of the tool may decide otherwise
+                    identity = (
+                        group.managed,
+                        group.dialect.name,
+                        group.on_failure,
+                        names,
+                        matched.tool_name,
+                        *spec.identity,
+                    )
+                    if identity not in seen:
+                        seen.add(identity)
+                        hooks.append(replace(matched, tool_spellings=spellings) if matched.sees_alias else matched)
             if hooks:
                 yield SelectedHooks(group, tuple(hooks), any(_has_condition(one.spec) for one in hooks), names)
 
@@ -366,21 +364,24 @@ def _is_named(agent: str, name: str) -> bool:
 
 def _match(
     spec: HookSpec, names: tuple[str, ...], alias: Alias | None, sees_familiar_names: bool
-) -> MatchedHook | None:
+) -> tuple[MatchedHook, ...]:
     """The hook with the name that it sees, if its matcher matches one of the tool's own names or the alias.
 
     A configured alias is what every hook of the tool sees. An automatic one only adds a name: a hook that matches by
-    the server's own name sees that name, except in systems whose hooks cannot say which name they are for.
+    the server's own name sees that name. A hook of a system without matchers, which compares names itself, runs once
+    under each of both: no guard is passed over.
     """
     by_own_name = any(map(spec.matches, names))
     if alias is None:
-        return MatchedHook(spec, names[0]) if by_own_name else None
+        return (MatchedHook(spec, names[0]),) if by_own_name else ()
     by_alias = next(filter(spec.matches, alias.names), "")
     if not (by_own_name or by_alias):
-        return None
-    if alias.automatic and by_own_name and not (sees_familiar_names and by_alias):
-        return MatchedHook(spec, names[0])
-    return MatchedHook(spec, by_alias or alias.name or names[0], sees_alias=True)
+        return ()
+    familiar = MatchedHook(spec, by_alias or alias.name or names[0], sees_alias=True)
+    if not (alias.automatic and by_own_name):
+        return (familiar,)
+    own = MatchedHook(spec, names[0])
+    return (own, familiar) if sees_familiar_names and by_alias else (own,)
 
 
 def _configured_name(alias: Alias | None) -> str:

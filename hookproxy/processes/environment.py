@@ -23,6 +23,11 @@ def fit(env: Mapping[str, str]) -> Mapping[str, str]:
     return fitted
 
 
+def cuts(env: Mapping[str, str]) -> bool:
+    """Whether `fit` would cut off the end of a variable."""
+    return any(len(name) + len(_encode(value)) + 2 > VARIABLE_LIMIT for name, value in env.items())
+
+
 def entries(env: Mapping[str, str]) -> tuple[bytes, ...]:
     """Each variable as `NAME=value`. Raises ValueError for a name that is empty or holds `=`."""
     for name in env:

@@ -165,6 +165,8 @@ def _verdict_text(event: Event, verdict: Verdict) -> str:
         parts.append(f"the call is refused: “{verdict.reason}”")
     if verdict.permission is Permission.DENY and event is Event.POST_TOOL_USE:
         parts.append("the result is marked as an error")
+    if verdict.replacement is not None:
+        parts.append(f"“{json.loads(verdict.replacement)}” takes the place of the result")
     parts += [f"the model reads “{' '.join(text.split())}”" for text in verdict.feedback]
     return "; ".join(parts) or "nothing"
 

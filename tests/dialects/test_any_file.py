@@ -49,3 +49,20 @@ def test_the_list_of_kimi_code_is_read_or_refused(members: dict[str, object]) ->
     assert DIALECTS["kimi"].recognises(members) in (True, False)
     with suppress(ConfigError):
         read("kimi", json.dumps(members), "/repo/hooks.json")
+
+
+ODD: Final[tuple[object, ...]] = (None, 1, "x", [], [1], [None, 2], ["x"], [{}], [[1]], [{"hooks": 1}], {"a": 1})
+"""Values where a file should have events, groups or entries."""
+BESIDES: Final[tuple[dict[str, object], ...]] = ({}, {"version": 1}, {"version": "v1", "name": 1}, {"$schema": 1})
+"""Members beside `hooks` that may tell systems apart."""
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_recognising_a_file_with_odd_values_never_raises(name: str) -> None:
+    dialect = DIALECTS[name]
+    for odd in ODD:
+        for hooks in (odd, *({event: odd} for event in dialect.events)):
+            for besides in BESIDES:
+                members = {"hooks": hooks, **besides}
+                assert dialect.recognises(members) in (True, False)
+                assert dialect.recognises_at_home is None or dialect.recognises_at_home(members) in (True, False)

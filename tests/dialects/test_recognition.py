@@ -25,6 +25,23 @@ def test_a_file_of_another_system_in_a_systems_folder_is_an_error_that_names_bot
         recognised(tmp_path / FOLDERS[name], {"hooks": {"SessionStart": ["./x.sh"]}})
 
 
+@pytest.mark.parametrize(
+    ("name", "path", "event", "entry"),
+    [
+        ("cascade", ".windsurf/hooks.json", "pre_mcp_tool_use", {"command": "./x.sh"}),
+        ("codex", ".codex/hooks.json", "PreToolUse", {"hooks": [{"type": "command", "command": "./x.sh"}]}),
+        ("cursor", ".cursor/hooks.json", "preToolUse", {"command": "./x.sh"}),
+        ("gemini", ".gemini/settings.json", "BeforeTool", {"hooks": [{"type": "command", "command": "./x.sh"}]}),
+        ("gemini", ".gemini/settings.json", "SessionStart", {"hooks": [{"type": "command", "command": "./x.sh"}]}),
+    ],
+)
+@pytest.mark.parametrize("other", ["PostToolUseFailure", "ofNextYear"])
+def test_a_file_in_a_systems_folder_is_its_own_although_it_has_an_event_that_the_system_skips(
+    name: str, path: str, event: str, entry: object, other: str, tmp_path: Path
+) -> None:
+    assert recognised(tmp_path / path, {"hooks": {event: [entry], other: [entry]}}) == name
+
+
 def test_an_entry_with_keys_of_another_system_is_not_kiros(tmp_path: Path) -> None:
     entry = {"type": "command", "command": "./x.sh"}
     assert recognised(tmp_path / "hooks.json", {"hooks": {"preToolUse": [{"command": "./x.sh"}]}}) == "kiro"

@@ -52,3 +52,24 @@ async def test_a_hook_that_fails_lets_the_call_go_and_is_reported(scene: Scene) 
     agent = await begun(scene, PreToolUse="echo broken >&2; exit 1")
     assert text_of(await agent.ask(call(1, "bash"))) == "ran bash"
     assert "exited with status 1: broken" in agent.standard_error()
+
+
+async def test_a_guard_that_looks_for_the_servers_own_name_denies_a_command_too(scene: Scene) -> None:
+    guard = """jq -e '.tool_name | test("^mcp_.*_bash$")' >/dev/null || exit 0; echo 'not this server' >&2; exit 2"""
+    agent = await begun(scene, PreToolUse=guard)
+    assert "not this server" in refused(await agent.ask(call(1, "bash", command="ls")))
+    assert scene.calls_received() == []
+
+
+async def test_a_guard_that_looks_for_no_name_gives_its_reason_and_its_comment_once(scene: Scene) -> None:
+    agent = await begun(scene, PreToolUse="echo 'no commands' >&2; exit 2")
+    assert refused(await agent.ask(call(1, "bash", command="ls"))).count("no commands") == 1
+
+
+async def test_the_second_run_of_a_hook_does_not_undo_the_rewrite_of_its_first(scene: Scene) -> None:
+    rewrite = """jq '(if .tool_name == "run_in_terminal" then . else .tool_input.command = "true" end)
+    | {hookSpecificOutput: {hookEventName: "PreToolUse", permissionDecision: "allow", updatedInput: .tool_input}}'"""
+    agent = await begun(scene, PreToolUse=rewrite)
+    await agent.ask(call(1, "bash", command="rm -rf ."))
+    (received,) = scene.calls_received()
+    assert received["params"]["arguments"] == {"command": "true"}

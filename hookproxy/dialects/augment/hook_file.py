@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
 from msgspec.structs import replace
@@ -11,20 +11,11 @@ from msgspec.structs import replace
 from ...model.aliases import ToolSpelling, ToolSpellings
 from ...model.hooks import Event, HookSpec
 from ...policy import matchers
-from ..dialect import HookFile, HookList
-from ..shared import command_file
+from ..dialect import HookFile
 from ..shared.command_file import CommandFile
+from ..shared.events import PROMPTS_UNSEEN, TURNS_UNSEEN, by_name
 from ..shared.hook_file import Table
 
-NAME: Final = "augment"
-EVENTS: Final = {
-    event.value: event for event in (Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.SESSION_START, Event.SESSION_END)
-}
-UNAVAILABLE_EVENTS: Final = {
-    "Stop": "an MCP server does not see the agent's turns",
-    "PromptSubmit": "prompts never pass through MCP",
-    "Notification": "the page describes no document for it",
-}
 TOOL_SPELLINGS: Final[ToolSpellings] = {
     "Bash": (ToolSpelling("launch-process"),),
     "Read": (ToolSpelling("view", {"file_path": "path"}),),
@@ -41,16 +32,6 @@ OWN_TOOLS: Final = frozenset(spelling.name for spellings in TOOL_SPELLINGS.value
 
 _MCP: Final = re.compile(r"(?<![\w-])mcp:")
 """The prefix of a matcher for tools of MCP servers only; `mcp:*` is all of them."""
-
-
-def read_hook_file(file: HookFile) -> HookList:
-    """The hooks of a settings file. Raises ConfigError."""
-    return command_file.read_hook_file(_FORMAT, file)
-
-
-def recognises(members: Mapping[str, object]) -> bool:
-    """Whether there are groups under Augment's event names. Claude Code's files have the same shape."""
-    return command_file.has_entries(members, {*EVENTS, *UNAVAILABLE_EVENTS}, "hooks")
 
 
 def compile_matcher(pattern: str) -> Callable[[str], bool]:
@@ -72,10 +53,14 @@ def _finish(_file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
     return replace(hook, shell="", argv=("bash", "-c", f'{hook.shell} "$@"', "bash", *words)) if words else hook
 
 
-_FORMAT: Final = CommandFile(
-    dialect=NAME,
-    events=EVENTS,
-    unavailable=UNAVAILABLE_EVENTS,
+FORMAT: Final = CommandFile(
+    dialect="augment",
+    events=by_name(Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.SESSION_START, Event.SESSION_END),
+    unavailable={
+        "Stop": TURNS_UNSEEN,
+        "PromptSubmit": PROMPTS_UNSEEN,
+        "Notification": "the page describes no document for it",
+    },
     timeout=60.0,
     milliseconds=True,
     keys=("type", "command", "timeout", "args"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from ...model.hooks import Document, Event, EventContext, HookSpec
 from ..shared import input as shared_input
 from .hook_file import OWN_TOOLS
@@ -25,12 +23,12 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
     if context.tool:
         env["AUGMENT_TOOL_NAME"] = name
         is_mcp = context.alias is None or context.tool_name not in OWN_TOOLS
-        members |= {"tool_name": name, "tool_input": msgspec.Raw(context.arguments), "is_mcp_tool": is_mcp}
+        members |= shared_input.call_members(context) | {"is_mcp_tool": is_mcp}
         if is_mcp:
             server = shared_input.utf8(session.server)
             executed = {"mcpExecutedToolName": name, "mcpExecutedToolServerName": server}
             members["mcp_metadata"] = {"timestamp": shared_input.iso_8601(context.at), "mcpDecision": "yes", **executed}
     if context.outcome is not None:
         key = "tool_error" if context.event is Event.POST_TOOL_USE_FAILURE else "tool_output"
-        members[key] = shared_input.utf8(shared_input.result_text(context.outcome))
+        members[key] = shared_input.utf8_result(context)
     return Document(stdin=shared_input.json_line(members), env=env)

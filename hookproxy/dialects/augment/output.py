@@ -10,12 +10,9 @@ from ..dialect import Effect
 from ..shared import decision_json, exit_status
 
 FIELDS: Final = {
-    "hookSpecificOutput.permissionDecision": Effect.DECIDES,
+    **decision_json.SPECIFIC_FIELDS,
     "hookSpecificOutput.decision": Effect.DECIDES,
-    "hookSpecificOutput.permissionDecisionReason": Effect.REASON,
     "hookSpecificOutput.reason": Effect.REASON,
-    "hookSpecificOutput.updatedInput": Effect.REWRITES,
-    "hookSpecificOutput.additionalContext": Effect.TELLS_MODEL,
     "systemMessage": Effect.TELLS_PERSON,
     "continue": Effect.DENIES_AND_STOPS,
     "stopReason": Effect.REASON,

@@ -27,6 +27,7 @@ CASCADE: Final = Dialect(
     read_output=output.read_output,
     tool_spellings=hook_file.TOOL_SPELLINGS,
     recognises=hook_file.recognises,
+    recognises_at_home=hook_file.recognises_at_home,
     folders=(".windsurf", ".codeium/windsurf", ".codeium"),
     agents=("windsurf-client",),
     constant_environment=True,

@@ -13,6 +13,8 @@ from ...model.hooks import Event, HookSpec
 from ..dialect import HookFile, HookList
 from ..shared import command_file
 from ..shared.command_file import CommandFile
+from ..shared.events import PROMPTS_UNSEEN
+from ..shared.handler_types import Handler
 from ..shared.hook_file import Table
 
 NAME: Final = "cascade"
@@ -48,7 +50,7 @@ EVENTS: Final = {
 
 _TURNS_UNSEEN: Final = "an MCP server does not see the agent's responses"
 UNAVAILABLE_EVENTS: Final = {
-    "pre_user_prompt": "prompts never pass through MCP",
+    "pre_user_prompt": PROMPTS_UNSEEN,
     "post_cascade_response": _TURNS_UNSEEN,
     "post_cascade_response_with_transcript": _TURNS_UNSEEN,
     "post_setup_worktree": "the agent makes worktrees itself, and an MCP server does not see it",
@@ -70,17 +72,27 @@ def recognises(members: Mapping[str, object]) -> bool:
     return isinstance(events, dict) and bool(events) and events.keys() <= EVENTS.keys() | UNAVAILABLE_EVENTS.keys()
 
 
+def recognises_at_home(members: Mapping[str, object]) -> bool:
+    """The same in Cascade's own folder, where another event beside these is a mistake, or one of another version."""
+    events = members.get("hooks")
+    return isinstance(events, dict) and not events.keys().isdisjoint(EVENTS.keys() | UNAVAILABLE_EVENTS.keys())
+
+
 def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
-    """The hook with its folder, its shell and the tools for which its event occurs."""
+    """The hook with its folder and the tools for which its event occurs."""
     return replace(
         hook,
         matcher=_OF_ACTION.get(hook.event_name.partition("_")[2], ""),
         matches=_tools_of(hook.event_name),
-        shell="",
-        argv=("bash", "-c", hook.shell),  # "run via bash -c"
         cwd=os.path.normpath(os.path.join(file.project_dir, entry.text("working_directory"))),
         traits=frozenset((SHOWS_OUTPUT,) if entry.flag("show_output") else ()),
     )
+
+
+def _read_handler(_file: HookFile, _name: str, entry: Table) -> Handler | str:
+    if "command" not in entry.members and "powershell" in entry.members:
+        return "it is for PowerShell only, which is not supported"
+    return command_file.read_command(entry)
 
 
 def _tools_of(event_name: str) -> Callable[[str], bool]:
@@ -94,11 +106,9 @@ _FORMAT: Final = CommandFile(
     events=EVENTS,
     unavailable=UNAVAILABLE_EVENTS,
     timeout=TIMEOUT,
-    timeout_key="",  # it has none
+    timeout_keys=(),
     keys=("command", "powershell", "show_output", "working_directory"),
-    compile_matcher=lambda _pattern: lambda _name: True,
+    read_handler=_read_handler,
+    bash=True,  # "run via bash -c"
     finish=_finish,
-    no_command=lambda entry: (
-        "it is for PowerShell only, which is not supported" if "powershell" in entry.members else ""
-    ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ...model.hooks import Document, EventContext, HookSpec, Outcome
+from ...model.hooks import Document, EventContext, HookSpec
 from ..shared import familiar_call
 from ..shared import input as shared_input
 
@@ -40,5 +40,5 @@ def _tool_info(event_name: str, context: EventContext) -> dict[str, object]:
         "mcp_tool_name": shared_input.utf8(context.tool_name),
     }
     if when == "post":
-        return {"mcp_result": shared_input.utf8(shared_input.result_text(context.outcome or Outcome())), **info}
+        return {"mcp_result": shared_input.utf8_result(context), **info}
     return info

@@ -12,6 +12,7 @@ from ...policy import matchers
 from ..dialect import HookFile, HookList
 from ..shared import handler_types, labels
 from ..shared import hook_file as shared_hook_file
+from ..shared.events import INSIDE_AGENT, PROMPTS_UNSEEN, by_name
 from ..shared.handler_types import Handler
 from ..shared.hook_file import Table
 from .input import TOOL_EVENTS
@@ -22,13 +23,11 @@ NAME: Final = "claude"
 TIMEOUT: Final = 600.0
 """The documented default timeout of a hook in seconds."""
 
-_PROMPTS_UNSEEN: Final = "prompts never pass through MCP"
 _TURNS_UNSEEN: Final = "an MCP server does not see turns, tasks and subagents"
-_INSIDE_AGENT: Final = "it happens inside the agent, and an MCP server does not see it"
 
 UNAVAILABLE_EVENTS: Final = {
-    "UserPromptSubmit": _PROMPTS_UNSEEN,
-    "UserPromptExpansion": _PROMPTS_UNSEEN,
+    "UserPromptSubmit": PROMPTS_UNSEEN,
+    "UserPromptExpansion": PROMPTS_UNSEEN,
     "Stop": _TURNS_UNSEEN,
     "StopFailure": _TURNS_UNSEEN,
     "SubagentStart": _TURNS_UNSEEN,
@@ -38,19 +37,19 @@ UNAVAILABLE_EVENTS: Final = {
     "TeammateIdle": _TURNS_UNSEEN,
     "PostToolBatch": "an MCP server does not see which calls were made together",
     "PermissionDenied": "the permission classifier is inside the agent",
-    "ConfigChange": _INSIDE_AGENT,
-    "CwdChanged": _INSIDE_AGENT,
-    "DirectoryAdded": _INSIDE_AGENT,
-    "FileChanged": _INSIDE_AGENT,
-    "InstructionsLoaded": _INSIDE_AGENT,
-    "MessageDisplay": _INSIDE_AGENT,
-    "PostCompact": _INSIDE_AGENT,
-    "PostModelSwitch": _INSIDE_AGENT,
-    "PreCompact": _INSIDE_AGENT,
-    "PreModelSwitch": _INSIDE_AGENT,
-    "Setup": _INSIDE_AGENT,
-    "WorktreeCreate": _INSIDE_AGENT,
-    "WorktreeRemove": _INSIDE_AGENT,
+    "ConfigChange": INSIDE_AGENT,
+    "CwdChanged": INSIDE_AGENT,
+    "DirectoryAdded": INSIDE_AGENT,
+    "FileChanged": INSIDE_AGENT,
+    "InstructionsLoaded": INSIDE_AGENT,
+    "MessageDisplay": INSIDE_AGENT,
+    "PostCompact": INSIDE_AGENT,
+    "PostModelSwitch": INSIDE_AGENT,
+    "PreCompact": INSIDE_AGENT,
+    "PreModelSwitch": INSIDE_AGENT,
+    "Setup": INSIDE_AGENT,
+    "WorktreeCreate": INSIDE_AGENT,
+    "WorktreeRemove": INSIDE_AGENT,
 }
 """Claude Code's other events, up to 2.1.285, and why they cannot occur behind MCP."""
 
@@ -65,17 +64,14 @@ _HOOK_KEYS: Final = (
 )  # fmt: skip
 _PLUGIN_PLACEHOLDER: Final = re.compile(r"\$\{?(CLAUDE_PLUGIN_\w+|user_config\.\w+)")
 """Placeholders that Claude Code replaces in the hooks of an installed plugin."""
-EVENTS: Final = {
-    event.value: event
-    for event in (
-        *TOOL_EVENTS,
-        Event.SESSION_START,
-        Event.SESSION_END,
-        Event.ELICITATION,
-        Event.ELICITATION_RESULT,
-        Event.NOTIFICATION,
-    )
-}
+EVENTS: Final = by_name(
+    *TOOL_EVENTS,
+    Event.SESSION_START,
+    Event.SESSION_END,
+    Event.ELICITATION,
+    Event.ELICITATION_RESULT,
+    Event.NOTIFICATION,
+)
 """The events that can occur behind MCP, by their names in a settings file."""
 
 NOTIFICATIONS: Final = {

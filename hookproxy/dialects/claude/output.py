@@ -185,7 +185,7 @@ def _are_json_lines(stdout: str) -> bool:
 def _without_json(event: Event, code: int, stdout: str, stderr: str, error: str) -> Verdict:
     """The verdict on plain text, on no output, or on JSON that cannot be read."""
     if code:
-        return Verdict(failure=f"exited with status {code}" + shared_output.explanation(stderr))
+        return Verdict(failure=shared_output.exit_failure(code, stderr))
     if error:
         return Verdict(failure=error)
     if event is Event.SESSION_START:

@@ -61,7 +61,7 @@ def _labelled(label: str, text: str) -> tuple[str, ...]:
 
 
 def _exit_status(result: HookResult, explanation: str) -> str:
-    return f"exited with status {result.code}" + shared_output.explanation(explanation)
+    return shared_output.exit_failure(result.code, explanation)
 
 
 # --- claw@current ---

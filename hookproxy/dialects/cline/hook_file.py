@@ -12,6 +12,7 @@ from ...model.hooks import Event, HookSpec
 from ..dialect import Files, FolderContent, FoundFile, HookFile, HookList
 from ..shared import hook_file as shared_hook_file
 from ..shared import labels
+from ..shared.events import INSIDE_AGENT, PROMPTS_UNSEEN
 from .tools import OWN_TOOLS
 
 NAME: Final = "cline"
@@ -29,12 +30,11 @@ EVENTS: Final = {
     "TaskComplete": Event.SESSION_END,
     "SessionShutdown": Event.SESSION_END,
 }
-_INSIDE_AGENT: Final = "it happens inside the agent, and an MCP server does not see it"
 UNAVAILABLE_EVENTS: Final = {
-    "UserPromptSubmit": "prompts never pass through MCP",
+    "UserPromptSubmit": PROMPTS_UNSEEN,
     "TaskResume": "an MCP server does not see which task the agent resumes",
-    "TaskError": _INSIDE_AGENT,
-    "PreCompact": _INSIDE_AGENT,
+    "TaskError": INSIDE_AGENT,
+    "PreCompact": INSIDE_AGENT,
     "Notification": "Cline's sources describe no document for it",
 }
 """Cline's other events, each with the reason why it cannot occur behind MCP."""

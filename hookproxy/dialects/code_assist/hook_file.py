@@ -9,6 +9,7 @@ from ...model.hooks import Event, HookSpec
 from ..dialect import HookFile, HookList
 from ..shared import hook_file as shared_hook_file
 from ..shared import labels
+from ..shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, SUBAGENTS_UNSEEN, by_name
 from ..shared.hook_file import Table
 
 NAME: Final = "code-assist"
@@ -20,13 +21,13 @@ _MAX_RETRIES: Final = 1
 """Enough for chance failures; a hook that always prints `retry` costs one more call."""
 
 UNAVAILABLE_EVENTS: Final = {
-    "UserPromptSubmit": "prompts never pass through MCP",
+    "UserPromptSubmit": PROMPTS_UNSEEN,
     "Stop": "an MCP server does not see when the agent's loop completes",
-    "SubagentStart": "an MCP server does not see subagents",
+    "SubagentStart": SUBAGENTS_UNSEEN,
     "FileChanged": "the agent watches files, not the server",
     "CwdChanged": "the agent's working directory is its own, and an MCP server does not see it",
-    "PreCompact": "the agent compacts its conversation itself, and an MCP server does not see it",
-    "PostCompact": "the agent compacts its conversation itself, and an MCP server does not see it",
+    "PreCompact": COMPACTION_UNSEEN,
+    "PostCompact": COMPACTION_UNSEEN,
 }
 """The document's other events, each with the reason why it cannot occur behind MCP."""
 
@@ -38,16 +39,9 @@ AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 TOOL_EVENTS: Final = (Event.PRE_TOOL_USE, *AFTER_CALL, Event.PERMISSION_REQUEST, Event.PERMISSION_DENIED)
 """The document's tool-related events."""
 
-EVENTS: Final[Mapping[str, Event]] = {
-    event.value: event
-    for event in (
-        *TOOL_EVENTS,
-        Event.SESSION_START,
-        Event.NOTIFICATION,
-        Event.ELICITATION,
-        Event.ELICITATION_RESULT,
-    )
-}
+EVENTS: Final = by_name(
+    *TOOL_EVENTS, Event.SESSION_START, Event.NOTIFICATION, Event.ELICITATION, Event.ELICITATION_RESULT
+)
 
 
 def read_hook_file(file: HookFile) -> HookList:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from ...model.hooks import Document, Event, EventContext, HookSpec, Outcome
+from ...model.hooks import Document, Event, EventContext, HookSpec
 from ..shared import input as shared_input
 from .hook_file import AFTER_CALL, TOOL_EVENTS
 
@@ -23,7 +23,7 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
         "tool_name": shared_input.utf8(context.tool_name) if about_call else None,
         "tool_input": msgspec.Raw(context.arguments) if has_input else None,
         "tool_use_id": shared_input.utf8(context.tool_use_id) if about_call else None,
-        "tool_output": shared_input.utf8(shared_input.result_text(context.outcome or Outcome())) if has_run else None,
+        "tool_output": shared_input.utf8_result(context) if has_run else None,
         "user_prompt": None,
         "session_id": shared_input.utf8(session.id),
         "agent_id": None,

@@ -104,7 +104,7 @@ def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
         return Verdict(failure=shared_output.describe_end(spec, result))
     stdout, stderr = shared_output.decode(result.stdout), shared_output.decode(result.stderr)
     if result.code not in (0, BLOCKS):  # the document's non-blocking error: standard output does not count
-        return Verdict(failure=f"exited with status {result.code}" + shared_output.explanation(stderr or stdout))
+        return Verdict(failure=shared_output.exit_failure(result.code, stderr or stdout))
     output, error = _parse(result, stdout)
     if result.code == BLOCKS:
         if not stdout.startswith("{"):

@@ -26,6 +26,7 @@ CODEX: Final = Dialect(
     read_hook_file=hook_file.read_hook_file,
     write_input=input.write_input,
     read_output=output.read_output,
+    mcp_tool_name=hook_file.mcp_tool_name,
     tool_spellings={
         "Bash": tuple(map(ToolSpelling, _SHELLS)),
         "Edit": _EDITS,
@@ -34,6 +35,7 @@ CODEX: Final = Dialect(
     },
     real_arguments=input.real_arguments,
     recognises=hook_file.recognises,
+    recognises_at_home=hook_file.recognises_at_home,
     shape_of="claude",
     folders=(".codex",),
     find_plugin=hook_file.find_plugin,

@@ -14,6 +14,7 @@ from ..dialect import Files, FolderContent, FoundFile, HookFile, HookList, Plugi
 from ..shared import claude_matchers, command_file, handler_types, re2_regex
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile
+from ..shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, TURNS_AND_SUBAGENTS_UNSEEN, by_name
 from ..shared.handler_types import Handler
 from ..shared.hook_file import Table
 
@@ -21,6 +22,9 @@ NAME: Final = "codex"
 
 TIMEOUT: Final = 600.0
 """Seconds, as in Codex's source."""
+
+_SHORTEST_TIMEOUT: Final = 1.0
+"""Seconds: what Codex makes of a timeout of 0."""
 
 _END_TIMEOUT: Final = 1.0
 _LONGEST_END_TIMEOUT: Final = 3.0
@@ -32,28 +36,18 @@ PATCH: Final = "apply_patch"
 _MATCHER_ALIASES: Final = {PATCH: ("Edit", "Write"), "spawn_agent": ("Agent",)}
 """The names that a matcher may give to tools of Codex's own. Hooks see the tool's name."""
 
-EVENTS: Final = {
-    event.value: event
-    for event in (
-        Event.PRE_TOOL_USE,
-        Event.POST_TOOL_USE,
-        Event.PERMISSION_REQUEST,
-        Event.SESSION_START,
-        Event.SESSION_END,
-    )
-}
+EVENTS: Final = by_name(
+    Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.PERMISSION_REQUEST, Event.SESSION_START, Event.SESSION_END
+)
 
-_PROMPTS_UNSEEN: Final = "prompts never pass through MCP"
-_TURNS_UNSEEN: Final = "an MCP server does not see turns and subagents"
-_NO_COMPACTION: Final = "the agent compacts its conversation itself, and an MCP server does not see it"
 UNAVAILABLE_EVENTS: Final = {
-    "UserPromptSubmit": _PROMPTS_UNSEEN,
-    "Stop": _TURNS_UNSEEN,
-    "SubagentStart": _TURNS_UNSEEN,
-    "SubagentStop": _TURNS_UNSEEN,
-    "Interrupt": _TURNS_UNSEEN,
-    "PreCompact": _NO_COMPACTION,
-    "PostCompact": _NO_COMPACTION,
+    "UserPromptSubmit": PROMPTS_UNSEEN,
+    "Stop": TURNS_AND_SUBAGENTS_UNSEEN,
+    "SubagentStart": TURNS_AND_SUBAGENTS_UNSEEN,
+    "SubagentStop": TURNS_AND_SUBAGENTS_UNSEEN,
+    "Interrupt": TURNS_AND_SUBAGENTS_UNSEEN,
+    "PreCompact": COMPACTION_UNSEEN,
+    "PostCompact": COMPACTION_UNSEEN,
 }
 """Codex's other events, and why they cannot occur behind MCP."""
 
@@ -67,9 +61,24 @@ _KEYS: Final = (
 _LISTED: Final = re.compile(r"[A-Za-z0-9_|]*")
 """A matcher of only these characters is a name or a list of names. Any other matcher is a regular expression."""
 
+_NOT_IN_RUST: Final = re.compile(r"\(\?(?:[=!>]|<[=!])|\\[1-9]")
+"""Look-around, atomic groups and references to groups, which Rust refuses."""
+_NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9_]")
+_HYPHEN: Final = re.compile(r"(\[[^\]]*\])|(?<=\w)-(?=\w)")
+"""A hyphen of a name, or a class, whose hyphens are none."""
 _FOLDER: Final = ".codex"
 _FILES: Final = ("hooks.json", "config.toml")
 MANIFEST: Final = ".codex-plugin/plugin.json"
+
+
+def mcp_tool_name(server: str, tool: str) -> str:
+    """`mcp__SERVER__TOOL`, as `codex-mcp/src/tools.rs` and `McpHandler` make it: with `_` for every other character.
+
+    Names of more than 64 characters, whose end Codex replaces by a hash, stay whole: their matchers match here, too.
+    """
+    namespace = _NOT_IN_A_NAME.sub("_", server)
+    prefixed = namespace if namespace.startswith("mcp__") else f"mcp__{namespace}"
+    return f"{prefixed.rstrip('_')}__{_NOT_IN_A_NAME.sub('_', tool).lstrip('_')}"
 
 
 def read_hook_file(file: HookFile) -> HookList:
@@ -94,9 +103,14 @@ def recognises(members: Mapping[str, object]) -> bool:
 
     Files with groups and a `version` are meant for Codex too, although it refuses them.
     """
-    hooks, events = members.get("hooks"), {*EVENTS, *UNAVAILABLE_EVENTS}
+    hooks = members.get("hooks")
     groups = {name: each for name, each in hooks.items() if name not in _NO_EVENTS} if isinstance(hooks, dict) else None
-    return command_file.has_entries({"hooks": groups}, events, "hooks", or_none="version" not in members)
+    return command_file.fits(_FORMAT, {"hooks": groups}, or_none="version" not in members)
+
+
+def recognises_at_home(members: Mapping[str, object]) -> bool:
+    """The same in Codex's own folder, where other names are events of other versions, which Codex ignores."""
+    return recognises(members) or command_file.fits(_FORMAT, members, and_others=True)
 
 
 def find_plugin(path: str, files: Files) -> Plugin | None:
@@ -118,42 +132,70 @@ def read_folder(path: str, files: Files) -> FolderContent | None:
 def _matcher(pattern: str) -> Callable[[str], bool]:
     """All, a name, a list of names, or a regular expression of Rust's that may match anywhere.
 
-    A tool of Codex's own matches by its aliases, too. Raises ValueError, re.error or OverflowError.
+    A tool of Codex's own matches by its aliases, too, and a tool of a server by its name with hyphens, which versions
+    until early 2026 left in it. An expression that only Rust may be able to read matches all: no guard is passed over.
+    Raises ValueError, re.error or OverflowError for one that Rust refuses, too.
     """
     if pattern in ("", "*"):
         return lambda _name: True
     if _LISTED.fullmatch(pattern):
         listed = frozenset(pattern.split("|"))
         return lambda name: not listed.isdisjoint((name, *_MATCHER_ALIASES.get(name, ())))
-    expression = re2_regex.compile_pattern(pattern)
-    return lambda name: any(map(expression.search, (name, *_MATCHER_ALIASES.get(name, ()))))
+    hyphened = _HYPHEN.sub(lambda found: found[1] or "_", pattern) if "mcp__" in pattern else pattern
+    try:
+        expressions = [re2_regex.compile_pattern(each) for each in dict.fromkeys((pattern, hyphened))]
+    except ValueError:
+        if not _only_in_rust(pattern):
+            raise
+        return lambda _name: True
+    return lambda name: any(
+        expression.search(each) for each in (name, *_MATCHER_ALIASES.get(name, ())) for expression in expressions
+    )
 
 
-def _other_handler(entry: Table) -> Handler | None:
+def _only_in_rust(pattern: str) -> bool:
+    """Whether hookproxy cannot read a regular expression that Rust may be able to read."""
+    try:
+        re2_regex.compile_pattern(pattern)
+    except re.error:
+        return False
+    except ValueError:
+        return _NOT_IN_RUST.search(pattern) is None
+    return False
+
+
+def _matcher_notes(event: Event, pattern: str, matches: Callable[[str], bool]) -> list[str]:
+    """What a matcher does otherwise than its author may think."""
+    if not _LISTED.fullmatch(pattern) and _only_in_rust(pattern):
+        return ["cannot be read here, so the hook runs for every tool"]
+    return claude_matchers.never_matches(event, pattern, matches)
+
+
+def _read_handler(_file: HookFile, _name: str, entry: Table) -> Handler | str:
     handler = entry.choice("type", ("command", "mcp_tool", "prompt", "agent"), "command")
     if handler == "mcp_tool":
-        return handler_types.http_or_mcp_tool(entry, "")
+        return handler_types.read_mcp_tool(entry)
     if handler != "command":
         raise entry.error("type", f"{handler!r} is not supported: Codex skips it, too", "use type command")
     entry.require("type", 'write "type": "command"')
     if "commandWindows" in entry.members and "command_windows" in entry.members:
         raise entry.error("command_windows", "is the same as commandWindows", "remove one of them, as Codex demands")
-    return None
+    if "command" not in entry.members and not entry.members.keys().isdisjoint(("commandWindows", "command_windows")):
+        return "it is for Windows only"
+    return command_file.read_command(entry)
 
 
 def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
     entry.text("statusMessage")
     timeout = hook.timeout
     if hook.event is Event.SESSION_END:
-        timeout = min(entry.seconds("timeout", _END_TIMEOUT), _LONGEST_END_TIMEOUT)
+        timeout = min(timeout, _LONGEST_END_TIMEOUT) if "timeout" in entry.members else _END_TIMEOUT
     root = file.plugin.root if file.plugin else ""
     return replace(
         hook,
-        argv=("bash", "-c", hook.shell) if hook.shell else (),  # SHELL could switch off the administrator's hooks
-        shell="",
         timeout=timeout,
         background=entry.flag("async"),
-        env=(("PLUGIN_ROOT", root), ("CLAUDE_PLUGIN_ROOT", root)) if root and hook.shell else (),
+        env=(("PLUGIN_ROOT", root), ("CLAUDE_PLUGIN_ROOT", root)) if root and hook.argv else (),
     )
 
 
@@ -162,14 +204,13 @@ _FORMAT: Final = CommandFile(
     events=EVENTS,
     unavailable=UNAVAILABLE_EVENTS,
     timeout=TIMEOUT,
+    shortest_timeout=_SHORTEST_TIMEOUT,
     keys=_KEYS,
     compile_matcher=_matcher,
     grouped=True,
     trigger_matchers=(Event.SESSION_START, Event.SESSION_END),
-    matcher_notes=claude_matchers.never_matches,
-    other_handler=_other_handler,
+    matcher_notes=_matcher_notes,
+    read_handler=_read_handler,
+    bash=True,  # SHELL could switch off the administrator's hooks
     finish=_finish,
-    no_command=lambda entry: (
-        "it is for Windows only" if {"commandWindows", "command_windows"} & entry.members.keys() else ""
-    ),
 )

@@ -14,7 +14,7 @@ from ...jsonrpc import raw_json
 from ...model.hooks import NO_VERDICT, Ended, Event, HookResult, HookSpec, Permission, Verdict
 from ..dialect import Effect
 from ..shared import output as shared_output
-from ..shared.claude_envelope import BLOCKS
+from ..shared.output import BLOCKS
 
 _STOPPED: Final = "PostToolUse hook stopped execution"
 """What the model reads if a hook gives no reason, as in Codex."""
@@ -158,7 +158,7 @@ def _of_exit_code(event: Event, code: int, stderr: str) -> Verdict:
             return Verdict(replacement=_replacement(stderr))
     if code == BLOCKS and not stderr:
         raise shared_output.InvalidOutput("exited with status 2 without a reason on standard error")
-    raise shared_output.InvalidOutput(f"exited with status {code}" + shared_output.explanation(stderr))
+    raise shared_output.InvalidOutput(shared_output.exit_failure(code, stderr))
 
 
 def _parse(result: HookResult, decoder: msgspec.json.Decoder[T]) -> T:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
+
+from msgspec.structs import replace
 
 from ...model.hooks import Event, HookSpec
 from ...policy import matchers
 from ..dialect import Files, HookFile, HookList, Plugin
-from ..shared import handler_types, labels
+from ..shared import command_file, handler_types, labels
 from ..shared import hook_file as shared_hook_file
-from ..shared.handler_types import NO_HTTP_TARGET, HttpTarget
+from ..shared.command_file import CommandFile, Matcher
+from ..shared.events import INSIDE_AGENT, PROMPTS_UNSEEN, TURNS_AND_SUBAGENTS_UNSEEN
+from ..shared.handler_types import Handler
 from ..shared.hook_file import Table
 from .input import OBJECT
 
@@ -35,92 +40,25 @@ _GRANTING_EVENTS: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
 _ALLOW_LOCALHOST: Final = "COPILOT_HOOK_ALLOW_LOCALHOST"
 
 
-def why_impossible(current: bool, event: Event, entry: Table) -> str:
-    """The reason why an entry cannot run here. Empty if it can."""
-    if not current:
-        entry.require("type", 'write "type": "command"')
-    handler = entry.choice("type", ("command", "prompt", "http") if current else ("command", "prompt"), "command")
-    if handler == "prompt":
-        entry.require("prompt")
-        entry.text("prompt")
-        note = "" if event is Event.SESSION_START else ", and it is only for sessionStart"
-        return _PROMPT_NOT_SUPPORTED + note
-    return ""
-
-
-def http_target(environ: Mapping[str, str], event: Event, entry: Table) -> HttpTarget:
-    """Where an HTTP hook's document goes, by the reference's rules; NO_HTTP_TARGET for others. Raises ConfigError."""
-    if entry.text("type") != "http":
-        return NO_HTTP_TARGET
-    target = handler_types.read_http_target(entry, "allowedEnvVars")
-    if target.url.lower().startswith("https:"):
-        return target
-    if event in _GRANTING_EVENTS:
-        raise entry.error(
-            "url", f"must begin with https:// for {event}", "its response can grant permissions, as documented"
-        )
-    if target.allowed_env_vars:
-        raise entry.error("url", "must begin with https:// because allowedEnvVars is set", "as documented")
-    if environ.get(_ALLOW_LOCALHOST) != "1" or not handler_types.is_loopback(target.host):
-        raise entry.error(
-            "url",
-            "is not an https:// URL",
-            f"set {_ALLOW_LOCALHOST}=1 to allow http:// URLs of this machine, as documented",
-        )
-    return target
-
-
-def argv_of(current: bool, entry: Table) -> tuple[str, ...]:
-    """The command. Empty if it is for PowerShell only. Raises ConfigError if there is none."""
-    if current and "exec" in entry.members:
-        other_key = next((key for key in _SHELL_COMMAND_KEYS if key in entry.members), "")
-        if other_key:
-            raise entry.error(
-                "exec", f"cannot be combined with {other_key}", "write either exec and args or a shell command"
-            )
-        return (_command(entry, "exec"), *(entry.texts("args") or ()))
-    if current and "args" in entry.members:
-        raise entry.error("args", "needs exec, which is missing", "name the program in exec, or remove args")
-    powershell = "powershell" in entry.members and _command(entry, "powershell")
-    for key in ("bash", "command") if current else ("bash",):
-        if key in entry.members:
-            return ("bash", "-c", _command(entry, key))
-    if not powershell:
-        current_key = next((key for key in CURRENT_KEYS if key in entry.members), "")
-        hint = f'use dialect = "{CURRENT}", which has {current_key!r}' if current_key and not current else ""
-        raise entry.error("", "needs bash or powershell", hint or 'write "bash": "./guard.sh"')
-    return ()
-
-
-def _command(entry: Table, key: str) -> str:
-    command = entry.text(key)
-    if not command.strip():
-        raise entry.error(key, "is empty", "write a command, or remove the entry")
-    return command
-
-
 TIMEOUT: Final = 30.0
 """Seconds. The reference says of `timeoutSec`: "Default: 30"."""
 
-_PROMPTS_UNSEEN: Final = "prompts never pass through MCP"
-_TURNS_UNSEEN: Final = "an MCP server does not see turns and subagents"
-_INSIDE_AGENT: Final = "it happens inside the agent, and an MCP server does not see it"
 
 UNAVAILABLE_EVENTS: Final = {
-    "userPromptSubmitted": _PROMPTS_UNSEEN,
-    "UserPromptSubmit": _PROMPTS_UNSEEN,
-    "agentStop": _TURNS_UNSEEN,
-    "Stop": _TURNS_UNSEEN,
-    "subagentStart": _TURNS_UNSEEN,
-    "SubagentStart": _TURNS_UNSEEN,
-    "subagentStop": _TURNS_UNSEEN,
-    "SubagentStop": _TURNS_UNSEEN,
-    "preCompact": _INSIDE_AGENT,
-    "PreCompact": _INSIDE_AGENT,
+    "userPromptSubmitted": PROMPTS_UNSEEN,
+    "UserPromptSubmit": PROMPTS_UNSEEN,
+    "agentStop": TURNS_AND_SUBAGENTS_UNSEEN,
+    "Stop": TURNS_AND_SUBAGENTS_UNSEEN,
+    "subagentStart": TURNS_AND_SUBAGENTS_UNSEEN,
+    "SubagentStart": TURNS_AND_SUBAGENTS_UNSEEN,
+    "subagentStop": TURNS_AND_SUBAGENTS_UNSEEN,
+    "SubagentStop": TURNS_AND_SUBAGENTS_UNSEEN,
+    "preCompact": INSIDE_AGENT,
+    "PreCompact": INSIDE_AGENT,
 }
 """The reference's other events in both spellings, and why they cannot occur behind MCP."""
 
-CURRENT_UNAVAILABLE_EVENTS: Final = {**UNAVAILABLE_EVENTS, "userPromptTransformed": _PROMPTS_UNSEEN}
+CURRENT_UNAVAILABLE_EVENTS: Final = {**UNAVAILABLE_EVENTS, "userPromptTransformed": PROMPTS_UNSEEN}
 
 _HOOK_KEYS: Final = ("type", "bash", "powershell", "cwd", "env", "timeoutSec", "matcher")
 
@@ -147,24 +85,18 @@ _CLAUDE_MATCHER_EVENTS: Final = ("PreToolUse", "PermissionRequest")
 _VARIABLE: Final = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", re.ASCII)
 
 
-def read_hook_file(current: bool, file: HookFile) -> HookList:
-    """The hooks of a hook file, by the `current` edition or the older one. Raises ConfigError."""
+def read_hook_file(format: CommandFile, file: HookFile) -> HookList:
+    """The hooks of a hook file, by the edition that `format` describes. Raises ConfigError."""
     document = shared_hook_file.read_json(file.path, file.text)
     document.require("version", 'write "version": 1')
     version = document.members["version"]
     if isinstance(version, bool) or version != 1:
         raise document.error("version", f"must be 1, not {version!r}", "hook files have version 1")
-    notes = _misspelt_keys(document, ("version", "hooks", "disableAllHooks"))
+    notes = command_file.unknown_keys(format, document, ("version", "hooks", "disableAllHooks"))
     if document.flag("disableAllHooks"):
         return HookList((), tuple(notes), (f"{file.path}: disableAllHooks is true, so none of its hooks run",))
-    if "hooks" not in document.members:
-        return HookList((), tuple(notes), (f"{file.path}: contains no hooks",))
-    unavailable = CURRENT_UNAVAILABLE_EVENTS if current else UNAVAILABLE_EVENTS
-    table = document.table("hooks")
-    hook_list = shared_hook_file.read_events(
-        table, EVENTS, unavailable, lambda name: _event(current, file, table, name)
-    )
-    return HookList(hook_list.hooks, (*notes, *hook_list.notes), hook_list.remarks)
+    found = command_file.read_hooks(format, file, document)
+    return HookList(found.hooks, (*notes, *found.notes), found.remarks)
 
 
 def recognises(members: Mapping[str, object]) -> bool:
@@ -182,53 +114,6 @@ def _is_entry(entry: object) -> bool:
     return (
         isinstance(entry, dict) and "hooks" not in entry and not entry.keys().isdisjoint(("type", "bash", "powershell"))
     )
-
-
-def _event(current: bool, file: HookFile, table: Table, name: str) -> HookList:
-    """The hooks of an event. Copilot leaves out a malformed item, and so do we."""
-
-    def read_entries() -> HookList:
-        return shared_hook_file.read_each(table, name, lambda entry: _entry(current, file, name, entry))
-
-    return shared_hook_file.or_left_out(table.where, table.place(name), read_entries)
-
-
-def _entry(current: bool, file: HookFile, event_name: str, entry: Table) -> HookList:
-    """One entry: the hook, or a note on why it cannot run, and notes on what does not work as its author may expect."""
-    source = f"{file.path}: {entry.path}"
-    event = EVENTS[event_name]
-    impossible = why_impossible(current, event, entry)
-    target = http_target(file.environ, event, entry)
-    argv = () if impossible or target.url else argv_of(current, entry)
-    if not argv and not target.url:
-        reason = impossible or "it is for PowerShell only, which is not supported"
-        return HookList((), (f"{source} does not run: {reason}",))
-    folder = _folder(file.project_dir, entry.text("cwd"))
-    env, unset = _env(entry, file.environ) if argv else ([], [])
-    matches, notes = _matcher(current, event_name, entry)
-    hook = HookSpec(
-        dialect=CURRENT if current else NAME,
-        source=source,
-        event=event,
-        label=target.host
-        or (labels.command_label(argv[2]) if argv[:2] == ("bash", "-c") else labels.argv_label(list(argv))),
-        matcher=entry.text("matcher"),
-        matches=matches,
-        argv=shared_hook_file.resolve_program(argv, folder),
-        cwd=folder,
-        env=(("COPILOT_PROJECT_DIR", file.project_dir), *_plugin_variables(file), *env) if argv else (),
-        timeout=entry.seconds("timeout" if current and "timeoutSec" not in entry.members else "timeoutSec", TIMEOUT),
-        type="http" if target.url else "command",
-        url=target.url,
-        headers=target.headers,
-        allowed_env_vars=target.allowed_env_vars,
-        event_name=event_name,
-        traits=frozenset({OBJECT} if file.options.get("tool_args") == "object" else ()),
-        every_call=event is Event.PERMISSION_REQUEST and file.options.get("fire_permission_request") == "always",
-    )
-    notes += [*target.notes, *shared_hook_file.long_timeout_notes(hook.timeout)]
-    notes += [f"env: ${name} is not set, so its value is empty" for name in unset]
-    return HookList((hook,), (*_unknown_keys(current, entry), *(f"{source}: {note}" for note in notes)))
 
 
 def find_plugin(path: str, _files: Files) -> Plugin | None:
@@ -256,36 +141,37 @@ def _folder(project: str, cwd: str) -> str:
     )  # after a symbolic link, only the system can resolve `..`
 
 
-def _env(entry: Table, environ: Mapping[str, str]) -> tuple[list[tuple[str, str]], list[str]]:
+def _env(file: HookFile, entry: Table) -> tuple[list[tuple[str, str]], list[str]]:
     """The documented "environment variables to set (supports variable expansion)", and the names without a value."""
-    table, unset = entry.table("env"), list[str]()
+    unset = list[str]()
 
     def value_of(name: re.Match[str]) -> str:
         variable = name[1] or name[2]
-        if variable not in environ:
+        if variable not in file.environ:
             unset.append(variable)
-        return environ.get(variable, "")
+        return file.environ.get(variable, "")
 
     variables = []
-    for key in table.members:
+    for key, value in entry.pairs("env"):
         if not key or "=" in key or "\0" in key:
-            raise table.error(repr(key), "cannot be the name of a variable", "write a name without = and without NUL")
-        variables.append((key, _VARIABLE.sub(value_of, table.text(key))))
+            hint = "write a name without = and without NUL"
+            raise entry.table("env").error(repr(key), "cannot be the name of a variable", hint)
+        variables.append((key, _VARIABLE.sub(value_of, value)))
     return variables, sorted(set(unset))
 
 
-def _matcher(current: bool, event_name: str, entry: Table) -> tuple[Callable[[str], bool], list[str]]:
-    """The compiled matcher, and notes on it."""
+def _read_matcher(current: bool, event_name: str, entry: Table) -> Matcher:
     event, pattern = EVENTS[event_name], entry.text("matcher")
     if event not in (*_TOOL_EVENTS, Event.NOTIFICATION):
-        return matchers.claude_matcher(""), [f"the matcher is ignored: {event_name} has none"] if pattern else []
+        return Matcher(text=pattern, notes=(f"the matcher is ignored: {event_name} has none",) if pattern else ())
     if pattern == "" or (current and event_name in _CLAUDE_MATCHER_EVENTS and pattern in ("*", "**")):
-        return matchers.claude_matcher(""), []
+        return Matcher(text=pattern)
     matches = shared_hook_file.compile_member(entry, "matcher", _anchored)
     if event is Event.NOTIFICATION and not any(map(matches, _NOTIFICATIONS)):
         types = " and ".join(_NOTIFICATIONS)
-        return matches, [f"the matcher {pattern!r} never matches: behind MCP, the only types are {types}"]
-    return matches, []
+        never = f"the matcher {pattern!r} never matches: behind MCP, the only types are {types}"
+        return Matcher(matches, pattern, (never,))
+    return Matcher(matches, pattern)
 
 
 def _anchored(pattern: str) -> Callable[[str], bool]:
@@ -296,14 +182,115 @@ def _anchored(pattern: str) -> Callable[[str], bool]:
     return matchers.claude_matcher(f"^(?:{pattern})$")
 
 
-def _unknown_keys(current: bool, entry: Table) -> list[str]:
-    """Notes on keys of the other edition, and on unknown keys that look like known ones. Other keys get no note."""
-    current_only = [] if current else [key for key in CURRENT_KEYS if key in entry.members]
-    return _misspelt_keys(entry, (*_HOOK_KEYS, *CURRENT_KEYS)) + [
-        f"{entry.where}: {entry.place(key)} is ignored: only the dialect {CURRENT} has it" for key in current_only
-    ]
+# --- how an entry runs ---
 
 
-def _misspelt_keys(table: Table, known: Sequence[str]) -> list[str]:
-    similar = {key: hint for key, hint in table.unknown(known).items() if hint}
-    return [f"{table.where}: {table.place(key)} is unknown and ignored: {hint}" for key, hint in similar.items()]
+def _read_older_handler(_file: HookFile, name: str, entry: Table) -> Handler | str:
+    entry.require("type", 'write "type": "command"')
+    if entry.choice("type", ("command", "prompt"), "command") == "prompt":
+        return _no_prompt(name, entry)
+    current_key = next((key for key in CURRENT_KEYS if key in entry.members), "")
+    hint = f'use dialect = "{CURRENT}", which has {current_key!r}' if current_key else ""
+    return _in_bash(entry, ("bash",), hint)
+
+
+def _read_current_handler(file: HookFile, name: str, entry: Table) -> Handler | str:
+    handler = entry.choice("type", ("command", "prompt", "http"), "command")
+    if handler == "prompt":
+        return _no_prompt(name, entry)
+    if handler == "http":
+        return _http(file.environ, EVENTS[name], entry)
+    if "exec" in entry.members:
+        other_key = next((key for key in _SHELL_COMMAND_KEYS if key in entry.members), "")
+        if other_key:
+            hint = "write either exec and args or a shell command"
+            raise entry.error("exec", f"cannot be combined with {other_key}", hint)
+        argv = (command_file.shell_command(entry, "exec").shell, *(entry.texts("args") or ()))
+        return Handler("command", labels.argv_label(list(argv)), argv=argv)
+    if "args" in entry.members:
+        raise entry.error("args", "needs exec, which is missing", "name the program in exec, or remove args")
+    return _in_bash(entry, ("bash", "command"), "")
+
+
+def _no_prompt(name: str, entry: Table) -> str:
+    """Why a prompt does not run. Raises ConfigError if there is none."""
+    entry.require("prompt")
+    entry.text("prompt")
+    return _PROMPT_NOT_SUPPORTED + ("" if EVENTS[name] is Event.SESSION_START else ", and it is only for sessionStart")
+
+
+def _in_bash(entry: Table, keys: tuple[str, ...], hint: str) -> Handler | str:
+    """The shell command in the first of these members; without any, why it cannot run."""
+    if "powershell" in entry.members:
+        command_file.shell_command(entry, "powershell")
+    for key in keys:
+        if key in entry.members:
+            return command_file.shell_command(entry, key)
+    if "powershell" in entry.members:
+        return "it is for PowerShell only, which is not supported"
+    raise entry.error("", "needs bash or powershell", hint or 'write "bash": "./guard.sh"')
+
+
+def _http(environ: Mapping[str, str], event: Event, entry: Table) -> Handler:
+    """An HTTP hook, by the reference's rules. Raises ConfigError for a URL that these forbid."""
+    handler = handler_types.read_http(entry, "allowedEnvVars")
+    target = handler.http_target
+    if target.url.lower().startswith("https:"):
+        return handler
+    if event in _GRANTING_EVENTS:
+        hint = "its response can grant permissions, as documented"
+        raise entry.error("url", f"must begin with https:// for {event}", hint)
+    if target.allowed_env_vars:
+        raise entry.error("url", "must begin with https:// because allowedEnvVars is set", "as documented")
+    if environ.get(_ALLOW_LOCALHOST) != "1" or not handler_types.is_loopback(target.host):
+        hint = f"set {_ALLOW_LOCALHOST}=1 to allow http:// URLs of this machine, as documented"
+        raise entry.error("url", "is not an https:// URL", hint)
+    return handler
+
+
+def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
+    """The hook with its folder, its variables and the options of its file."""
+    folder = _folder(file.project_dir, entry.text("cwd"))
+    env: tuple[tuple[str, str], ...] = ()
+    if hook.type == "command":
+        env = (("COPILOT_PROJECT_DIR", file.project_dir), *_plugin_variables(file), *_env(file, entry)[0])
+    return replace(
+        hook,
+        argv=shared_hook_file.resolve_program(hook.argv, folder),
+        cwd=folder,
+        env=env,
+        traits=frozenset({OBJECT} if file.options.get("tool_args") == "object" else ()),
+        every_call=hook.event is Event.PERMISSION_REQUEST and file.options.get("fire_permission_request") == "always",
+    )
+
+
+def _notes_on(file: HookFile, _name: str, entry: Table) -> list[str]:
+    unset = [] if entry.text("type") == "http" else _env(file, entry)[1]
+    return [f"env: ${name} is not set, so its value is empty" for name in unset]
+
+
+OLDER_FORMAT: Final = CommandFile(
+    dialect=NAME,
+    events=EVENTS,
+    unavailable=UNAVAILABLE_EVENTS,
+    timeout=TIMEOUT,
+    timeout_keys=("timeoutSec",),
+    short_session_end=False,
+    keys=(*_HOOK_KEYS, *CURRENT_KEYS),
+    without_effect=dict.fromkeys(CURRENT_KEYS, f"only the dialect {CURRENT} has it"),
+    only_misspelt_keys=True,
+    read_matcher=partial(_read_matcher, False),
+    read_handler=_read_older_handler,
+    bash=True,
+    finish=_finish,
+    notes_on=_notes_on,
+)
+CURRENT_FORMAT: Final = replace(
+    OLDER_FORMAT,
+    dialect=CURRENT,
+    unavailable=CURRENT_UNAVAILABLE_EVENTS,
+    timeout_keys=("timeoutSec", "timeout"),
+    without_effect={},
+    read_matcher=partial(_read_matcher, True),
+    read_handler=_read_current_handler,
+)

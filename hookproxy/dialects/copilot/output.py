@@ -161,7 +161,7 @@ def _verdict(spec: HookSpec, result: HookResult, readers: _Readers) -> Verdict:
     if result.code == DECIDES and spec.event is Event.POST_TOOL_USE_FAILURE:
         return Verdict(feedback=shared_output.nonempty(stderr))
     if result.code:
-        return Verdict(failure=f"exited with status {result.code}" + shared_output.explanation(stderr))
+        return Verdict(failure=shared_output.exit_failure(result.code, stderr))
     if spec.event not in readers:
         return Verdict()
     reader = readers[spec.event]

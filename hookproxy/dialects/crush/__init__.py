@@ -9,15 +9,16 @@ from ...model.settings import ToolNames
 from ..dialect import Dialect
 from ..shared.identity_variables import IDENTITY_VARIABLES
 from . import hook_file, input, output
+from .hook_file import FORMAT
 
 CRUSH: Final = Dialect(
-    name=hook_file.NAME,
+    name=FORMAT.dialect,
     described_by="the page on hooks in charmbracelet/crush, docs/hooks/README.md, as of 2026",
-    events=hook_file.EVENTS,
-    unavailable=hook_file.UNAVAILABLE_EVENTS,
+    events=FORMAT.events,
+    unavailable=FORMAT.unavailable,
     output_fields=output.FIELDS,
     order=Order.PIPELINE,  # at once in Crush, which merges all rewrites: so each must start from those before it
-    default_timeout=30.0,
+    default_timeout=FORMAT.timeout,
     tool_names=ToolNames.MCP,
     read_hook_file=hook_file.read_hook_file,
     write_input=input.write_input,

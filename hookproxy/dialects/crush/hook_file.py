@@ -8,19 +8,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from ...model.aliases import ToolSpelling, ToolSpellings
-from ...model.hooks import Event, HookSpec
+from ...model.hooks import Event
 from ..dialect import HookFile, HookList
 from ..shared import command_file, re2_regex
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile
-from ..shared.hook_file import Table
-
-NAME: Final = "crush"
-EVENTS: Final = {"PreToolUse": Event.PRE_TOOL_USE}
-UNAVAILABLE_EVENTS: Final = {
-    "PreCompact": "the agent compacts its conversation itself, and an MCP server does not see it"
-}
-_SPELLED: Final = {name.lower(): name for name in (*EVENTS, *UNAVAILABLE_EVENTS)}
+from ..shared.events import COMPACTION_UNSEEN, by_name
 
 TOOL_SPELLINGS: Final[ToolSpellings] = {
     "Bash": (ToolSpelling("bash"),),
@@ -44,7 +37,7 @@ def read_hook_file(file: HookFile) -> HookList:
     members = {_event_name(name): entries for name, entries in table.members.items()}
     if len(members) < len(table.members):
         raise document.error("hooks", "has one event in two spellings", "write each event once")
-    return command_file.read_events(_FORMAT, file, Table(table.where, table.path, members))
+    return command_file.read_events(FORMAT, file, replace(table, members=members))
 
 
 def recognises(members: Mapping[str, object]) -> bool:
@@ -53,10 +46,11 @@ def recognises(members: Mapping[str, object]) -> bool:
     if not isinstance(hooks, dict) or "version" in members:
         return False
     renamed = {_event_name(name): entries for name, entries in hooks.items()}
-    entries = [entry for found in renamed.values() if isinstance(found, list) for entry in found]
-    own = "crush" in str(members.get("$schema", "")) or any("matcher" in entry for entry in entries if entry)
-    flat = not any(isinstance(entry, dict) and not {"hooks", "type", "bash"}.isdisjoint(entry) for entry in entries)
-    return own and flat and command_file.has_entries({"hooks": renamed}, set(_SPELLED.values()), "command")
+    if not command_file.fits(FORMAT, {"hooks": renamed}):
+        return False
+    keys = {key for entries in renamed.values() for entry in entries for key in entry}
+    own = "crush" in str(members.get("$schema", "")) or "matcher" in keys
+    return own and keys.isdisjoint(("hooks", "type", "bash"))
 
 
 def _event_name(name: str) -> str:
@@ -64,16 +58,13 @@ def _event_name(name: str) -> str:
     return _SPELLED.get(name.replace("_", "").lower(), name)
 
 
-def _finish(_file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
-    return replace(hook, label=entry.text("name").strip() or hook.label)
-
-
-_FORMAT: Final = CommandFile(
-    dialect=NAME,
-    events=EVENTS,
-    unavailable=UNAVAILABLE_EVENTS,
+FORMAT: Final = CommandFile(
+    dialect="crush",
+    events=by_name(Event.PRE_TOOL_USE),
+    unavailable={"PreCompact": COMPACTION_UNSEEN},
     timeout=30.0,
     keys=("name", "matcher", "command", "timeout"),
     compile_matcher=re2_regex.unanchored,
-    finish=_finish,
+    label_key="name",
 )
+_SPELLED: Final = {name.lower(): name for name in (*FORMAT.events, *FORMAT.unavailable)}

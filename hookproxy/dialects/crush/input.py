@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from ...jsonrpc import raw_json
 from ...model.hooks import Document, EventContext, HookSpec
-from ...processes.environment import VARIABLE_LIMIT
+from ...processes import environment
 from ..shared import input as shared_input
 
 
@@ -17,19 +15,13 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
         "event": spec.event_name,
         "session_id": shared_input.utf8(session.id),
         "cwd": shared_input.utf8(session.cwd),
-        "tool_name": name,
-        "tool_input": msgspec.Raw(context.arguments),
+        **shared_input.call_members(context),
     }
     env = {"CRUSH": "1", "AGENT": "crush", "AI_AGENT": "crush", "CRUSH_EVENT": spec.event_name, "CRUSH_TOOL_NAME": name}
     env |= {"CRUSH_SESSION_ID": session.id, "CRUSH_CWD": session.cwd, "CRUSH_PROJECT_DIR": session.project_dir}
     members = raw_json.fields(context.arguments)
-    for argument, variable in {
-        "command": "CRUSH_TOOL_INPUT_COMMAND",
-        "file_path": "CRUSH_TOOL_INPUT_FILE_PATH",
-    }.items():
-        value = bytes(members.get(argument, b""))
-        if value:
+    for argument in ("command", "file_path"):
+        if value := bytes(members.get(argument, b"")):
             text = raw_json.text(value)
-            env[variable] = value.decode(errors="replace") if text is None else text
-    cut = any(len(f"{variable}={value}\0".encode(errors="replace")) > VARIABLE_LIMIT for variable, value in env.items())
-    return Document(stdin=shared_input.json_line(document), env=env, cut=cut)
+            env[f"CRUSH_TOOL_INPUT_{argument.upper()}"] = value.decode(errors="replace") if text is None else text
+    return Document(stdin=shared_input.json_line(document), env=env, cut=environment.cuts(env))

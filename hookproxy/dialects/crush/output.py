@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
-from msgspec.structs import replace
-
-from ...model.hooks import Ended, HookResult, HookSpec, Permission, Verdict
 from ..dialect import Effect
 from ..shared import decision_json, exit_status
+from ..shared.output import BLOCKS
 
 HALTS: Final = 49
 """The exit status that ends the agent's turn."""
@@ -19,10 +18,7 @@ FIELDS: Final = {
     "halt": Effect.DENIES_AND_STOPS,
     "context": Effect.TELLS_MODEL,
     "updated_input": Effect.REWRITES,
-    "hookSpecificOutput.permissionDecision": Effect.DECIDES,
-    "hookSpecificOutput.permissionDecisionReason": Effect.REASON,
-    "hookSpecificOutput.updatedInput": Effect.REWRITES,
-    "hookSpecificOutput.additionalContext": Effect.TELLS_MODEL,
+    **decision_json.SPECIFIC_FIELDS,
     "version": Effect.NONE,
 }
 """What each member of the JSON output does here: Crush's own, and Claude Code's that it reads, too."""
@@ -31,13 +27,9 @@ _WORDS: Final = decision_json.DecisionWords(
     denies=("deny", "block"), allows=("allow", "approve"), asks=("ask",), merges=True
 )
 _RULES: Final = exit_status.ExitStatusRules(
-    denies=lambda code: code in (exit_status.BLOCKS, HALTS),
+    denies=lambda code: code in (BLOCKS, HALTS),
+    stops=lambda code: code == HALTS,
     read_json=lambda spec, result: None if result.code else decision_json.read(_WORDS, spec, result),
 )
-
-
-def read_output(spec: HookSpec, result: HookResult) -> Verdict:
-    """The verdict of a hook run. Never raises."""
-    verdict = exit_status.read_output(_RULES, spec, result)
-    halts = result.ended is Ended.EXITED and result.code == HALTS and verdict.permission is Permission.DENY
-    return replace(verdict, stop=True) if halts else verdict
+read_output: Final = partial(exit_status.read_output, _RULES)
+"""The verdict of a hook run. Never raises."""

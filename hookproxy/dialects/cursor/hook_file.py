@@ -19,6 +19,7 @@ from ..dialect import Files, HookFile, HookList, Plugin
 from ..shared import command_file, familiar_call
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile
+from ..shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, SUBAGENTS_UNSEEN, TURNS_UNSEEN
 from ..shared.hook_file import Table
 
 NAME: Final = "cursor"
@@ -51,18 +52,17 @@ EVENTS: Final = {
 _SECOND: Final = frozenset({BEFORE_MCP, BEFORE_SHELL, BEFORE_READ, "postToolUse", "postToolUseFailure"})
 """The events that come after the other event on the same side of a call."""
 
-_NO_TURNS: Final = "an MCP server does not see the agent's turns"
 _NO_TAB: Final = "inline completions never pass through MCP"
 UNAVAILABLE_EVENTS: Final = {
     "beforeTabFileRead": _NO_TAB,
     "afterTabFileEdit": _NO_TAB,
-    "beforeSubmitPrompt": "prompts never pass through MCP",
-    "afterAgentResponse": _NO_TURNS,
-    "afterAgentThought": _NO_TURNS,
-    "stop": _NO_TURNS,
-    "subagentStart": "an MCP server does not see subagents",
-    "subagentStop": "an MCP server does not see subagents",
-    "preCompact": "the agent compacts its conversation itself, and an MCP server does not see it",
+    "beforeSubmitPrompt": PROMPTS_UNSEEN,
+    "afterAgentResponse": TURNS_UNSEEN,
+    "afterAgentThought": TURNS_UNSEEN,
+    "stop": TURNS_UNSEEN,
+    "subagentStart": SUBAGENTS_UNSEEN,
+    "subagentStop": SUBAGENTS_UNSEEN,
+    "preCompact": COMPACTION_UNSEEN,
     "workspaceOpen": "the editor opens its workspaces itself, and an MCP server does not see it",
 }
 
@@ -199,7 +199,7 @@ def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
     )
 
 
-def _notes_on(event_name: str, entry: Table) -> list[str]:
+def _notes_on(_file: HookFile, event_name: str, entry: Table) -> list[str]:
     notes = [_NO_CONTENT] if event_name == BEFORE_READ else []
     pattern = entry.text("matcher")
     if not _usable(pattern) and pattern not in ("", "*"):
@@ -256,7 +256,6 @@ _FORMAT: Final = CommandFile(
     unavailable=UNAVAILABLE_EVENTS,
     timeout=TIMEOUT,
     keys=("command", "type", "timeout", "matcher", "failClosed", "loop_limit", "event"),
-    compile_matcher=lambda _pattern: lambda _name: True,  # what it is tried on depends on the event: see _finish
     also_on_failure=(AFTER_MCP, AFTER_SHELL),
     finish=_finish,
     notes_on=_notes_on,

@@ -14,6 +14,7 @@ from ...model.hooks import Event, HookSpec
 from ..dialect import HookFile, HookList
 from ..shared import hook_file as shared_hook_file
 from ..shared import labels
+from ..shared.events import INSIDE_AGENT, PROMPTS_UNSEEN
 from ..shared.hook_file import Table
 from . import go_regex, output
 
@@ -82,29 +83,27 @@ _CURRENT_GROUPS: Final = {
     "post_tool_use": _AFTER_CALL,
 }
 
-_NO_PROMPT: Final = "prompts never pass through MCP"
 _INSIDE_MODEL_LOOP: Final = "an MCP server does not see turns, subagents and model calls"
-_INSIDE_AGENT: Final = "it happens inside the agent, and an MCP server does not see it"
 _UNAVAILABLE_EVENTS: Final = {
-    "user_prompt_submit": _NO_PROMPT,
-    "user_steering_messages_submit": _NO_PROMPT,
-    "user_followup_submit": _NO_PROMPT,
+    "user_prompt_submit": PROMPTS_UNSEEN,
+    "user_steering_messages_submit": PROMPTS_UNSEEN,
+    "user_followup_submit": PROMPTS_UNSEEN,
     "turn_start": _INSIDE_MODEL_LOOP,
     "turn_end": _INSIDE_MODEL_LOOP,
     "before_llm_call": _INSIDE_MODEL_LOOP,
     "after_llm_call": _INSIDE_MODEL_LOOP,
     "stop": _INSIDE_MODEL_LOOP,
     "subagent_stop": _INSIDE_MODEL_LOOP,
-    "pre_compact": _INSIDE_AGENT,
-    "before_compaction": _INSIDE_AGENT,
-    "after_compaction": _INSIDE_AGENT,
+    "pre_compact": INSIDE_AGENT,
+    "before_compaction": INSIDE_AGENT,
+    "after_compaction": INSIDE_AGENT,
     "notification": "it is about errors and warnings inside the agent, which an MCP server does not see",
     "on_error": "it is about errors inside the agent, which an MCP server does not see",
-    "on_max_iterations": _INSIDE_AGENT,
-    "on_agent_switch": _INSIDE_AGENT,
-    "on_session_resume": _INSIDE_AGENT,
+    "on_max_iterations": INSIDE_AGENT,
+    "on_agent_switch": INSIDE_AGENT,
+    "on_session_resume": INSIDE_AGENT,
     "on_tool_approval_decision": "hookproxy runs no hooks on calls that it allows; its audit log has every decision",
-    "worktree_create": _INSIDE_AGENT,
+    "worktree_create": INSIDE_AGENT,
 }
 """The newer page's other events, each with the reason why it cannot occur behind MCP."""
 

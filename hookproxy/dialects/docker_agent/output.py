@@ -162,7 +162,7 @@ def _verdict(rules: OutputRules, spec: HookSpec, result: HookResult) -> Verdict:
         return Verdict(failure=shared_output.describe_end(spec, result))
     stderr = shared_output.decode(result.stderr)
     if result.code not in (0, BLOCKS):
-        return Verdict(failure=f"exited with status {result.code}" + shared_output.explanation(stderr))
+        return Verdict(failure=shared_output.exit_failure(result.code, stderr))
     stdout = shared_output.decode(result.stdout)
     try:
         output = _parse(rules, spec, stdout, result)

@@ -15,6 +15,7 @@ from ..dialect import Files, FolderContent, FoundFile, HookFile, HookList
 from ..shared import claude_matchers, command_file
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile
+from ..shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, TURNS_AND_SUBAGENTS_UNSEEN, by_name
 from ..shared.hook_file import Table
 
 NAME: Final = "droid"
@@ -22,22 +23,14 @@ NAME: Final = "droid"
 TIMEOUT: Final = 60.0
 """Seconds, as documented."""
 
-EVENTS: Final = {
-    event.value: event
-    for event in (
-        Event.PRE_TOOL_USE,
-        Event.POST_TOOL_USE,
-        Event.NOTIFICATION,
-        Event.SESSION_START,
-        Event.SESSION_END,
-    )
-}
-_TURNS_UNSEEN: Final = "an MCP server does not see turns and subagents"
+EVENTS: Final = by_name(
+    Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.NOTIFICATION, Event.SESSION_START, Event.SESSION_END
+)
 UNAVAILABLE_EVENTS: Final = {
-    "UserPromptSubmit": "prompts never pass through MCP",
-    "Stop": _TURNS_UNSEEN,
-    "SubagentStop": _TURNS_UNSEEN,
-    "PreCompact": "the agent compacts its conversation itself, and an MCP server does not see it",
+    "UserPromptSubmit": PROMPTS_UNSEEN,
+    "Stop": TURNS_AND_SUBAGENTS_UNSEEN,
+    "SubagentStop": TURNS_AND_SUBAGENTS_UNSEEN,
+    "PreCompact": COMPACTION_UNSEEN,
 }
 """Droid's other events, and why they cannot occur behind MCP."""
 
@@ -65,11 +58,11 @@ def read_hook_file(file: HookFile) -> HookList:
 
 def recognises(members: Mapping[str, object]) -> bool:
     """Whether there are matcher groups under Droid's event names, in `hooks` or at the top."""
-    hooks, events = members.get("hooks", members), {*EVENTS, *UNAVAILABLE_EVENTS}
+    hooks = members.get("hooks", members)
     if not isinstance(hooks, Mapping) or "version" in members:
         return False
     groups = {name: each for name, each in hooks.items() if not shared_hook_file.is_comment(name)}
-    return command_file.has_entries({"hooks": groups}, events, "hooks", or_none=True)
+    return command_file.fits(_FORMAT, {"hooks": groups}, or_none=True)
 
 
 def read_folder(path: str, files: Files) -> FolderContent | None:
@@ -91,7 +84,7 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
-    return replace(hook, argv=("bash", "-c", hook.shell), shell="", env=(("FACTORY_PROJECT_DIR", file.project_dir),))
+    return replace(hook, env=(("FACTORY_PROJECT_DIR", file.project_dir),))
 
 
 _FORMAT: Final = CommandFile(
@@ -104,5 +97,6 @@ _FORMAT: Final = CommandFile(
     grouped=True,
     trigger_matchers=(Event.SESSION_START,),
     matcher_notes=claude_matchers.never_matches,
+    bash=True,
     finish=_finish,
 )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import msgspec
-
-from ...model.hooks import Document, Event, EventContext, HookSpec, Outcome
+from ...model.hooks import Document, Event, EventContext, HookSpec
 from ..shared import input as shared_input
 
 
@@ -20,10 +18,7 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
     }
     match context.event:
         case Event.PRE_TOOL_USE | Event.POST_TOOL_USE:
-            document |= {
-                "tool_name": shared_input.utf8(context.tool_name),
-                "tool_input": msgspec.Raw(context.arguments),
-            }
+            document |= shared_input.call_members(context)
         case Event.NOTIFICATION:
             document["message"] = shared_input.utf8(context.message)
         case Event.SESSION_START:
@@ -31,5 +26,5 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
         case _:
             document["reason"] = "other"  # of Droid's reasons, the one that holds for an agent that disconnects
     if context.event is Event.POST_TOOL_USE:
-        document["tool_response"] = shared_input.utf8(shared_input.result_text(context.outcome or Outcome()))
+        document["tool_response"] = shared_input.utf8_result(context)
     return Document(shared_input.json_line(document), {"FACTORY_PROJECT_DIR": session.project_dir})

@@ -15,6 +15,7 @@ from ..dialect import HookFile, HookList
 from ..shared import command_file
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile
+from ..shared.events import TURNS_UNSEEN
 from ..shared.hook_file import Table
 
 NAME: Final = "gemini"
@@ -31,16 +32,18 @@ EVENTS: Final = {
 }
 """AfterTool also occurs after a result with isError. Of a call without a result, Gemini CLI has no event."""
 
-_NO_TURNS: Final = "an MCP server does not see the agent's turns"
 _NO_MODEL: Final = "requests to the model never pass through MCP"
 UNAVAILABLE_EVENTS: Final = {
-    "BeforeAgent": _NO_TURNS,
-    "AfterAgent": _NO_TURNS,
+    "BeforeAgent": TURNS_UNSEEN,
+    "AfterAgent": TURNS_UNSEEN,
     "BeforeModel": _NO_MODEL,
     "AfterModel": _NO_MODEL,
     "BeforeToolSelection": _NO_MODEL,
     "PreCompress": "the agent compresses its conversation itself, and an MCP server does not see it",
 }
+
+_OWN_EVENTS: Final = {"BeforeTool", "AfterTool", *UNAVAILABLE_EVENTS}
+_ALL_EVENTS: Final = {*EVENTS, *UNAVAILABLE_EVENTS}
 
 TOOL_SPELLINGS: Final[ToolSpellings] = {
     "Bash": (ToolSpelling("run_shell_command"),),
@@ -56,9 +59,16 @@ TOOL_SPELLINGS: Final[ToolSpellings] = {
 }
 """Gemini CLI's own tools (packages/core/src/tools). The text search was `search_file_content` before it was renamed."""
 
+_TRIGGERS: Final = {Event.SESSION_START: "startup", Event.SESSION_END: "other"}
+"""The only source and the only reason behind MCP. The matchers of these events are compared with them exactly."""
+
+_NAMED: Final = "named"
+"""The trait of hooks that have a name of their own."""
+
 _LONGEST_NAME: Final = 63
 _KEPT: Final = 30  # characters of each end of a longer name
 _NOT_IN_A_NAME: Final = re.compile(r"[^a-zA-Z0-9_\-.:]")
+_OLDER_NAME: Final = re.compile(r"mcp__\w+__")
 
 
 def mcp_tool_name(server: str, tool: str) -> str:
@@ -73,55 +83,82 @@ def read_hook_file(file: HookFile) -> HookList:
     config = settings.table("hooksConfig")
     if config.members.get("enabled") is False:
         return HookList((), remarks=(f"{file.path}: hooksConfig.enabled is false, so none of its hooks run",))
-    if "hooks" not in settings.members:
-        return HookList((), remarks=(f"{file.path}: contains no hooks",))
-    found = command_file.read_events(_FORMAT, file, settings.table("hooks"))
+    found = command_file.read_hooks(_FORMAT, file, settings)
     disabled = frozenset(config.texts("disabled") or ())
-    running = tuple(hook for hook in found.hooks if disabled.isdisjoint((hook.label, hook.argv[-1])))
-    off = sorted({hook.label for hook in found.hooks if hook not in running})
+    running = tuple(hook for hook in found.hooks if _name(hook) not in disabled)
+    off = sorted({_name(hook) for hook in found.hooks} & disabled)
     remarks = tuple(f"{file.path}: hooksConfig.disabled names {label}, so it does not run" for label in off)
     return HookList(running, found.notes, (*found.remarks, *remarks))
 
 
+def _name(hook: HookSpec) -> str:
+    """What `hooksConfig.disabled` calls a hook: its name, or else the whole command (`getHookName`)."""
+    return hook.label if _NAMED in hook.traits else hook.argv[-1]
+
+
 def recognises(members: Mapping[str, object]) -> bool:
-    """Whether there are matcher groups under Gemini CLI's event names, one of which nobody else has."""
-    events = members.get("hooks")
-    own = {"BeforeTool", "AfterTool", *UNAVAILABLE_EVENTS}
-    return has_its_events(members) and isinstance(events, dict) and not events.keys().isdisjoint(own)
-
-
-def has_its_events(members: Mapping[str, object]) -> bool:
-    """Whether there are only events of Gemini CLI, all of which other systems may have, too."""
+    """Whether there are only matcher groups under Gemini CLI's event names, one of which nobody else has."""
     events = members.get("hooks")
     return (
         isinstance(events, dict)
         and "version" not in members
-        and events.keys() <= EVENTS.keys() | UNAVAILABLE_EVENTS.keys()
+        and events.keys() <= _ALL_EVENTS
+        and not events.keys().isdisjoint(_OWN_EVENTS)
     )
 
 
+def recognises_at_home(members: Mapping[str, object]) -> bool:
+    """In its own folder: all events may be other systems', too, and other names are a mistake, which it skips."""
+    events = members.get("hooks")
+    known = isinstance(events, dict) and "version" not in members and events.keys() <= _ALL_EVENTS
+    return known or command_file.fits(_FORMAT, members, and_others=True)
+
+
 def compile_matcher(pattern: str) -> Callable[[str], bool]:
-    """The trimmed matcher: all, an unanchored regular expression, or a name if it is no regular expression."""
+    """The trimmed matcher: all, an unanchored regular expression, or a name if it is no regular expression.
+
+    An expression that only JavaScript may be able to read matches all: no guard is passed over.
+    """
     pattern = pattern.strip()
     if pattern in ("", "*"):
         return lambda _name: True
     try:
         return matchers.javascript_regex(pattern)
-    except re.error as problem:
-        if not matchers.is_no_expression(problem):
-            raise
-        return lambda name: name == pattern
+    except (re.error, OverflowError, RecursionError) as problem:
+        if isinstance(problem, re.error) and matchers.is_no_expression(problem):
+            return lambda name: name == pattern
+        return lambda _name: True
+
+
+def _matcher_notes(event: Event, pattern: str, _matches: Callable[[str], bool]) -> list[str]:
+    """What a matcher does otherwise than its author may think."""
+    pattern = pattern.strip()
+    if event in _TRIGGERS:
+        never = pattern not in ("", "*", _TRIGGERS[event])
+        return [f"never matches: behind MCP, it is only ever {_TRIGGERS[event]!r}, and is compared exactly"] * never
+    if pattern == "*":
+        return []
+    try:
+        matchers.javascript_regex(pattern)
+    except (re.error, OverflowError, RecursionError) as problem:
+        if isinstance(problem, re.error) and matchers.is_no_expression(problem):
+            return [f"is no regular expression ({problem.msg}), so it only matches a tool of just this name"]
+        return [f"cannot be read here ({problem}), so the hook runs for every tool"]
+    older = _OLDER_NAME.search(pattern) is not None
+    return ["names tools as mcp__SERVER__TOOL: Gemini CLI's names are mcp_SERVER_TOOL"] * older
 
 
 def _finish(_file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
-    """The hook with its name, its shell and its variables."""
-    variables = entry.table("env")
+    """The hook with its name and its variables; at the beginning and the end of a session, its matcher."""
+    name = entry.text("name")
+    exact = hook.matcher.strip()
+    if hook.event in _TRIGGERS and exact not in ("", "*"):
+        hook = replace(hook, matches=lambda trigger: trigger == exact)
     return replace(
         hook,
-        label=entry.text("name") or hook.label,
-        shell="",
-        argv=("bash", "-c", hook.shell),
-        env=tuple((name, variables.text(name)) for name in variables.members),
+        label=name or hook.label,
+        traits=frozenset((_NAMED,) if name else ()),
+        env=entry.pairs("env"),
     )
 
 
@@ -132,9 +169,12 @@ _FORMAT: Final = CommandFile(
     timeout=TIMEOUT,
     keys=("type", "command", "name", "description", "timeout", "env"),
     compile_matcher=compile_matcher,
+    trigger_matchers=tuple(_TRIGGERS),
+    matcher_notes=_matcher_notes,
     grouped=True,
     milliseconds=True,
     also_on_failure=("AfterTool",),
+    bash=True,
     finish=_finish,
     sequential=True,
 )

@@ -4,32 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
 from typing import Final
 
 from msgspec.structs import replace
 
 from ...model.aliases import ToolSpelling, ToolSpellings
 from ...model.hooks import Event, HookSpec
-from ..dialect import Files, HookFile, HookList, Plugin
-from ..shared import command_file, re2_regex
+from ..dialect import Files, HookFile, Plugin
+from ..shared import re2_regex
 from ..shared.command_file import CommandFile
+from ..shared.events import PROMPTS_UNSEEN, TURNS_UNSEEN, by_name
 from ..shared.hook_file import Table
 
-NAME: Final = "goose"
-EVENTS: Final = {
-    event.value: event
-    for event in (
-        Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE, Event.SESSION_START, Event.SESSION_END,
-    )
-}  # fmt: skip
 _OBSERVES: Final = "it only observes Goose's own tools, as PreToolUse and PostToolUse do here"
-UNAVAILABLE_EVENTS: Final = {
-    "UserPromptSubmit": "prompts never pass through MCP",
-    "Stop": "an MCP server does not see the agent's turns",
-    "PreToolUseResult": "it only observes what PreToolUse hooks decided, which the audit has",
-    **dict.fromkeys(("BeforeReadFile", "AfterFileEdit", "BeforeShellExecution", "AfterShellExecution"), _OBSERVES),
-}
 TOOL_SPELLINGS: Final[ToolSpellings] = {
     "Bash": (ToolSpelling("developer__shell"),),
     "Write": (ToolSpelling("developer__write", {"file_path": "path"}),),
@@ -46,16 +33,6 @@ def mcp_tool_name(server: str, tool: str) -> str:
     return f"{_KEPT.sub('_', ''.join(server.split()).lower())}__{tool}"
 
 
-def read_hook_file(file: HookFile) -> HookList:
-    """The hooks of a hooks.json. Raises ConfigError."""
-    return command_file.read_hook_file(_FORMAT, file)
-
-
-def recognises(members: Mapping[str, object]) -> bool:
-    """Whether there are groups under Goose's event names. Claude Code's files have the same shape."""
-    return command_file.has_entries(members, {*EVENTS, *UNAVAILABLE_EVENTS}, "hooks")
-
-
 def find_plugin(path: str, _files: Files) -> Plugin | None:
     """The plugin whose `hooks` folder the file is in."""
     folder, inner = os.path.split(os.path.dirname(path))
@@ -69,10 +46,17 @@ def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
     return replace(hook, env=(("PLUGIN_ROOT", root),), fails_closed=closed)
 
 
-_FORMAT: Final = CommandFile(
-    dialect=NAME,
-    events=EVENTS,
-    unavailable=UNAVAILABLE_EVENTS,
+FORMAT: Final = CommandFile(
+    dialect="goose",
+    events=by_name(
+        Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE, Event.SESSION_START, Event.SESSION_END
+    ),
+    unavailable={
+        "UserPromptSubmit": PROMPTS_UNSEEN,
+        "Stop": TURNS_UNSEEN,
+        "PreToolUseResult": "it only observes what PreToolUse hooks decided, which the audit has",
+        **dict.fromkeys(("BeforeReadFile", "AfterFileEdit", "BeforeShellExecution", "AfterShellExecution"), _OBSERVES),
+    },
     timeout=30.0,
     keys=("type", "command", "timeout", "on_failure"),
     compile_matcher=re2_regex.unanchored,  # "*" is not valid, so its rule is skipped, as documented

@@ -3,30 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
 from ...model.aliases import ToolSpelling, ToolSpellings
 from ...model.hooks import Event
 from ...policy import matchers
-from ..dialect import HookFile, HookList
-from ..shared import command_file
 from ..shared.command_file import NO_TIMEOUT, CommandFile
+from ..shared.events import PROMPTS_UNSEEN, TURNS_UNSEEN, by_name
 
-NAME: Final = "iflow"
-EVENTS: Final = {
-    event.value: event
-    for event in (
-        Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.SESSION_START, Event.SESSION_END, Event.NOTIFICATION,
-    )
-}  # fmt: skip
-_NO_TURNS: Final = "an MCP server does not see the agent's turns"
-UNAVAILABLE_EVENTS: Final = {
-    "UserPromptSubmit": "prompts never pass through MCP",
-    "SetUpEnvironment": "the agent describes its environment to the model itself",
-    "Stop": _NO_TURNS,
-    "SubagentStop": _NO_TURNS,
-}
 ALIASES: Final = {
     "run_shell_command": ("shell", "Shell", "bash", "Bash"),
     "replace": ("Edit", "edit", "Write", "write"),
@@ -55,16 +40,6 @@ TOOL_SPELLINGS: Final[ToolSpellings] = {
 _REGEX: Final = re.compile(r"[|\\^$.*+?()\[\]{}]")
 
 
-def read_hook_file(file: HookFile) -> HookList:
-    """The hooks of a settings file. Raises ConfigError."""
-    return command_file.read_hook_file(_FORMAT, file)
-
-
-def recognises(members: Mapping[str, object]) -> bool:
-    """Whether there are groups under iFlow CLI's event names. Claude Code's files have the same shape."""
-    return command_file.has_entries(members, {*EVENTS, *UNAVAILABLE_EVENTS}, "hooks")
-
-
 def compile_matcher(pattern: str) -> Callable[[str], bool]:
     """All, a regular expression if it has a character of one, else a name; an invalid expression is a name."""
     if pattern in ("", "*"):
@@ -79,10 +54,15 @@ def compile_matcher(pattern: str) -> Callable[[str], bool]:
         return lambda name: name == pattern
 
 
-_FORMAT: Final = CommandFile(
-    dialect=NAME,
-    events=EVENTS,
-    unavailable=UNAVAILABLE_EVENTS,
+FORMAT: Final = CommandFile(
+    dialect="iflow",
+    events=by_name(Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.SESSION_START, Event.SESSION_END, Event.NOTIFICATION),
+    unavailable={
+        "UserPromptSubmit": PROMPTS_UNSEEN,
+        "SetUpEnvironment": "the agent describes its environment to the model itself",
+        "Stop": TURNS_UNSEEN,
+        "SubagentStop": TURNS_UNSEEN,
+    },
     timeout=NO_TIMEOUT,
     keys=("type", "command", "timeout"),
     compile_matcher=compile_matcher,

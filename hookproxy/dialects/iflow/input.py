@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import msgspec
 
 from ...model.hooks import Document, Event, EventContext, HookSpec
-from ...processes.environment import VARIABLE_LIMIT
+from ...processes import environment
 from ..shared import input as shared_input
 from .hook_file import ALIASES
-
-_ARGUMENTS: Final = "IFLOW_TOOL_ARGS"
 
 
 def write_input(spec: HookSpec, context: EventContext) -> Document:
     """The document, and variables with the same values. A tool of iFlow CLI's own has its real name, not an alias."""
-    session, cut = context.session, False
+    session = context.session
     members: dict[str, object] = {
         "session_id": shared_input.utf8(session.id),
         "cwd": shared_input.utf8(session.cwd),
@@ -27,15 +23,14 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
         seen = context.tool_name
         own = next((tool for tool, names in ALIASES.items() if seen in names), seen) if context.alias else seen
         members |= {"tool_name": shared_input.utf8(own), "tool_input": msgspec.Raw(context.arguments)}
-        arguments = context.arguments.decode(errors="replace")
         aliases = msgspec.json.encode(ALIASES.get(own, ()) if context.alias else ()).decode()
-        env |= {"IFLOW_TOOL_NAME": own, _ARGUMENTS: arguments, "IFLOW_TOOL_ALIASES": aliases}
-        cut = len(context.arguments) + len(f"{_ARGUMENTS}=\0") > VARIABLE_LIMIT
+        env |= {"IFLOW_TOOL_NAME": own, "IFLOW_TOOL_ALIASES": aliases}
+        env["IFLOW_TOOL_ARGS"] = context.arguments.decode(errors="replace")
     if context.outcome is not None:
-        members["tool_response"] = shared_input.utf8(shared_input.result_text(context.outcome))
+        members["tool_response"] = shared_input.utf8_result(context)
     if context.event is Event.SESSION_START:
         env["IFLOW_SESSION_SOURCE"] = context.trigger
     if context.event is Event.NOTIFICATION:
         members["message"] = shared_input.utf8(context.message)
         env["IFLOW_NOTIFICATION_MESSAGE"] = context.message
-    return Document(stdin=shared_input.json_line(members), env=env, cut=cut)
+    return Document(stdin=shared_input.json_line(members), env=env, cut=environment.cuts(env))

@@ -8,15 +8,16 @@ from ...model.hooks import Order
 from ...model.settings import ToolNames
 from ..dialect import Dialect
 from . import hook_file, input, output
+from .hook_file import FORMAT
 
 KIMI: Final = Dialect(
-    name=hook_file.NAME,
+    name=FORMAT.dialect,
     described_by="the source of Kimi Code, packages/agent-core-v2, and its hooks page, as of 2026",
-    events=hook_file.EVENTS,
-    unavailable=hook_file.UNAVAILABLE_EVENTS,
+    events=FORMAT.events,
+    unavailable=FORMAT.unavailable,
     output_fields=output.FIELDS,
     order=Order.PARALLEL,
-    default_timeout=hook_file.TIMEOUT,
+    default_timeout=FORMAT.timeout,
     tool_names=ToolNames.MCP,
     read_hook_file=hook_file.read_hook_file,
     write_input=input.write_input,

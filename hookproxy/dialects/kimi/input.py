@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from ...model.hooks import Document, Event, EventContext, HookSpec
 from ..shared import input as shared_input
 
@@ -19,8 +17,7 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
         "cwd": shared_input.utf8(session.cwd),
     }
     if context.tool:
-        document |= {"tool_name": shared_input.utf8(context.tool_name), "tool_input": msgspec.Raw(context.arguments)}
-        document["tool_call_id"] = context.tool_use_id
+        document |= shared_input.call_members(context) | {"tool_call_id": context.tool_use_id}
     if outcome is not None:
         name = "error" if outcome.error else "tool_output"
         document[name] = shared_input.utf8(outcome.error or shared_input.result_text(outcome))

@@ -13,6 +13,7 @@ from ..dialect import Files, FolderContent, FoundFile, HookFile, HookList
 from ..shared import command_file
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile
+from ..shared.events import PROMPTS_UNSEEN, TURNS_UNSEEN
 from ..shared.hook_file import Table
 from .matchers import agent_matcher, any_of, regex_matcher
 
@@ -30,8 +31,6 @@ VERSION_1: Final = "version 1"
 IDE_0: Final = "IDE 0.x"
 """The traits of hooks of these forms; those of agent files have none."""
 
-_PROMPTS_UNSEEN: Final = "prompts never pass through MCP"
-_TURNS_UNSEEN: Final = "an MCP server does not see the agent's turns"
 _FILES_UNSEEN: Final = "the agent watches files, not the server"
 _SPECS_UNSEEN: Final = "an MCP server does not see the tasks of specs"
 _MANUAL: Final = "a person starts it in Kiro"
@@ -41,7 +40,7 @@ _AGENT_EVENTS: Final = {
     "postToolUse": Event.POST_TOOL_USE,
     "agentSpawn": Event.SESSION_START,
 }
-_AGENT_UNAVAILABLE: Final = {"userPromptSubmit": _PROMPTS_UNSEEN, "stop": _TURNS_UNSEEN}
+_AGENT_UNAVAILABLE: Final = {"userPromptSubmit": PROMPTS_UNSEEN, "stop": TURNS_UNSEEN}
 _VERSION_1_EVENTS: Final = {
     "PreToolUse": Event.PRE_TOOL_USE,
     "PostToolUse": Event.POST_TOOL_USE,
@@ -50,8 +49,8 @@ _VERSION_1_EVENTS: Final = {
     "SessionEnd": Event.SESSION_END,
 }
 _VERSION_1_UNAVAILABLE: Final = {
-    "UserPromptSubmit": _PROMPTS_UNSEEN,
-    "Stop": _TURNS_UNSEEN,
+    "UserPromptSubmit": PROMPTS_UNSEEN,
+    "Stop": TURNS_UNSEEN,
     "PreTaskExec": _SPECS_UNSEEN,
     "PostTaskExec": _SPECS_UNSEEN,
     "PostFileCreate": _FILES_UNSEEN,
@@ -60,8 +59,8 @@ _VERSION_1_UNAVAILABLE: Final = {
     "Manual": _MANUAL,
 }
 _IDE_0_UNAVAILABLE: Final = {
-    "promptSubmit": _PROMPTS_UNSEEN,
-    "agentStop": _TURNS_UNSEEN,
+    "promptSubmit": PROMPTS_UNSEEN,
+    "agentStop": TURNS_UNSEEN,
     "fileCreated": _FILES_UNSEEN,
     "fileEdited": _FILES_UNSEEN,
     "fileDeleted": _FILES_UNSEEN,
@@ -86,9 +85,7 @@ def read_hook_file(file: HookFile) -> HookList:
     if isinstance(document.members.get("hooks"), list):
         document.choice("version", ("v1",), "v1")
         return shared_hook_file.read_each(document, "hooks", lambda entry: _version_1(file, entry))
-    if "hooks" not in document.members:
-        return HookList((), remarks=(f"{file.path}: contains no hooks",))
-    return command_file.read_events(_AGENT_FILE, file, document.table("hooks"))
+    return command_file.read_hooks(_AGENT_FILE, file, document)
 
 
 def read_folder(path: str, _files: Files) -> FolderContent | None:
@@ -107,19 +104,18 @@ def recognises(members: Mapping[str, object]) -> bool:
     if "hooks" not in members:
         is_agent = "name" in members and not {"tools", "prompt", "allowedTools"}.isdisjoint(members)
         return is_agent or (isinstance(members.get("when"), dict) and isinstance(members.get("then"), dict))
-    events = {*_AGENT_EVENTS, *_AGENT_UNAVAILABLE}
-    if "version" in members or not command_file.has_entries(members, events, "command"):
+    if "version" in members or not command_file.fits(_AGENT_FILE, members):
         return False
     entries = [entry for listed in hooks.values() for entry in listed] if isinstance(hooks, dict) else []
     return all(_FOREIGN_KEYS.isdisjoint(entry) for entry in entries)
 
 
 def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
-    """The hook of an agent file with its shell."""
+    """The hook of an agent file. Raises ConfigError if it cannot run here."""
     if entry.flag("only_when_turn_complete"):
         hint = "remove only_when_turn_complete, and it runs after each call"
-        raise entry.error("", f"waits for the end of the agent's turn: {_TURNS_UNSEEN}", hint)
-    return replace(hook, shell="", argv=("bash", "-c", hook.shell))
+        raise entry.error("", f"waits for the end of the agent's turn: {TURNS_UNSEEN}", hint)
+    return hook
 
 
 _AGENT_FILE: Final = CommandFile(
@@ -127,11 +123,12 @@ _AGENT_FILE: Final = CommandFile(
     events=_AGENT_EVENTS,
     unavailable=_AGENT_UNAVAILABLE,
     timeout=_AGENT_TIMEOUT,
-    timeout_key="timeout_ms",
+    timeout_keys=("timeout_ms",),
     milliseconds=True,
     keys=("matcher", "command", "timeout_ms", "max_output_size", "cache_ttl_seconds", "only_when_turn_complete"),
     compile_matcher=agent_matcher,
     also_on_failure=("postToolUse",),
+    bash=True,
     finish=_finish,
     without_effect={
         "cache_ttl_seconds": "the hook runs for each call, because an earlier verdict is about another call",
@@ -150,10 +147,7 @@ def _version_1(file: HookFile, entry: Table) -> HookList:
         return HookList((), remarks=(f"{source} cannot fire behind MCP: {_VERSION_1_UNAVAILABLE[trigger]}",))
     if trigger not in _VERSION_1_EVENTS:
         entry.choice("trigger", (*_VERSION_1_EVENTS, *_VERSION_1_UNAVAILABLE), "")
-    notes = [
-        f"{entry.where}: {entry.place(key)} is unknown and ignored{f': {hint}' if hint else ''}"
-        for key, hint in entry.unknown(_HOOK_KEYS).items()
-    ]
+    notes = command_file.unknown_keys(_VERSION_1_FILE, entry, _HOOK_KEYS)
     if entry.flag("confirm"):
         notes.append(f"{source}: confirm is ignored: the hook runs without a question to a person")
     flat = _flat(entry, entry.table("action"), "command", entry.text("matcher"))
@@ -197,12 +191,9 @@ def _flat(entry: Table, action: Table, command: str, matcher: str) -> Table:
     return Table(entry.where, entry.path, members)
 
 
-def _finish_named(trait: str, hook: HookSpec, entry: Table) -> HookSpec:
+def _finish_named(trait: str, hook: HookSpec) -> HookSpec:
     """A hook of the two other forms, which have names, and run one after another."""
-    label = entry.text("label").strip() or hook.label
-    return replace(
-        hook, shell="", argv=("bash", "-c", hook.shell), label=label, traits=frozenset((trait,)), sequential=True
-    )
+    return replace(hook, traits=frozenset((trait,)), sequential=True)
 
 
 _VERSION_1_FILE: Final = CommandFile(
@@ -213,7 +204,9 @@ _VERSION_1_FILE: Final = CommandFile(
     keys=("command", "matcher", "timeout", "label"),
     compile_matcher=regex_matcher,
     also_on_failure=("PostToolUse",),
-    finish=lambda _file, entry, hook: _finish_named(VERSION_1, hook, entry),
+    bash=True,
+    label_key="label",
+    finish=lambda _file, _entry, hook: _finish_named(VERSION_1, hook),
 )
 _IDE_0_EVENTS: Final = {name: _AGENT_EVENTS[name] for name in ("preToolUse", "postToolUse")}
 _IDE_0_FILE: Final = CommandFile(
@@ -224,5 +217,7 @@ _IDE_0_FILE: Final = CommandFile(
     keys=("command", "matcher", "timeout", "label"),
     compile_matcher=regex_matcher,
     also_on_failure=("postToolUse",),
-    finish=lambda _file, entry, hook: _finish_named(IDE_0, hook, entry),
+    bash=True,
+    label_key="label",
+    finish=lambda _file, _entry, hook: _finish_named(IDE_0, hook),
 )

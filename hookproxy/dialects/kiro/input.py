@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from ...jsonrpc import raw_json
-from ...model.hooks import Document, Event, EventContext, HookSpec, Outcome
+from ...model.hooks import Document, Event, EventContext, HookSpec
 from ...processes.environment import VARIABLE_LIMIT
 from ..shared import input as shared_input
 from .hook_file import IDE_0, VERSION_1
@@ -50,7 +50,7 @@ def _ide_0(spec: HookSpec, context: EventContext) -> dict[str, object]:
 
 
 def _text(context: EventContext) -> str:
-    return shared_input.utf8(shared_input.result_text(context.outcome or Outcome()))
+    return shared_input.utf8_result(context)
 
 
 def _response(spec: HookSpec, context: EventContext) -> object:

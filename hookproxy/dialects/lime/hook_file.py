@@ -9,6 +9,7 @@ from ...model.hooks import Event, HookSpec
 from ..dialect import HookFile, HookList
 from ..shared import hook_file as shared_hook_file
 from ..shared import labels
+from ..shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, by_name
 from ..shared.hook_file import Table
 
 NAME: Final = "lime"
@@ -32,16 +33,12 @@ AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 TOOL_EVENTS: Final = (Event.PRE_TOOL_USE, *AFTER_CALL, Event.PERMISSION_REQUEST, Event.PERMISSION_DENIED)
 """The document's tool events: their hooks get the tool and its input."""
 
-EVENTS: Final[Mapping[str, Event]] = {
-    event.value: event
-    for event in (*TOOL_EVENTS, Event.SESSION_START, Event.SESSION_END, Event.STOP, Event.NOTIFICATION)
-}
+EVENTS: Final = by_name(*TOOL_EVENTS, Event.SESSION_START, Event.SESSION_END, Event.STOP, Event.NOTIFICATION)
 
-_NO_COMPACTION: Final = "the agent compacts its conversation itself, and an MCP server does not see it"
 UNAVAILABLE_EVENTS: Final = {
-    "UserPromptSubmit": "prompts never pass through MCP",
-    "PreCompact": _NO_COMPACTION,
-    "PostCompact": _NO_COMPACTION,
+    "UserPromptSubmit": PROMPTS_UNSEEN,
+    "PreCompact": COMPACTION_UNSEEN,
+    "PostCompact": COMPACTION_UNSEEN,
 }
 """Lime's other events, each with the reason why it cannot occur behind MCP."""
 

@@ -23,7 +23,7 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
     document["cwd"] = shared_input.utf8(session.cwd)
     env, cut = {"HOOK_EVENT": event}, False
     if context.event in TOOL_EVENTS:
-        document |= {"tool_name": shared_input.utf8(context.tool_name), "tool_input": msgspec.Raw(context.arguments)}
+        document |= shared_input.call_members(context)
         variable, cut = shared_input.tool_input_variable(context.arguments)
         env |= {"HOOK_TOOL_NAME": context.tool_name, shared_input.TOOL_INPUT: variable}
     if context.event in AFTER_CALL:

@@ -92,7 +92,7 @@ def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
     denies = result.code == DENIES and spec.event in _DECIDING
     if result.code and not denies:
         return Verdict(
-            failure=f"exited with status {result.code}" + shared_output.explanation(stderr),
+            failure=shared_output.exit_failure(result.code, stderr),
             messages=("printed JSON, which is ignored with this exit status, as documented",) * _is_object(stdout),
         )
     try:

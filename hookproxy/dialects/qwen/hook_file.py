@@ -14,6 +14,7 @@ from ..dialect import HookFile, HookList
 from ..shared import claude_matchers, command_file, handler_types, labels
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile
+from ..shared.events import INSIDE_AGENT, PROMPTS_UNSEEN, by_name
 from ..shared.handler_types import Handler
 from ..shared.hook_file import Table
 from ..shared.identity_variables import IDENTITY_VARIABLES
@@ -29,27 +30,22 @@ _HTTP_TIMEOUT: Final = 600.0
 _MILLISECONDS: Final = 1000.0
 """A timeout of this or more is in milliseconds: older versions knew no other unit, and newer ones read it so."""
 
-EVENTS: Final = {
-    event.value: event
-    for event in (
-        Event.PRE_TOOL_USE,
-        Event.POST_TOOL_USE,
-        Event.POST_TOOL_USE_FAILURE,
-        Event.PERMISSION_REQUEST,
-        Event.PERMISSION_DENIED,
-        Event.SESSION_START,
-        Event.SESSION_END,
-        Event.NOTIFICATION,
-    )
-}
-_PROMPTS_UNSEEN: Final = "prompts never pass through MCP"
+EVENTS: Final = by_name(
+    Event.PRE_TOOL_USE,
+    Event.POST_TOOL_USE,
+    Event.POST_TOOL_USE_FAILURE,
+    Event.PERMISSION_REQUEST,
+    Event.PERMISSION_DENIED,
+    Event.SESSION_START,
+    Event.SESSION_END,
+    Event.NOTIFICATION,
+)
 _TURNS_UNSEEN: Final = "an MCP server does not see turns, tasks and subagents"
-_INSIDE_AGENT: Final = "it happens inside the agent, and an MCP server does not see it"
 UNAVAILABLE_EVENTS: Final = {
     "PostToolBatch": "an MCP server does not see which calls were made together",
-    "UserPromptSubmit": _PROMPTS_UNSEEN,
-    "UserPromptExpansion": _PROMPTS_UNSEEN,
-    "QueryEnd": _PROMPTS_UNSEEN,
+    "UserPromptSubmit": PROMPTS_UNSEEN,
+    "UserPromptExpansion": PROMPTS_UNSEEN,
+    "QueryEnd": PROMPTS_UNSEEN,
     "Stop": _TURNS_UNSEEN,
     "StopFailure": _TURNS_UNSEEN,
     "SubagentStart": _TURNS_UNSEEN,
@@ -57,15 +53,15 @@ UNAVAILABLE_EVENTS: Final = {
     "TodoCreated": _TURNS_UNSEEN,
     "TodoCompleted": _TURNS_UNSEEN,
     "TeammateIdle": _TURNS_UNSEEN,
-    "PreCompact": _INSIDE_AGENT,
-    "PostCompact": _INSIDE_AGENT,
-    "SessionDelete": _INSIDE_AGENT,
-    "MessageDisplay": _INSIDE_AGENT,
-    "InstructionsLoaded": _INSIDE_AGENT,
-    "ConfigChange": _INSIDE_AGENT,
-    "CwdChanged": _INSIDE_AGENT,
-    "FileChanged": _INSIDE_AGENT,
-    "WorktreeCreate": _INSIDE_AGENT,
+    "PreCompact": INSIDE_AGENT,
+    "PostCompact": INSIDE_AGENT,
+    "SessionDelete": INSIDE_AGENT,
+    "MessageDisplay": INSIDE_AGENT,
+    "InstructionsLoaded": INSIDE_AGENT,
+    "ConfigChange": INSIDE_AGENT,
+    "CwdChanged": INSIDE_AGENT,
+    "FileChanged": INSIDE_AGENT,
+    "WorktreeCreate": INSIDE_AGENT,
 }
 """Qwen Code's other events, and why they cannot occur behind MCP."""
 
@@ -106,15 +102,12 @@ def read_hook_file(file: HookFile) -> HookList:
     settings = shared_hook_file.read_document(file.path, file.text, comments=True)
     if settings.flag("disableAllHooks"):
         return HookList((), remarks=(f"{file.path}: disableAllHooks is true, so none of its hooks run",))
-    if "hooks" not in settings.members:
-        return HookList((), remarks=(f"{file.path}: contains no hooks",))
-    return command_file.read_events(_FORMAT, file, settings.table("hooks"))
+    return command_file.read_hooks(_FORMAT, file, settings)
 
 
 def recognises(members: Mapping[str, object]) -> bool:
     """Whether there are matcher groups under Qwen Code's event names, or no events yet."""
-    events = {*EVENTS, *UNAVAILABLE_EVENTS}
-    return "version" not in members and command_file.has_entries(members, events, "hooks", or_none=True)
+    return "version" not in members and command_file.fits(_FORMAT, members, or_none=True)
 
 
 def _matcher(pattern: str) -> Callable[[str], bool]:
@@ -145,13 +138,13 @@ def _matcher_notes(event: Event, pattern: str, matches: Callable[[str], bool]) -
     return claude_matchers.never_matches(event, pattern, matches)
 
 
-def _other_handler(entry: Table) -> Handler | None:
+def _read_handler(_file: HookFile, _name: str, entry: Table) -> Handler:
     handler = entry.choice("type", ("command", "http", "prompt", "function"), "command")
     if handler in ("prompt", "function"):
         raise entry.error("type", f"{handler!r} is not supported: it runs inside Qwen Code", "use type command")
     if entry.choice("shell", ("bash", "powershell"), "bash") == "powershell":
         raise entry.error("shell", "is PowerShell, which is not supported", "write a command for bash")
-    return handler_types.http_or_mcp_tool(entry, "allowedEnvVars")
+    return handler_types.read_http(entry, "allowedEnvVars") if handler == "http" else command_file.read_command(entry)
 
 
 def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
@@ -159,16 +152,13 @@ def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
     if hook.url and "timeout" not in entry.members and hook.event is not Event.SESSION_END:
         timeout = _HTTP_TIMEOUT
     project = ((name, file.project_dir) for name in IDENTITY_VARIABLES[NAME])
-    variables = entry.table("env")
     return replace(
         hook,
         label=labels.command_label(entry.text("name")) or hook.label,
-        argv=("bash", "-c", hook.shell) if hook.shell else (),
-        shell="",
         timeout=timeout,
         background=entry.flag("async"),
         fails_closed=entry.choice("failMode", ("open", "closed"), "open") == "closed",
-        env=(*project, *((name, variables.text(name)) for name in variables.members)) if hook.shell else (),
+        env=(*project, *entry.pairs("env")) if hook.argv else (),
     )
 
 
@@ -184,6 +174,7 @@ _FORMAT: Final = CommandFile(
     matcher_notes=_matcher_notes,
     sequential=True,
     milliseconds_from=_MILLISECONDS,
-    other_handler=_other_handler,
+    read_handler=_read_handler,
+    bash=True,
     finish=_finish,
 )

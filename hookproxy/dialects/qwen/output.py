@@ -7,6 +7,7 @@ from typing import Final
 
 from ...jsonrpc import raw_json
 from ..shared import claude_envelope as envelope
+from ..shared.output import BLOCKS
 
 FIELDS: Final = envelope.FIELDS
 """What each member of the JSON output does here."""
@@ -18,7 +19,7 @@ def _answer(code: int, stdout: str, stderr: str) -> str:
     With exit code 2, newer versions read standard error alone, and whether they block if it is empty is in doubt. The
     examples of the page print the reason on standard output: it is read.
     """
-    text = stderr or stdout if code == envelope.BLOCKS else stdout or stderr
+    text = stderr or stdout if code == BLOCKS else stdout or stderr
     if text.startswith('"') and (inner := raw_json.text(text.encode())):  # JSON as a JSON string
         return inner.strip()
     return text

@@ -18,6 +18,7 @@ from ...model.hooks import NO_VERDICT, Ended, Event, HookResult, HookSpec, Permi
 from ...policy import matchers
 from ..dialect import Effect
 from . import output as shared_output
+from .output import AFTER_CALL, BEFORE_CALL, BLOCKS
 
 NO_JSON: Final = msgspec.Raw(b"")
 _MAX_RULES: Final = 1000  # each is compiled: a hook that prints very many rules must not delay all calls
@@ -223,12 +224,6 @@ def on_session(event: Event, output: Output, stderr: str) -> Verdict:
 
 # --- systems that accept it in any form ---
 
-BLOCKS: Final = 2
-"""The exit code that denies."""
-
-_BEFORE_CALL: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
-_AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
-
 _Decision = Literal["allow", "approve", "ask", "deny", "block"] | msgspec.UnsetType
 
 
@@ -305,7 +300,7 @@ def read_output(rules: Rules, spec: HookSpec, result: HookResult) -> Verdict:
 def _verdict(rules: Rules, spec: HookSpec, result: HookResult) -> Verdict:
     stdout, stderr = shared_output.decode(result.stdout), shared_output.decode(result.stderr)
     answer = rules.answer(result.code, stdout, stderr)
-    blocks = result.code == BLOCKS and spec.event in (*_BEFORE_CALL, *_AFTER_CALL)
+    blocks = result.code == BLOCKS and spec.event in (*BEFORE_CALL, *AFTER_CALL)
     try:
         output = _parse(answer, result.cut)
     except shared_output.InvalidOutput as error:
@@ -319,7 +314,7 @@ def _verdict(rules: Rules, spec: HookSpec, result: HookResult) -> Verdict:
     verdict = _of_output(rules, spec.event, output or _AnyOutput(), reason if blocks else "", blocks)
     if result.code in (0, BLOCKS) or rules.any_exit_code:
         return verdict
-    return shared_output.invalid_output_verdict(verdict, _exit_code(result.code, stderr))
+    return shared_output.invalid_output_verdict(verdict, shared_output.exit_failure(result.code, stderr))
 
 
 def _parse(answer: str, cut: bool) -> _AnyOutput | None:
@@ -332,7 +327,7 @@ def _parse(answer: str, cut: bool) -> _AnyOutput | None:
 
 def _of_text(rules: Rules, event: Event, code: int, text: str, stderr: str) -> Verdict:
     if code:
-        return Verdict(failure=_exit_code(code, stderr or text))
+        return Verdict(failure=shared_output.exit_failure(code, stderr or text))
     if rules.shows_text:
         return Verdict(messages=shared_output.nonempty(text))
     if event is Event.SESSION_START:
@@ -360,7 +355,7 @@ def _of_output(rules: Rules, event: Event, output: _AnyOutput, reason: str, bloc
 def _on_event(event: Event, output: _AnyOutput, reason: str, blocks: bool) -> Verdict:
     if event is Event.PRE_TOOL_USE:
         return on_call(output, reason, blocks)
-    if event in _AFTER_CALL:
+    if event in AFTER_CALL:
         return on_result(event, output, reason)
     if event is not Event.PERMISSION_REQUEST:
         return on_session(event, output, reason)
@@ -369,7 +364,3 @@ def _on_event(event: Event, output: _AnyOutput, reason: str, blocks: bool) -> Ve
         reason = (output.reason if output.decision in _DENYING else "") or reason
         return Verdict(permission=Permission.DENY, reason=shared_output.truncate(reason))
     return replace(verdict, permission=None) if verdict.failure else verdict
-
-
-def _exit_code(code: int, explanation: str) -> str:
-    return f"exited with status {code}" + shared_output.explanation(explanation)

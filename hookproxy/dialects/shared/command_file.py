@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -21,12 +20,26 @@ NO_TIMEOUT: Final = shared_hook_file.LONG_TIMEOUT
 
 _TOOL_EVENTS: Final = (
     Event.PRE_TOOL_USE,
+    Event.PRE_MCP_TOOL_CALL,
     Event.POST_TOOL_USE,
     Event.POST_TOOL_USE_FAILURE,
     Event.PERMISSION_REQUEST,
     Event.PERMISSION_DENIED,
 )
 _GROUP_KEYS: Final = ("matcher", "hooks")
+
+MATCHES_ALL: Final = ("", "*", ".*")
+"""Matchers that restrict nothing, whatever they are tried on."""
+
+
+class Matcher(Struct, frozen=True):
+    """For which tools the hooks of an entry run."""
+
+    matches: Callable[[str], bool] = lambda _name: True
+    text: str = ""
+    """The matcher as people see it."""
+    notes: tuple[str, ...] = ()
+    """What it does not do as its author wrote, each a sentence without a place."""
 
 
 class CommandFile(Struct, frozen=True):
@@ -39,43 +52,66 @@ class CommandFile(Struct, frozen=True):
     """Seconds."""
     keys: tuple[str, ...]
     """The keys of an entry that have a meaning."""
-    compile_matcher: Callable[[str], Callable[[str], bool]]
-    """Raises re.error, ValueError, OverflowError for a matcher that cannot be used: its hooks are left out."""
+
     grouped: bool = False
     """Entries are in groups with a matcher, as in Claude Code's files."""
+    flat_too: bool = False
+    """In a `grouped` file, an object without `hooks` is an entry of its own."""
     group_keys: tuple[str, ...] = ()
     """The keys of a group that have a meaning besides `matcher` and `hooks`."""
-    timeout_key: str = "timeout"
-    """Empty: entries have no timeout."""
-    milliseconds: bool = False
-    """The unit of `timeout_key`. Otherwise it is seconds."""
-    milliseconds_from: float = math.inf
-    """A command's timeout of this or more is in milliseconds in any case."""
+    sequential: bool = False
+    """If a group that matches has `sequential: true`, all hooks that match run one after another."""
     also_on_failure: tuple[str, ...] = ()
     """Names of events after a call that occur after a failed call, too."""
-    trigger_matchers: tuple[Event, ...] = ()
-    """Events that have no tool and whose matchers are tried on their trigger."""
+
+    compile_matcher: Callable[[str], Callable[[str], bool]] = lambda _pattern: lambda _name: True
+    """Raises re.error, ValueError, OverflowError for a matcher that cannot be used: its hooks are left out. The default
+    is for systems without matchers, and for those whose `finish` or `read_matcher` compiles them."""
     matcher_notes: Callable[[Event, str, Callable[[str], bool]], list[str]] = lambda _event, _pattern, _matches: []
     """Sentences about a matcher that never matches, each without its place."""
-    other_handler: Callable[[Table], Handler | None] = lambda _entry: None
-    """How an entry runs that is no command; None: it is one. Raises ConfigError for a type that cannot run."""
+    trigger_matchers: tuple[Event, ...] = ()
+    """Events that have no tool and whose matchers are tried on their trigger."""
+    read_matcher: Callable[[str, Table], Matcher] | None = None
+    """Reads the matcher of an event's entry or group in place of the three above, where it depends on the name of the
+    event. Raises ConfigError."""
+
+    timeout_keys: tuple[str, ...] = ("timeout",)
+    """The names of an entry's timeout, of which the first that it has counts. None: entries have no timeout."""
+    milliseconds: bool = False
+    """The unit of the timeout. Otherwise it is seconds."""
+    milliseconds_from: float | None = None
+    """A command's timeout of this or more is in milliseconds in any case."""
+    shortest_timeout: float = 0
+    """Seconds, which stand for a timeout of 0 or more that is shorter."""
+    skips_odd_timeouts: str = ""
+    """The system, if it ignores a timeout that is no number. Otherwise such an entry is left out."""
+    short_session_end: bool = True
+    """SessionEnd hooks have a shorter timeout, as in Claude Code, because the agent has disconnected."""
+
+    read_handler: Callable[[HookFile, str, Table], Handler | str] = lambda _file, _name, entry: read_command(entry)
+    """How an entry of the event of this name runs, or why it cannot run here. Raises ConfigError if it is not valid."""
+    bash: bool = False
+    """Commands run in bash. Otherwise they run in the person's shell."""
+    label_key: str = ""
+    """The key of an entry's name for people. Empty: its label is made of its command."""
     finish: Callable[[HookFile, Table, HookSpec], HookSpec] = lambda _file, _entry, hook: hook
     """Sets what only this system has. Raises ConfigError for an entry that cannot run."""
-    notes_on: Callable[[str, Table], list[str]] = lambda _name, _entry: []
+
+    notes_on: Callable[[HookFile, str, Table], list[str]] = lambda _file, _name, _entry: []
     """What an entry of the event of this name does not do as its author wrote, each a sentence without a place."""
     without_effect: Mapping[str, str] = field(default_factory=dict)
     """Keys that have a meaning to the system only, each with a reason."""
-    no_command: Callable[[Table], str] = lambda _entry: ""
-    """Why an entry without `command` cannot run here; empty: it is not valid."""
-    event_hint: Callable[[str], str] = lambda _name: ""
-    """A hint for a key that is no event."""
-    sequential: bool = False
-    """If one group of an event has `sequential: true`, all hooks of the event run one after another."""
+    only_misspelt_keys: bool = False
+    """Unknown keys get a note only if they look like known ones."""
 
 
 def read_hook_file(format: CommandFile, file: HookFile) -> HookList:
     """The hooks of a JSON file, which may have comments. Raises ConfigError."""
-    document = shared_hook_file.read_document(file.path, file.text, comments=True)
+    return read_hooks(format, file, shared_hook_file.read_document(file.path, file.text, comments=True))
+
+
+def read_hooks(format: CommandFile, file: HookFile, document: Table) -> HookList:
+    """The hooks in the member `hooks` of a document. Raises ConfigError if it is not an object."""
     if "hooks" not in document.members:
         return HookList((), remarks=(f"{file.path}: contains no hooks",))
     return read_events(format, file, document.table("hooks"))
@@ -86,19 +122,21 @@ def read_events(format: CommandFile, file: HookFile, table: Table) -> HookList:
 
     def read_event(name: str) -> HookList:
         def read_entries() -> HookList:
-            if not format.grouped:
-                return shared_hook_file.read_each(
-                    table, name, lambda entry: read_entry(format, file, name, entry, entry)
-                )
-            return shared_hook_file.read_each(table, name, lambda group: _group(format, file, name, group))
+            return shared_hook_file.read_each(table, name, lambda entry: _group_or_entry(format, file, name, entry))
 
         return shared_hook_file.or_left_out(table.where, table.place(name), read_entries)
 
-    found = shared_hook_file.read_events(table, format.events, format.unavailable, read_event, format.event_hint)
-    serial = {hook.event for hook in found.hooks if hook.sequential}
-    if not serial:
-        return found
-    return replace(found, hooks=tuple(replace(hook, sequential=hook.event in serial) for hook in found.hooks))
+    return shared_hook_file.read_events(table, format.events, format.unavailable, read_event)
+
+
+def _group_or_entry(format: CommandFile, file: HookFile, name: str, item: Table) -> HookList:
+    if not format.grouped or (format.flat_too and "hooks" not in item.members):
+        return read_entry(format, file, name, item, item)
+    item.require("hooks", 'write {"hooks": [{"type": "command", "command": "./guard.sh"}]}')
+    keys = (*_GROUP_KEYS, "sequential") if format.sequential else _GROUP_KEYS
+    notes = HookList((), tuple(unknown_keys(format, item, (*keys, *format.group_keys))))
+    entries = shared_hook_file.read_each(item, "hooks", lambda entry: read_entry(format, file, name, item, entry))
+    return shared_hook_file.merge((notes, entries))
 
 
 def read_entry(format: CommandFile, file: HookFile, name: str, matched: Table, entry: Table) -> HookList:
@@ -107,28 +145,28 @@ def read_entry(format: CommandFile, file: HookFile, name: str, matched: Table, e
     Raises ConfigError for an entry that cannot run.
     """
     source = f"{file.path}: {entry.path}"
-    handler = format.other_handler(entry)
-    if handler is None and "command" not in entry.members and (reason := format.no_command(entry)):
-        return HookList((), (f"{source} does not run: {reason}",))
-    handler, notes = handler or _command(entry), list[str]()
-    notes += handler.http_target.notes
-    event = format.events[name]
-    matches, pattern = _matcher(format, event, matched, notes)
-    timeout = _timeout(format, event, entry, notes)
+    handler = format.read_handler(file, name, entry)
+    if isinstance(handler, str):
+        return HookList((), (f"{source} does not run: {handler}",))
+    event, target = format.events[name], handler.http_target
+    matcher = _matcher(format, name, matched)
+    timeout, timeout_notes = _timeout(format, event, entry)
+    in_bash = format.bash and handler.shell
     hook = HookSpec(
         dialect=format.dialect,
         source=source,
         event=event,
-        label=handler.label,
-        matcher=pattern,
-        matches=matches,
-        shell=handler.shell,
+        label=(format.label_key and entry.text(format.label_key).strip()) or handler.label,
+        matcher=matcher.text,
+        matches=matcher.matches,
+        argv=("bash", "-c", handler.shell) if in_bash else handler.argv,
+        shell="" if in_bash else handler.shell,
         cwd=file.project_dir,
         timeout=timeout,
         type=handler.type,
-        url=handler.http_target.url,
-        headers=handler.http_target.headers,
-        allowed_env_vars=handler.http_target.allowed_env_vars,
+        url=target.url,
+        headers=target.headers,
+        allowed_env_vars=target.allowed_env_vars,
         server=handler.server,
         tool=handler.tool,
         input=handler.input,
@@ -136,82 +174,97 @@ def read_entry(format: CommandFile, file: HookFile, name: str, matched: Table, e
         sequential=format.sequential and matched.flag("sequential"),
     )
     hook = format.finish(file, entry, hook)
-    notes += format.notes_on(name, entry)
-    notes += [f"{key} is ignored: {why}" for key, why in format.without_effect.items() if entry.members.get(key)]
     hooks = [hook]
     if name in format.also_on_failure:
         hooks.append(replace(hook, event=Event.POST_TOOL_USE_FAILURE))
-    return HookList(tuple(hooks), (*(f"{source}: {note}" for note in notes), *_unknown_keys(entry, format.keys)))
+    ignored = [f"{key} is ignored: {why}" for key, why in format.without_effect.items() if entry.members.get(key)]
+    notes = (*target.notes, *matcher.notes, *timeout_notes, *format.notes_on(file, name, entry), *ignored)
+    unknown = unknown_keys(format, entry, format.keys)
+    return HookList(tuple(hooks), (*(f"{source}: {note}" for note in notes), *unknown))
 
 
-def _command(entry: Table) -> Handler:
+def read_command(entry: Table, key: str = "command") -> Handler:
+    """The command, in the member `key`, of an entry that can be nothing else. Raises ConfigError."""
     handler = entry.text("type", "command")
     if handler != "command":
         raise entry.error("type", f"{handler!r} cannot run behind MCP", 'only "command" can')
-    entry.require("command", 'write "command": "./guard.sh"')
-    command = entry.text("command")
+    entry.require(key, 'write "command": "./guard.sh"')
+    return shell_command(entry, key)
+
+
+def shell_command(entry: Table, key: str) -> Handler:
+    """The command in a member. Raises ConfigError if it is empty."""
+    command = entry.text(key)
     if not command.strip():
-        raise entry.error("command", "is empty", "write a command, or remove the entry")
+        raise entry.error(key, "is empty", "write a command, or remove the entry")
     return Handler("command", labels.command_label(command), shell=command)
 
 
-def has_entries(members: Mapping[str, object], events: set[str], key: str, *, or_none: bool = False) -> bool:
-    """Whether `hooks` has only these events, each a list of objects with this key, and at least one entry.
+def fits(
+    format: CommandFile, members: Mapping[str, object], *, or_none: bool = False, and_others: bool = False
+) -> bool:
+    """Whether `hooks` has only events of this format, each a list of its groups or entries, and at least one of these.
 
-    `or_none`: there may be no entry yet.
+    `or_none`: there may be none yet. `and_others`: there may be other names beside these events. Claude Code's files
+    have groups under the names of many systems.
     """
-    table = members.get("hooks")
-    if not isinstance(table, dict) or not table.keys() <= events:
+    table, key = members.get("hooks"), "hooks" if format.grouped else "command"
+    events = format.events.keys() | format.unavailable.keys()
+    if not isinstance(table, dict) or not (and_others or table.keys() <= events):
         return False
-    lists = list(table.values())
+    lists = [entries for name, entries in table.items() if name in events]
     return (any(lists) or or_none) and all(
         isinstance(entries, list) and all(isinstance(entry, dict) and key in entry for entry in entries)
         for entries in lists
     )
 
 
-def _group(format: CommandFile, file: HookFile, name: str, group: Table) -> HookList:
-    group.require("hooks", 'write {"hooks": [{"type": "command", "command": "./guard.sh"}]}')
-    keys = (*_GROUP_KEYS, "sequential") if format.sequential else _GROUP_KEYS
-    notes = HookList((), tuple(_unknown_keys(group, (*keys, *format.group_keys))))
-    entries = shared_hook_file.read_each(group, "hooks", lambda entry: read_entry(format, file, name, group, entry))
-    return shared_hook_file.merge((notes, entries))
+def _timeout(format: CommandFile, event: Event, entry: Table) -> tuple[float, list[str]]:
+    """The entry's timeout in seconds, and notes if its author may have meant another."""
+    keys = [key for key in format.timeout_keys if key in entry.members]
+    odd = [key for key in keys if type(entry.members[key]) not in (int, float)] if format.skips_odd_timeouts else []
+    key = next((key for key in keys if key not in odd), "")
+    seconds, notes = _written_timeout(format, entry, key) if key else (format.timeout, [])
+    notes = [*(f"`{key}` is no number, so it is ignored, as in {format.skips_odd_timeouts}" for key in odd), *notes]
+    if event is not Event.SESSION_END or not format.short_session_end:
+        return seconds, notes
+    limit = shared_hook_file.SESSION_END_TIMEOUT_LIMIT if key else shared_hook_file.SESSION_END_TIMEOUT
+    return min(seconds, limit), notes
 
 
-def _timeout(format: CommandFile, event: Event, entry: Table, notes: list[str]) -> float:
-    """The entry's timeout in seconds. One that its author may have meant otherwise adds to `notes`."""
-    key = format.timeout_key
-    written = bool(key) and key in entry.members
-    value = entry.members.get(key, 0)
-    is_long = isinstance(value, int | float) and value >= format.milliseconds_from and "url" not in entry.members
-    if written and (format.milliseconds or is_long):
+def _written_timeout(format: CommandFile, entry: Table, key: str) -> tuple[float, list[str]]:
+    """The same for a timeout that the entry has. Raises ConfigError if it is no number of more than 0 seconds."""
+    value = entry.members[key]
+    number = value if isinstance(value, int | float) and not isinstance(value, bool) else -1.0
+    if 0 <= number < format.shortest_timeout:
+        return format.shortest_timeout, []
+    is_long = format.milliseconds_from is not None and number >= format.milliseconds_from
+    if format.milliseconds or (is_long and "url" not in entry.members):
         seconds = entry.milliseconds(key, format.timeout)
-        notes += shared_hook_file.milliseconds_notes(key, seconds)
-    elif written:
-        seconds = entry.seconds(key, format.timeout)
-        notes += shared_hook_file.long_timeout_notes(seconds)
-    else:
-        seconds = format.timeout
-    if event is not Event.SESSION_END:
-        return seconds
-    limit = shared_hook_file.SESSION_END_TIMEOUT_LIMIT if written else shared_hook_file.SESSION_END_TIMEOUT
-    return min(seconds, limit)
+        return seconds, shared_hook_file.milliseconds_notes(key, seconds)
+    seconds = entry.seconds(key, format.timeout)
+    return seconds, shared_hook_file.long_timeout_notes(seconds)
 
 
-def _matcher(format: CommandFile, event: Event, matched: Table, notes: list[str]) -> tuple[Callable[[str], bool], str]:
-    """The compiled matcher and its text. A matcher that has no meaning for the event adds to `notes`."""
-    pattern = matched.text("matcher")
+def _matcher(format: CommandFile, name: str, matched: Table) -> Matcher:
+    """The matcher of an entry or group. One that has no meaning for the event gets a note."""
+    if format.read_matcher is not None:
+        return format.read_matcher(name, matched)
+    pattern, event = matched.text("matcher"), format.events[name]
     if event in (*_TOOL_EVENTS, *format.trigger_matchers):
         matches = shared_hook_file.compile_member(matched, "matcher", format.compile_matcher)
-        notes += [f"the matcher {pattern!r} {why}" for why in format.matcher_notes(event, pattern, matches)]
-        return matches, pattern
-    if pattern not in ("", "*", ".*"):
-        notes.append(f"the matcher {pattern!r} is ignored: behind MCP, there is nothing that it could be tried on")
-    return (lambda _name: True), pattern
+        notes = [f"the matcher {pattern!r} {why}" for why in format.matcher_notes(event, pattern, matches)]
+        return Matcher(matches, pattern, tuple(notes))
+    if pattern in MATCHES_ALL:
+        return Matcher(text=pattern)
+    ignored = f"the matcher {pattern!r} is ignored: behind MCP, there is nothing that it could be tried on"
+    return Matcher(text=pattern, notes=(ignored,))
 
 
-def _unknown_keys(table: Table, known: tuple[str, ...]) -> list[str]:
+def unknown_keys(format: CommandFile, table: Table, known: tuple[str, ...]) -> list[str]:
+    """Notes on the keys of an object that have no meaning, each with its place."""
     return [
         f"{table.where}: {table.place(key)} is unknown and ignored{f': {hint}' if hint else ''}"
         for key, hint in table.unknown(known).items()
+        if hint or not format.only_misspelt_keys
     ]

@@ -12,9 +12,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...model.hooks import Event, HookResult, HookSpec, Permission, Verdict
+from ..dialect import Effect
 from . import output as shared_output
 
 _NO_JSON: Final = msgspec.Raw(b"")
+
+
+SPECIFIC_FIELDS: Final = {
+    "hookSpecificOutput.permissionDecision": Effect.DECIDES,
+    "hookSpecificOutput.permissionDecisionReason": Effect.REASON,
+    "hookSpecificOutput.updatedInput": Effect.REWRITES,
+    "hookSpecificOutput.additionalContext": Effect.TELLS_MODEL,
+}
+"""What Claude Code's members of the JSON do in a system that reads them, too."""
 
 
 class DecisionWords(Struct, frozen=True):

@@ -12,9 +12,7 @@ from msgspec import Struct
 
 from ...model.hooks import NO_VERDICT, Ended, Event, HookResult, HookSpec, Permission, Verdict
 from . import output as shared_output
-
-BLOCKS: Final = 2
-"""The exit status that denies, in all systems but one."""
+from .output import AFTER_CALL, BEFORE_CALL, BLOCKS
 
 JSON_IGNORED: Final = f"printed a decision as JSON, which is not read: to deny, a hook exits with status {BLOCKS}"
 """The message to people on a hook that was written for a system with JSON: here it would seem to work."""
@@ -25,15 +23,14 @@ DECISION_IGNORED: Final = "printed a decision as JSON that does not count with t
 _DECISIONS: Final = ('"decision"', '"permissionDecision"', '"permission"', '"cancel"')
 """The members with which hooks of other systems deny."""
 
-_BEFORE_CALL: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
-_AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
-
 
 class ExitStatusRules(Struct, frozen=True):
     """What exit statuses and output mean to one system."""
 
     denies: Callable[[int], bool] = lambda code: code == BLOCKS
     """The exit statuses with which a hook before a call denies it."""
+    stops: Callable[[int], bool] = lambda _code: False
+    """The exit statuses that deny and stop other calls, too."""
     contexts: tuple[Event, ...] = ()
     """The events on which the standard output of a hook that succeeds is for the model."""
     comments: bool = False
@@ -52,19 +49,19 @@ def read_output(rules: ExitStatusRules, spec: HookSpec, result: HookResult) -> V
     if not (result.code or result.stdout or result.stderr):
         return NO_VERDICT
     stdout, stderr = shared_output.decode(result.stdout), shared_output.decode(result.stderr)
-    if spec.event in _BEFORE_CALL and rules.denies(result.code):
-        return Verdict(permission=Permission.DENY, reason=shared_output.truncate(stderr or stdout))
+    if spec.event in BEFORE_CALL and rules.denies(result.code):
+        reason = shared_output.truncate(stderr or stdout)
+        return Verdict(permission=Permission.DENY, reason=reason, stop=rules.stops(result.code))
     read = rules.read_json(spec, result) if rules.read_json else None
     if read is not None:
         return read
     messages = shared_output.nonempty(stdout, stderr) if rules.shows(spec) else ()
     if _is_decision(stdout):
         messages += (JSON_IGNORED if rules.read_json is None else DECISION_IGNORED,)
-    if result.code == BLOCKS and rules.comments and spec.event in _AFTER_CALL:
+    if result.code == BLOCKS and rules.comments and spec.event in AFTER_CALL:
         return Verdict(feedback=shared_output.nonempty(stderr), messages=messages)
     if result.code:
-        explained = shared_output.explanation(stderr)
-        return Verdict(failure=f"exited with status {result.code}{explained}", messages=messages)
+        return Verdict(failure=shared_output.exit_failure(result.code, stderr), messages=messages)
     feedback = shared_output.nonempty(stdout) if spec.event in rules.contexts else ()
     return Verdict(feedback=feedback, messages=messages)
 

@@ -71,7 +71,7 @@ class HttpTarget(Struct, frozen=True):
         return (urlsplit(self.url).hostname or "") if self.url else ""
 
 
-NO_HTTP_TARGET: Final = HttpTarget("", (), ())
+_NO_HTTP_TARGET: Final = HttpTarget("", (), ())
 """The target of hooks of other types."""
 
 
@@ -83,7 +83,7 @@ class Handler(Struct, frozen=True):
     argv: tuple[str, ...] = ()
     shell: str = ""
     call: str = ""
-    http_target: HttpTarget = NO_HTTP_TARGET
+    http_target: HttpTarget = _NO_HTTP_TARGET
     server: str = ""
     tool: str = ""
     input: bytes = b"{}"
@@ -126,15 +126,21 @@ def http_or_mcp_tool(entry: Table, allowed_key: str) -> Handler | None:
     """The handler of an entry whose type is http or mcp_tool. None for other types. See `read_http_target`."""
     match entry.text("type"):
         case "http":
-            target = read_http_target(entry, allowed_key)
-            return Handler("http", target.host, http_target=target)
+            return read_http(entry, allowed_key)
         case "mcp_tool":
-            return _mcp_tool(entry)
+            return read_mcp_tool(entry)
         case _:
             return None
 
 
-def _mcp_tool(entry: Table) -> Handler:
+def read_http(entry: Table, allowed_key: str) -> Handler:
+    """The handler of an HTTP entry. See `read_http_target`."""
+    target = read_http_target(entry, allowed_key)
+    return Handler("http", target.host, http_target=target)
+
+
+def read_mcp_tool(entry: Table) -> Handler:
+    """The handler of an entry that calls a tool of an MCP server. Raises ConfigError."""
     for key in ("server", "tool"):
         entry.require(key, 'write "server": "NAME" and "tool": "NAME"')
         if not entry.text(key):

@@ -115,6 +115,11 @@ class Table(Struct, frozen=True):
         """An object. Empty if the member is absent."""
         return self._table(key, self.members.get(key, {}))
 
+    def pairs(self, key: str) -> tuple[tuple[str, str], ...]:
+        """The members of an object of strings, such as an environment. Empty if the member is absent."""
+        table = self.table(key)
+        return tuple((name, table.text(name)) for name in table.members)
+
     def seconds(self, key: str, default: float) -> float:
         """A timeout as it is written. Raises ConfigError unless it is a number more than 0."""
         value = self.members.get(key, default)

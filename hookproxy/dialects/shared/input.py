@@ -11,7 +11,7 @@ import msgspec
 
 from ...jsonrpc import raw_json
 from ...model.content_blocks import only_text
-from ...model.hooks import Outcome
+from ...model.hooks import EventContext, Outcome
 from ...processes.environment import VARIABLE_LIMIT
 
 T = TypeVar("T")
@@ -29,6 +29,11 @@ def json_line(document: Mapping[str, object]) -> bytearray:
     _ENCODER.encode_into(document, written)  # not as bytes first: a result may be large, and is copied only once
     written += b"\n"
     return written
+
+
+def call_members(context: EventContext) -> dict[str, object]:
+    """The members about a call that most systems' documents have."""
+    return {"tool_name": utf8(context.tool_name), "tool_input": msgspec.Raw(context.arguments)}
 
 
 def iso_8601(at: float) -> str:
@@ -86,6 +91,11 @@ def result_text(outcome: Outcome) -> str:
     structured = b"" if outcome.repeats_structured else outcome.structured
     more = (raw.decode(errors="replace") for raw in (structured, outcome.more) if raw)
     return "\n".join((*block_texts(outcome.content), *more))
+
+
+def utf8_result(context: EventContext) -> str:
+    """The `result_text` of an event's call, as UTF-8. Empty if there is none."""
+    return utf8(result_text(context.outcome)) if context.outcome else ""
 
 
 def tool_response(outcome: Outcome) -> bytes:

@@ -13,10 +13,16 @@ import msgspec
 from msgspec.structs import replace
 
 from ...jsonrpc import normalize, raw_json
-from ...model.hooks import Ended, HookResult, HookSpec, Permission, Verdict
+from ...model.hooks import Ended, Event, HookResult, HookSpec, Permission, Verdict
 
 MAX_TEXT: Final = 10_000
 """Characters of each text of a hook that are passed on: Claude Code's limit. The other documents set no limit."""
+
+BLOCKS: Final = 2
+"""The exit status that denies, in all systems but one."""
+
+BEFORE_CALL: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
+AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 
 CUT_JSON: Final = "printed more than hookproxy keeps, so its JSON is incomplete"
 INCOMPLETE_JSON: Final = "printed JSON that is incomplete or followed by other text"
@@ -104,6 +110,11 @@ def explanation(text: str) -> str:
         line = crash[1] if crash else text.partition("\n")[0]
     line = line.strip()
     return f": {truncate(line, MAX_EXPLANATION)}" if line else ""
+
+
+def exit_failure(code: int, text: str) -> str:
+    """Says that a hook failed, with the telling line of the text that it printed."""
+    return f"exited with status {code}{explanation(text)}"
 
 
 def parse_json_object(output: bytes, decoder: msgspec.json.Decoder[T]) -> T | None:

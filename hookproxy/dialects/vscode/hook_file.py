@@ -7,11 +7,16 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec.structs import replace
+
 from ...model.aliases import ToolSpelling, ToolSpellings
 from ...model.hooks import Event, HookSpec
 from ..dialect import HookFile, HookList
+from ..shared import command_file
 from ..shared import hook_file as shared_hook_file
-from ..shared import labels
+from ..shared.command_file import CommandFile, Matcher
+from ..shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, SUBAGENTS_UNSEEN, TURNS_UNSEEN
+from ..shared.handler_types import Handler
 from ..shared.hook_file import Table
 
 NAME: Final = "vscode"
@@ -34,13 +39,12 @@ _BOTH_SPELLINGS: Final = {
 _AVAILABLE: Final = (Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.SESSION_START)
 EVENTS: Final = {name: event for event in _AVAILABLE for name in (event.value, _BOTH_SPELLINGS[event.value])}
 
-_NO_TURNS: Final = "an MCP server does not see the agent's turns"
 _REASONS: Final = {
-    "UserPromptSubmit": "prompts never pass through MCP",
-    "PreCompact": "the agent compacts its conversation itself, and an MCP server does not see it",
-    "SubagentStart": "an MCP server does not see subagents",
-    "SubagentStop": "an MCP server does not see subagents",
-    "Stop": _NO_TURNS,
+    "UserPromptSubmit": PROMPTS_UNSEEN,
+    "PreCompact": COMPACTION_UNSEEN,
+    "SubagentStart": SUBAGENTS_UNSEEN,
+    "SubagentStop": SUBAGENTS_UNSEEN,
+    "Stop": TURNS_UNSEEN,
 }
 _OTHER_TARGET: Final = "VS Code leaves this event to its Copilot agent: the dialect copilot has it"
 UNAVAILABLE_EVENTS: Final = {
@@ -69,7 +73,6 @@ TOOL_SPELLINGS: Final[ToolSpellings] = {
 _COMMANDS: Final = ("linux", "bash", "command")
 """The keys of a command for Linux, the most specific first: `bash` stands for linux and osx."""
 _ELSEWHERE: Final = ("windows", "powershell", "osx")
-_KEYS: Final = (*_COMMANDS, *_ELSEWHERE, "type", "cwd", "env", "timeout", "timeoutSec")
 
 _NOT_IN_A_LABEL: Final = re.compile(r"[^a-z0-9_.-]+")
 _LONGEST_LABEL: Final = 13  # with `mcp_` and `_` the prefix has 18 characters
@@ -87,17 +90,7 @@ def read_hook_file(file: HookFile) -> HookList:
     document = shared_hook_file.read_document(file.path, file.text, comments=True)
     if document.members.get("disableAllHooks") is True:
         return HookList((), remarks=(f"{file.path}: disableAllHooks is true, so none of its hooks run",))
-    if "hooks" not in document.members:
-        return HookList((), remarks=(f"{file.path}: contains no hooks",))
-    table = document.table("hooks")
-
-    def read_event(name: str) -> HookList:
-        def read_entries() -> HookList:
-            return shared_hook_file.read_each(table, name, lambda entry: _group_or_entry(file, name, entry))
-
-        return shared_hook_file.or_left_out(table.where, table.place(name), read_entries)
-
-    return shared_hook_file.read_events(table, EVENTS, UNAVAILABLE_EVENTS, read_event)
+    return command_file.read_hooks(_FORMAT, file, document)
 
 
 def recognises(members: Mapping[str, object]) -> bool:
@@ -123,46 +116,45 @@ def _has_command(entry: dict[str, object]) -> bool:
     return not entry.keys().isdisjoint((*_COMMANDS[:2], *_ELSEWHERE)) or ("command" in entry and "type" in entry)
 
 
-def _group_or_entry(file: HookFile, name: str, table: Table) -> HookList:
-    """A group of hooks with a matcher, which VS Code reads and drops, or one hook."""
-    found = (
-        shared_hook_file.read_each(table, "hooks", lambda entry: _entry(file, name, entry))
-        if "hooks" in table.members
-        else _entry(file, name, table)
-    )
-    matcher = table.text("matcher")
-    if EVENTS[name] is Event.SESSION_START or matcher in ("", "*", ".*"):
-        return found
-    note = f"{file.path}: {table.place('matcher')} {matcher!r} is ignored, as in VS Code: the hook runs for every tool"
-    return HookList(found.hooks, (*found.notes, note), found.remarks)
+def _read_matcher(name: str, matched: Table) -> Matcher:
+    """Matchers are read and dropped, as in VS Code."""
+    pattern = matched.text("matcher")
+    if EVENTS[name] is Event.SESSION_START or pattern in command_file.MATCHES_ALL:
+        return Matcher()
+    return Matcher(notes=(f"the matcher {pattern!r} is ignored, as in VS Code: the hook runs for every tool",))
 
 
-def _entry(file: HookFile, name: str, entry: Table) -> HookList:
-    """The hook of one entry, or a note on why it cannot run."""
-    source = f"{file.path}: {entry.path}"
-    handler = entry.text("type", "command")
-    if handler != "command":
-        raise entry.error("type", f"{handler!r} cannot run behind MCP", 'only "command" can')
-    key = next((key for key in _COMMANDS if entry.text(key).strip()), "")
-    if not key:
-        if any(entry.text(other) for other in _ELSEWHERE):
-            return HookList((), (f"{source} does not run: it has no command for Linux",))
-        raise entry.error("command", "is missing", 'write "command": "./guard.sh"')
-    env = entry.table("env")
-    command, event = entry.text(key), EVENTS[name]
-    timeout = entry.seconds("timeout" if "timeout" in entry.members else "timeoutSec", TIMEOUT)
-    hook = HookSpec(
-        dialect=NAME,
-        source=source,
-        event=event,
-        label=labels.command_label(command),
-        shell=command,
-        cwd=os.path.normpath(os.path.join(file.project_dir, entry.text("cwd"))),
-        env=tuple((variable, env.text(variable)) for variable in env.members),
-        timeout=timeout,
-        event_name=name,
-    )
-    unknown = entry.unknown((*_KEYS, "matcher")).items()
-    notes = [f"{entry.where}: {entry.place(key)} is unknown and ignored: {hint}" for key, hint in unknown if hint]
-    notes += [f"{source}: {note}" for note in shared_hook_file.long_timeout_notes(timeout)]
-    return HookList((hook,), tuple(notes))
+def _read_handler(_file: HookFile, _name: str, entry: Table) -> Handler | str:
+    key = next((key for key in _COMMANDS if entry.text(key).strip()), "command")
+    if not entry.text(key) and any(entry.text(other) for other in _ELSEWHERE):
+        return "it has no command for Linux"
+    return command_file.read_command(entry, key)
+
+
+def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
+    """The hook with its folder and its variables."""
+    return replace(hook, cwd=_folder(file, entry.text("cwd")), env=entry.pairs("env"))
+
+
+def _folder(file: HookFile, cwd: str) -> str:
+    """The folder in which a hook runs: relative to the project, and `~` is the home folder (`untildify`)."""
+    if cwd == "~" or cwd.startswith("~/"):
+        cwd = file.environ.get("HOME", "~") + cwd[1:]
+    return os.path.normpath(os.path.join(file.project_dir, cwd))
+
+
+_FORMAT: Final = CommandFile(
+    dialect=NAME,
+    events=EVENTS,
+    unavailable=UNAVAILABLE_EVENTS,
+    timeout=TIMEOUT,
+    timeout_keys=("timeout", "timeoutSec"),
+    skips_odd_timeouts="VS Code",
+    keys=(*_COMMANDS, *_ELSEWHERE, "type", "cwd", "env", "timeout", "timeoutSec", "matcher"),
+    only_misspelt_keys=True,
+    grouped=True,
+    flat_too=True,
+    read_matcher=_read_matcher,
+    read_handler=_read_handler,
+    finish=_finish,
+)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import msgspec
-
-from ...model.hooks import Document, Event, EventContext, HookSpec, Outcome
+from ...model.hooks import Document, Event, EventContext, HookSpec
 from ..shared import input as shared_input
 
 
@@ -23,7 +21,7 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
     }
     if context.event is Event.SESSION_START:
         return Document(shared_input.json_line(document | {"source": "new"}), {})
-    document |= {"tool_name": shared_input.utf8(context.tool_name), "tool_input": msgspec.Raw(context.arguments)}
+    document |= shared_input.call_members(context)
     if context.event is Event.POST_TOOL_USE:
-        document["tool_response"] = shared_input.utf8(shared_input.result_text(context.outcome or Outcome()))
+        document["tool_response"] = shared_input.utf8_result(context)
     return Document(shared_input.json_line(document | {"tool_use_id": context.tool_use_id}), {})

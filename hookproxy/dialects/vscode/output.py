@@ -81,7 +81,7 @@ def read_output(spec: HookSpec, result: HookResult) -> Verdict:
     if result.code == BLOCKS:
         return _rejected(spec, shared_output.truncate(stderr or _NO_REASON))
     if result.code:
-        return Verdict(failure=f"exited with status {result.code}" + shared_output.explanation(stderr))
+        return Verdict(failure=shared_output.exit_failure(result.code, stderr))
     try:
         output = shared_output.parse_json_object(result.stdout, _DECODER)
     except shared_output.InvalidOutput as error:

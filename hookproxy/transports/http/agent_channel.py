@@ -12,12 +12,12 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-import anyio
-
 from ...protocol.calls import id_key
 from ...protocol.fast_scan import response_id
+from ...protocol.feedback import failed_call
 from ..lines import Lines
-from .agent_stream import AgentStream, Headers, Responder, stream_and_event
+from .agent_stream import AgentStream, stream_and_event
+from .listener import Headers, Responder
 from .messages import Message, answered_ids
 
 MAX_KEPT_LINES: Final = 256
@@ -34,6 +34,9 @@ _RESUMABLE: Final = 64
 """Streams that have ended, or lost their agent, and are kept to be resumed: an agent resumes at once, or never."""
 
 
+_ENDED: Final = "The session with the MCP server has ended, and there is no response to this request."
+
+
 class TooManyRequests(Exception):
     """The session has as many requests in flight as it may have."""
 
@@ -47,15 +50,17 @@ class AgentChannel:
         self._max_requests = max_requests
         self._lines = Lines(max_bytes, response_id)
         self._waiting: dict[bytes, AgentStream] = {}  # by the key of the request's id, in order of arrival
+        self._ids: dict[bytes, bytes] = {}  # the ids of these requests as spelled, by key
         self._streams: dict[int, AgentStream] = {}  # those that can be resumed
         self._listening: AgentStream | None = None
         self._unsent: list[bytes] = []
         self._numbers = 0
-        self._is_paused = False
+        self._is_paused = True  # until it is started
         self._unread: list[bytes] = []  # lines that came while it was paused
         self._full: set[AgentStream] = set()
         self._loop = asyncio.get_running_loop()
         self._beat: asyncio.TimerHandle | None = None
+        self._on_end: Callable[[], None] | None = None  # it is not started yet
         self.last_used = self._loop.time()
         """When the last request has ended, in seconds of the loop's clock."""
         self.gone = False
@@ -82,7 +87,7 @@ class AgentChannel:
         self._attach(stream, responder)
         if key in self._waiting:  # the router refuses the second one; its error is the response to the newer POST
             self._waiting.pop(key).close()
-        self._waiting[key] = stream
+        self._waiting[key], self._ids[key] = stream, message.ids[0]
         self._loop.call_later(_STREAM_AFTER_SECONDS, self._make_stream, stream)
         self._feed(line)
 
@@ -109,8 +114,9 @@ class AgentChannel:
         return True
 
     def end(self) -> None:
-        """The agent has ended the session."""
-        self._on_end()
+        """The agent has ended the session, or it was unused for too long."""
+        if self._on_end is not None:
+            self._on_end()
 
     def _feed(self, line: bytes) -> None:
         self.last_used = self._loop.time()
@@ -169,6 +175,7 @@ class AgentChannel:
     ) -> None:
         """As in Channel."""
         self._on_bytes, self._on_end, self._on_full, self._on_gone = on_bytes, on_end, on_full, on_gone
+        self.resume()
 
     def write(self, piece: bytes) -> None:
         """As in Channel."""
@@ -179,7 +186,9 @@ class AgentChannel:
 
     def _deliver(self, line: bytes) -> None:
         if ids := answered_ids(line):
-            stream = self._waiting.pop(id_key(ids[0]), None)
+            key = id_key(ids[0])
+            stream = self._waiting.pop(key, None)
+            self._ids.pop(key, None)
             if stream is not None:
                 stream.finish(line)
                 self.last_used = self._loop.time()
@@ -208,13 +217,19 @@ class AgentChannel:
 
     async def flushed(self) -> None:
         """As in Channel: the listener sends what it has got, also after the session."""
-        await anyio.lowlevel.checkpoint()
 
     def end_output(self) -> None:
-        """As in Channel: what still waits gets no response, and its stream ends."""
-        for stream in [*self._waiting.values(), *([self._listening] if self._listening else [])]:
-            stream.close()
-        self._waiting.clear()
+        """As in Channel: what still waits gets an error, and all streams end."""
+        self.fail(_ENDED)
+        if self._listening is not None:
+            self._listening.close()
+
+    def fail(self, why: str) -> None:
+        """Answer all requests that wait with an error; `why` is a sentence."""
+        waiting, ids = self._waiting, self._ids
+        self._waiting, self._ids = {}, {}
+        for key, stream in waiting.items():
+            stream.finish(failed_call(ids[key], why))
 
     def close(self) -> None:
         """As in Channel."""

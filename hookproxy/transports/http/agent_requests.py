@@ -7,22 +7,50 @@ Sources: MCP 2025-03-26, 2025-06-18 and 2025-11-25, basic/transports; MCP 2026-0
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum, auto
-from typing import Final
+from typing import Final, NoReturn
+from urllib.parse import urlsplit
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
-from .listener import Headers
+from ...jsonrpc import nesting, raw_json
+from ...protocol import calls
+from . import mirror_headers
+from .messages import CALL_TOOL
 from .mirror_headers import ParameterHeaders
+
+Headers = Sequence[tuple[bytes, bytes]]
+"""Names and values. Those of a request have names in lower case and values without blanks at their ends."""
 
 STATELESS_VERSIONS: Final = ("2026-07-28",)
 """Versions without a handshake that are known here. A later one is refused: it may have further headers to check."""
 
 HANDSHAKE_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 
+HEADER_MISMATCH: Final = -32020  # MCP 2026-07-28: a header that is missing, or does not agree with the body
+UNSUPPORTED_VERSION: Final = -32022  # MCP 2026-07-28: its data lists the versions that are
+PARSE_ERROR: Final = -32700  # JSON-RPC: no JSON
+INVALID_REQUEST: Final = -32600  # JSON-RPC: no valid request
+
+MAX_SESSION_ID: Final = 512  # characters: ours have 300, and nobody else makes the ones that we get
+
 Parameters = Callable[[str, str], ParameterHeaders | None]
 """From the names of a server and a tool to the arguments that have their own headers; None: the tool is not known."""
+
+_PATH: Final = b"/mcp/"
+_JSON: Final = b"application/json"
+_EVENTS: Final = b"text/event-stream"
+_JSON_TYPES: Final = frozenset({_JSON, b"application/json; charset=utf-8", b"application/json;charset=utf-8"})
+_USUAL_ACCEPT: Final = frozenset({b"application/json, text/event-stream", b"text/event-stream, application/json"})
+_HEADER_VERSION: Final = b"mcp-protocol-version"
+_PARAMETER: Final = b"mcp-param-"
+_SINGLE: Final = frozenset({b"host", b"origin", b"content-type", b"authorization", b"last-event-id"})
+"""Headers that must not come twice, besides all `mcp-…`: one reader would take the first, another the last."""
+
+_BOMS: Final = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+_VISIBLE: Final = frozenset(range(0x21, 0x7F))
 
 
 class Era(Enum):
@@ -88,20 +116,383 @@ class Rejected(Struct, frozen=True):
 
 
 def allowed_hosts(port: int, public_url: str = "", *, tls: bool = False) -> frozenset[bytes]:
-    """Return the values of `Host` for a listener at `port`: the names of loopback, and the host of `public_url`."""
-    raise NotImplementedError
+    """Return the values of `Host` for a listener at `port`: the names of loopback, and the host of `public_url`.
+
+    Raises ValueError if `public_url` is no `http` or `https` URL.
+    """
+    return frozenset(origin.partition(b"://")[2] for origin in allowed_origins(port, public_url, tls=tls))
 
 
 def allowed_origins(port: int, public_url: str = "", *, tls: bool = False) -> frozenset[bytes]:
-    """Return the values of `Origin` for a listener at `port`: as `allowed_hosts`, each with its scheme."""
-    raise NotImplementedError
+    """Return the values of `Origin` for a listener at `port`: as `allowed_hosts`, each with its scheme.
+
+    Raises ValueError if `public_url` is no `http` or `https` URL.
+    """
+    scheme = "https" if tls else "http"
+    found = [spelled for name in ("localhost", "127.0.0.1", "[::1]") for spelled in _origins(scheme, name, port)]
+    if public_url:
+        parts = urlsplit(public_url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"{public_url!r} is no http or https URL")
+        name = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+        found += _origins(parts.scheme, name, parts.port or _DEFAULT_PORTS[parts.scheme])
+    return frozenset(one.encode("idna" if not one.isascii() else "ascii") for one in found)
+
+
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+
+
+def _origins(scheme: str, name: str, port: int) -> list[str]:
+    spelled = [f"{scheme}://{name}:{port}"]
+    return [*spelled, f"{scheme}://{name}"] if _DEFAULT_PORTS[scheme] == port else spelled
 
 
 def check(
     method: bytes, target: bytes, headers: Headers, body: bytes, rules: Rules, parameters: Parameters
 ) -> Accepted | Rejected:
-    """Return what a request asks for, or the response that refuses it. It raises nothing, whatever the request is."""
-    raise NotImplementedError
+    """Return what a request asks for, or the response that refuses it. It raises nothing, whatever the request is.
+
+    `headers` have names in lower case, and values without blanks at their ends. What is checked is said on the page
+    about the gateway; that the session, the token and the server exist is for others to check.
+    """
+    try:
+        found = _by_name(headers, body)
+        server = _server(target, rules)
+        _check_source(found, rules)
+        version = _version(found)
+        if method == b"POST":
+            return _message(server, found, version, body, rules, parameters)
+        return _without_body(method, server, found, version, body)
+    except _Refusal as refusal:
+        return refusal.response
 
 
-_ = Mapping
+class _Refusal(Exception):
+    """The request is refused."""
+
+    def __init__(self, response: Rejected) -> None:
+        self.response = response
+
+
+def _refuse(
+    status: int, reason: str, code: int = INVALID_REQUEST, raw_id: bytes = b"null", headers: Headers = ()
+) -> NoReturn:
+    error = b'{"code":%d,"message":%b}' % (code, raw_json.encode(f"hookproxy refused this request: {reason}"))
+    raise _Refusal(_rejected(status, reason, error, raw_id, headers))
+
+
+def _rejected(status: int, reason: str, error: bytes, raw_id: bytes, headers: Headers = ()) -> Rejected:
+    body = b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (raw_id, error)
+    return Rejected(status, ((b"Content-Type", _JSON), *headers), body, reason)
+
+
+# --- the head ---
+
+
+def _by_name(headers: Headers, body: bytes) -> dict[bytes, bytes]:
+    """Return the headers by name. Those that may be repeated are joined."""
+    found: dict[bytes, bytes] = {}
+    for name, value in headers:
+        if name not in found:
+            found[name] = value
+        elif name.startswith(b"mcp-"):
+            _refuse(400, "A header Mcp-… comes twice.", HEADER_MISMATCH, _id_of(body))
+        elif name in _SINGLE:
+            _refuse(400, "A header comes twice that may come only once.")
+        else:
+            found[name] += b", " + value
+    return found
+
+
+def _id_of(body: bytes) -> bytes:
+    with contextlib.suppress(ValueError):
+        return calls.response_id(raw_json.fields(body))
+    return b"null"
+
+
+def _server(target: bytes, rules: Rules) -> str:
+    """Return the server that the path names. It is compared, never interpreted."""
+    name = target[len(_PATH) :].decode("latin-1") if target.startswith(_PATH) else ""
+    if name not in rules.servers:
+        _refuse(404, "There is nothing at this path. A server is at /mcp/NAME.")
+    return name
+
+
+def _check_source(found: Mapping[bytes, bytes], rules: Rules) -> None:
+    """Refuse what a web page may have sent: one that has given its own name our address, or one of another origin."""
+    if found.get(b"host", b"").lower() not in rules.hosts:
+        _refuse(421, "The header Host names another host. Use the gateway's address, or set public_url.")
+    origin = found.get(b"origin")
+    if origin is not None and origin.lower() not in rules.origins:
+        _refuse(403, "The header Origin names a web page that is not allowed.")
+
+
+def _version(found: Mapping[bytes, bytes]) -> str:
+    value = found.get(_HEADER_VERSION, b"")
+    if value.isascii() and (version := value.decode()) in _VERSIONS:
+        return version
+    return "" if _HEADER_VERSION not in found else _UNKNOWN
+
+
+_UNKNOWN: Final = "?"  # a version in a header that is not known here
+_VERSIONS: Final = frozenset({*STATELESS_VERSIONS, *HANDSHAKE_VERSIONS})
+
+
+def _without_body(method: bytes, server: str, found: Mapping[bytes, bytes], version: str, body: bytes) -> Accepted:
+    stateless = version in STATELESS_VERSIONS
+    if stateless or method not in (b"GET", b"DELETE"):
+        allowed = b"POST" if stateless else b"GET, POST, DELETE"
+        _refuse(405, f"The method must be {allowed.decode()}.", headers=((b"Allow", allowed),))
+    if version is _UNKNOWN:
+        _refuse(400, "The header MCP-Protocol-Version names a version that is not known.")
+    if body:
+        _refuse(400, "Only a POST has a body.")
+    if method == b"GET" and not _accepts(found.get(b"accept", b""), _EVENTS):
+        _refuse(406, "The header Accept must list text/event-stream.")
+    return Accepted(
+        Kind.STREAM if method == b"GET" else Kind.END,
+        server,
+        Era.HANDSHAKE,
+        version,
+        session=_session(found),
+        last_event=found.get(b"last-event-id", b"") if method == b"GET" else b"",
+        token=_token(found),
+    )
+
+
+def _session(found: Mapping[bytes, bytes]) -> str:
+    value = found.get(b"mcp-session-id")
+    if value is None:
+        return ""
+    if not value or len(value) > MAX_SESSION_ID or not _VISIBLE.issuperset(value):
+        _refuse(404, "There is no session with this Mcp-Session-Id. Initialize a new one.")
+    return value.decode()
+
+
+def _token(found: Mapping[bytes, bytes]) -> str:
+    scheme, _, token = found.get(b"authorization", b"").partition(b" ")
+    token = token.strip(b" ")
+    return token.decode() if scheme.lower() == b"bearer" and _VISIBLE.issuperset(token) else ""
+
+
+def _check_types(found: Mapping[bytes, bytes]) -> None:
+    kind = found.get(b"content-type", b"")
+    if kind not in _JSON_TYPES and not _is_json(kind):
+        _refuse(415, "The header Content-Type must be application/json, in UTF-8.")
+    accept = found.get(b"accept", b"")
+    if accept not in _USUAL_ACCEPT and not (_accepts(accept, _JSON) and _accepts(accept, _EVENTS)):
+        _refuse(406, "The header Accept must list application/json and text/event-stream.")
+
+
+def _is_json(kind: bytes) -> bool:
+    name, *settings = (part.strip(b" \t").lower() for part in kind.split(b";"))
+    return name == _JSON and all(one in (b"charset=utf-8", b'charset="utf-8"', b"") for one in settings)
+
+
+def _accepts(accept: bytes, wanted: bytes) -> bool:
+    """Whether a list of media types allows one: the most specific entry that matches it decides."""
+    weights: dict[bytes, bool] = {}
+    for entry in accept.lower().split(b","):
+        name, *settings = (part.strip(b" \t") for part in entry.split(b";"))
+        refused = any(one.startswith(b"q=") and not one[2:].strip(b"0.") for one in settings)
+        weights[name] = not refused
+    for name in (wanted, wanted.partition(b"/")[0] + b"/*", b"*/*"):
+        if name in weights:
+            return weights[name]
+    return False
+
+
+# --- the body ---
+
+
+class _Message(Struct):
+    """What the head must agree with."""
+
+    raw_id: bytes
+    """As spelled, for an error; `null` if it has none."""
+    method: str
+    is_request: bool
+    params: dict[str, Raw]
+    version: str | None
+    """Of `params._meta`; None: absent."""
+
+
+def _message(
+    server: str, found: Mapping[bytes, bytes], version: str, body: bytes, rules: Rules, parameters: Parameters
+) -> Accepted:
+    _check_types(found)
+    line = _checked_line(body, version, rules)
+    message = _read(line)
+    era = _era(message, found, version)
+    stateless = era is Era.STATELESS
+    if stateless and not message.method:
+        _refuse(400, f"In {version}, an agent sends no responses.", raw_id=message.raw_id)
+    unknown = tuple(_check_mirrors(message, found, server, parameters, required=stateless and message.is_request))
+    return Accepted(
+        Kind.MESSAGE,
+        server,
+        era,
+        version,
+        line,
+        message.method,
+        b"" if message.raw_id == b"null" else message.raw_id,
+        "" if stateless else _session(found),
+        b"",
+        _token(found),
+        unknown,
+    )
+
+
+def _checked_line(body: bytes, version: str, rules: Rules) -> bytes:
+    """Return the body as one line."""
+    if body.startswith(_BOMS):
+        _refuse(400, "The body begins with a byte order mark. Send UTF-8 without one.", PARSE_ERROR)
+    line = body.strip(b" \t\r\n")
+    if line[:1] == b"[":
+        if version in ("", "2025-03-26"):
+            _refuse(400, "hookproxy takes no batches, which only 2025-03-26 has. Send each message in its own POST.")
+        _refuse(400, f"{_named(version)} has no batches. Send each message in its own POST.")
+    try:
+        raw_json.check_utf8(line)
+    except raw_json.Unreadable:
+        _refuse(400, "The body is not UTF-8.", PARSE_ERROR)
+    if nesting.is_deeper(line, rules.max_depth):
+        _refuse(400, f"The message is nested deeper than {rules.max_depth} levels.")
+    if b"\n" in line or b"\r" in line:  # JSON has them only between tokens, where a blank means the same
+        line = line.replace(b"\n", b" ").replace(b"\r", b" ")
+    return line
+
+
+def _named(version: str) -> str:
+    return "This version of MCP" if version is _UNKNOWN else f"MCP {version}"
+
+
+def _read(line: bytes) -> _Message:
+    members = _fields(line, "The message", b"null", PARSE_ERROR)
+    raw_id = calls.response_id(members)
+    try:
+        calls.check_spelling(members)
+    except raw_json.Unreadable:
+        _refuse(400, "The message has a member that readers take for another one.", raw_id=raw_id)
+    _check_envelope(members, raw_id)
+    method = raw_json.text(members["method"]) if "method" in members else ""
+    if method is None or (not method and "method" in members):
+        _refuse(400, "The method of the message is no text.", raw_id=raw_id)
+    raw_params = bytes(members.get("params", b""))
+    params: dict[str, Raw] = {}
+    version: str | None = None
+    if raw_params[:1] == b"{":
+        params = _fields(raw_params, "The params", raw_id)
+        _check_spelling(params, raw_id)
+        raw_meta = bytes(params.get("_meta", b""))
+        if raw_meta[:1] == b"{":
+            version = _meta_version(_fields(raw_meta, "The _meta", raw_id), raw_id)
+    return _Message(raw_id, method, bool(method) and "id" in members, params, version)
+
+
+def _fields(raw: bytes, what: str, raw_id: bytes, code: int = INVALID_REQUEST) -> dict[str, Raw]:
+    try:
+        return raw_json.fields(raw)
+    except raw_json.DuplicateKeys:
+        _refuse(400, f"{what} has a key twice.", raw_id=raw_id)
+    except raw_json.Unreadable:
+        _refuse(400, f"{what} is no JSON object.", code, raw_id)
+
+
+def _check_envelope(members: Mapping[str, Raw], raw_id: bytes) -> None:
+    if bytes(members.get("jsonrpc", b"")) != b'"2.0"':
+        _refuse(400, 'The message is no JSON-RPC 2.0: "jsonrpc" must be "2.0".', raw_id=raw_id)
+    is_answer = "result" in members or "error" in members
+    if ("method" in members) == is_answer or ("result" in members and "error" in members):
+        _refuse(400, "The message is neither a request, nor a notification, nor a response.", raw_id=raw_id)
+    if raw_id == b"null" and ("id" in members or is_answer):
+        _refuse(400, "The id of the message is neither a text nor an integer.")
+
+
+_MIRRORED: Final = {raw_json.folded_key(key): key for key in ("name", "uri", "taskId", "arguments", "_meta")}
+"""The members of `params` that headers repeat, by their keys as some readers fold them."""
+
+
+def _check_spelling(params: Mapping[str, Raw], raw_id: bytes) -> None:
+    for key in params:
+        if _MIRRORED.get(raw_json.folded_key(key), key) != key:
+            _refuse(400, "The params have a member that readers take for another one.", raw_id=raw_id)
+
+
+def _meta_version(meta: Mapping[str, Raw], raw_id: bytes) -> str | None:
+    if calls.PROTOCOL_VERSION_KEY not in meta:
+        return None
+    version = raw_json.text(meta[calls.PROTOCOL_VERSION_KEY])
+    if version is None:
+        _refuse(400, "The protocol version in _meta is no text.", raw_id=raw_id)
+    return version
+
+
+# --- what the head and the body both say ---
+
+
+def _era(message: _Message, found: Mapping[bytes, bytes], version: str) -> Era:
+    """Return the era in which a message was sent: the header and the body must name the same version."""
+    named = message.version
+    if named is None and version in STATELESS_VERSIONS and not message.is_request:
+        return Era.STATELESS  # the text leaves open what the body of a notification says
+    if named is None:
+        if version in STATELESS_VERSIONS:
+            why = "The header MCP-Protocol-Version names a version, and _meta of the message names none."
+            _refuse(400, why, HEADER_MISMATCH, message.raw_id)
+        if version is _UNKNOWN:
+            _refuse(400, "The header MCP-Protocol-Version names a version that is not known.", raw_id=message.raw_id)
+        return Era.HANDSHAKE
+    if found.get(_HEADER_VERSION) != named.encode("utf-8", "surrogatepass"):
+        why = "The header MCP-Protocol-Version is not the version in _meta of the message."
+        _refuse(400, why, HEADER_MISMATCH, message.raw_id)
+    if version not in STATELESS_VERSIONS:
+        _refuse_version(named, message.raw_id)
+    return Era.STATELESS
+
+
+def _refuse_version(named: str, raw_id: bytes) -> NoReturn:
+    reason = "The protocol version is not supported."
+    data = raw_json.encode({"supported": STATELESS_VERSIONS, "requested": named})
+    error = b'{"code":%d,"message":%b,"data":%b}' % (UNSUPPORTED_VERSION, raw_json.encode(reason), data)
+    raise _Refusal(_rejected(400, reason, error, raw_id))
+
+
+def _check_mirrors(
+    message: _Message, found: Mapping[bytes, bytes], server: str, parameters: Parameters, *, required: bool
+) -> Iterator[tuple[bytes, bytes]]:
+    """Compare the headers that repeat the body; yield those of arguments that are not known here."""
+    _compare("Mcp-Method", found.get(b"mcp-method"), message.method, message.raw_id, required=required)
+    key = mirror_headers.named_by(message.method)
+    if key is not None:
+        name = raw_json.text(message.params[key]) if key in message.params else None
+        _compare("Mcp-Name", found.get(b"mcp-name"), name, message.raw_id, required=required)
+    sent = {name: value for name, value in found.items() if name.startswith(_PARAMETER)}
+    if message.method == CALL_TOOL:
+        tool = raw_json.text(message.params.get("name", Raw(b"null"))) or ""
+        known = parameters(server, tool)
+        if known:
+            _check_parameters(message, known, sent, required=required)
+    yield from sent.items()
+
+
+def _check_parameters(message: _Message, known: ParameterHeaders, sent: dict[bytes, bytes], *, required: bool) -> None:
+    """Compare the headers of arguments, and take them out of `sent`."""
+    try:
+        values = mirror_headers.argument_values(known, bytes(message.params.get("arguments", b"{}")))
+    except (raw_json.Unreadable, raw_json.DuplicateKeys):
+        _refuse(400, "The arguments cannot be read, or have a key twice.", raw_id=message.raw_id)
+    for header in known.values():
+        name, value = f"Mcp-Param-{header}", values.get(header)
+        must = required and mirror_headers.written(value) is not None
+        _compare(name, sent.pop(name.lower().encode(), None), value, message.raw_id, required=must)
+
+
+def _compare(name: str, sent: bytes | None, meant: object, raw_id: bytes, *, required: bool) -> None:
+    """Refuse a header that does not say what the body says."""
+    if sent is None:
+        if required and meant is not None:
+            _refuse(400, f"The header {name} is missing.", HEADER_MISMATCH, raw_id)
+        return
+    if meant is None or not mirror_headers.agrees(sent, meant):
+        _refuse(400, f"The header {name} does not agree with the message.", HEADER_MISMATCH, raw_id)

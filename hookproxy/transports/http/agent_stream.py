@@ -6,10 +6,9 @@ An event has an id if the stream can be resumed: the number of the stream and th
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Final
 
-Headers = Sequence[tuple[bytes, bytes]]
+from .listener import Headers, Responder
 
 JSON_HEADER: Final = (b"content-type", b"application/json")
 _STREAM_HEADERS: Final = (
@@ -20,31 +19,6 @@ _STREAM_HEADERS: Final = (
 
 MAX_KEPT_BYTES: Final = 1024 * 1024
 """Bytes of events that are kept so that a stream can be resumed. What was lost beyond it cannot be had again."""
-
-
-class Responder(Protocol):
-    """The part of the listener's responder that a stream needs."""
-
-    on_gone: Callable[[], None]
-    """Called when the agent disconnects before the end."""
-    on_full: Callable[[bool], None]
-    """As in Channel."""
-
-    @property
-    def is_open(self) -> bool:
-        """The agent still reads."""
-
-    def respond(self, status: int, headers: Headers, body: bytes) -> None:
-        """Send a whole response."""
-
-    def start(self, status: int, headers: Headers) -> None:
-        """Begin a response whose length is not known."""
-
-    def write(self, piece: bytes) -> None:
-        """Send a part of its body."""
-
-    def end(self) -> None:
-        """End it."""
 
 
 class AgentStream:
@@ -90,12 +64,11 @@ class AgentStream:
             self._write(b": \n\n")
 
     def close(self) -> None:
-        """End the response as it is."""
+        """End it as it is."""
+        self.ended = True
         if self.responder is not None and self.responder.is_open:
-            if not self.is_stream:
-                self.responder.respond(202, self._headers, b"")
-            else:
-                self.responder.end()
+            self.begin()
+            self.responder.end()
 
     def lose(self) -> None:
         """The agent has disconnected: what comes from now on is kept until it resumes."""

@@ -14,12 +14,15 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import httptools
 from msgspec import Struct
 
 from ..channel import HIGH_WATER, LOW_WATER
+
+if TYPE_CHECKING:
+    import ssl
 
 Headers = Sequence[tuple[bytes, bytes]]
 """Names and values, in order. Those of a request have names in lower case and values without blanks at their ends."""
@@ -789,3 +792,8 @@ def _notice_death(sock: socket.socket, seconds: int) -> None:
     for name, value in (*probes, ("TCP_USER_TIMEOUT", seconds * 1000)):  # not every system has all of them
         if (option := getattr(socket, name, None)) is not None:
             sock.setsockopt(socket.IPPROTO_TCP, option, max(1, value))
+
+
+async def serve_sockets(listener: Listener, listening: socket.socket, tls: ssl.SSLContext | None) -> asyncio.Server:
+    """Accept connections at a socket that listens, until the loop ends or the server is closed."""
+    return await asyncio.get_running_loop().create_server(listener, sock=listening, ssl=tls)

@@ -1,4 +1,4 @@
-"""The headers that repeat parts of a message's body (2026-07-28), made from the line that is posted.
+"""The headers that repeat parts of a message's body (2026-07-28), made from the line that is posted, and compared.
 
 So they are right after hooks have rewritten it. No value can end a header: what is not plain ASCII is encoded.
 Source: MCP 2026-07-28, basic/transports/streamable-http, "Standard headers" and "Custom headers".
@@ -7,6 +7,7 @@ Source: MCP 2026-07-28, basic/transports/streamable-http, "Standard headers" and
 from __future__ import annotations
 
 import base64
+import binascii
 import contextlib
 import re
 from collections.abc import Iterator, Mapping
@@ -23,6 +24,8 @@ _PLAIN: Final = re.compile(r"(?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?")
 _ENCODED: Final = re.compile(r"=\?base64\?.*\?=")
 _TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _ANNOTATION: Final = "x-mcp-header"
+_SENT_AS_IT_IS: Final = re.compile(r"[\t\x20-\x7e]*")
+_INTEGRAL: Final = re.compile(r"(-?[0-9]{1,400})(?:\.0+)?")  # 400 digits: more than any number of a double has
 _TYPES: Final = frozenset({"string", "integer", "boolean"})
 _ONE_SCHEMA: Final = frozenset(
     {
@@ -60,6 +63,22 @@ def encode_value(value: str) -> bytes:
     return b"=?base64?%b?=" % base64.b64encode(value.encode("utf-8", "surrogatepass"))
 
 
+def decode_value(value: bytes) -> str | None:
+    """Return the text that a header's value stands for; None: it is not the encoding of any text.
+
+    Base64 has several spellings of the same bytes; only the one that encoders write is read.
+    """
+    text = value.decode("latin-1")
+    if not _ENCODED.fullmatch(text):
+        return text if _SENT_AS_IT_IS.fullmatch(text) else None
+    payload = value[len("=?base64?") : -len("?=")]
+    try:
+        decoded = base64.b64decode(payload, validate=True)
+        return decoded.decode() if base64.b64encode(decoded) == payload else None
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+
+
 def headers(message: Message, parameters: ParameterHeaders | None) -> bytes:
     """Return the header lines of a stateless message, each with its CRLF."""
     lines = b"MCP-Protocol-Version: %b\r\n" % encode_value(message.version)
@@ -73,12 +92,14 @@ def headers(message: Message, parameters: ParameterHeaders | None) -> bytes:
     return lines
 
 
+def named_by(method: str) -> str | None:
+    """Return the member of `params` that `Mcp-Name` repeats for this method; None: none."""
+    return "taskId" if method in _TASK_METHODS else _NAMED_BY.get(method)
+
+
 def _name(message: Message) -> str | None:
-    if message.method in _TASK_METHODS:
-        value = message.params.task
-    else:
-        key = _NAMED_BY.get(message.method)
-        value = None if key is None else message.params.uri if key == "uri" else message.params.name
+    params = message.params
+    value = {None: None, "taskId": params.task, "uri": params.uri, "name": params.name}[named_by(message.method)]
     return value if isinstance(value, str) else None
 
 
@@ -92,14 +113,54 @@ def parameter_values(parameters: ParameterHeaders, arguments: bytes) -> Iterator
         value = decoded
         for key in path:
             value = value.get(key) if isinstance(value, dict) else None
-        if isinstance(value, bool):
-            yield header, "true" if value else "false"
-        elif isinstance(value, str):
-            yield header, value
-        elif isinstance(value, float) and value.is_integer() and abs(value) <= _MAX_SAFE:
-            yield header, str(int(value))
-        elif isinstance(value, int) and abs(value) <= _MAX_SAFE:
-            yield header, str(value)
+        if (text := written(value)) is not None:
+            yield header, text
+
+
+def written(value: object) -> str | None:
+    """Return the text of an argument in its header; None: it has none, so there must be no header."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
+        return str(int(value)) if abs(value) <= _MAX_SAFE else None
+    return None
+
+
+def argument_values(parameters: ParameterHeaders, arguments: bytes) -> dict[str, object]:
+    """Return the value of each argument that is present and not null, by the name of its header.
+
+    Raises Unreadable, DuplicateKeys if readers could find different values.
+    """
+    found: dict[str, object] = {}
+    for path, header in parameters.items():
+        raw = arguments
+        for key in path:
+            raw = bytes(raw_json.fields(raw).get(key, b"")) if raw[:1] == b"{" else b""
+        if raw not in (b"", b"null"):
+            found[header] = _scalar(raw)
+    return found
+
+
+def _scalar(raw: bytes) -> object:
+    if raw[:1] in (b"{", b"["):
+        return ()  # no header agrees with it
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        raise raw_json.Unreadable("an argument cannot be read") from None
+
+
+def agrees(sent: bytes, value: object) -> bool:
+    """Whether a header says the same as a value of the body. Integers are compared as numbers: 42.0 is 42."""
+    text = decode_value(sent)
+    if text is None or value is None:
+        return False
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        number = _INTEGRAL.fullmatch(text)
+        return number is not None and int(number[1]) == value
+    return text == written(value)
 
 
 def parameter_headers(input_schema: bytes) -> ParameterHeaders:

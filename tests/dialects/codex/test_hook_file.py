@@ -14,7 +14,7 @@ from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Event
 from hookproxy.trust.sources import FileContext
-from tests.dialects.calls import read, recognised
+from tests.dialects.calls import inputs, read, recognised
 
 GUARD: Final = {"type": "command", "command": "python3 guard.py"}
 
@@ -156,6 +156,19 @@ def test_hooks_at_the_end_have_three_seconds_at_most(timeout: int | None, second
     assert hook.timeout == seconds
 
 
+@pytest.mark.parametrize("event", ["PreToolUse", "SessionEnd"])
+def test_a_timeout_of_0_is_one_second_as_in_codex(event: str) -> None:
+    found = read("codex", {"hooks": {event: [group(None, {**GUARD, "timeout": 0})]}})
+    assert ([hook.timeout for hook in found.hooks], found.notes) == ([1.0], ())
+
+
+@pytest.mark.parametrize("timeout", [-1, False, "0"])
+def test_a_timeout_that_codex_cannot_read_leaves_its_entry_out(timeout: object) -> None:
+    found = read("codex", {"hooks": {"PreToolUse": [group(None, {**GUARD, "timeout": timeout})]}})
+    assert found.hooks == ()
+    assert "timeout must be" in found.notes[0]
+
+
 def test_an_async_hook_runs_in_the_background() -> None:
     (hook,) = read("codex", {"hooks": {"PreToolUse": [group("", {**GUARD, "async": True})]}}).hooks
     assert hook.background
@@ -188,7 +201,8 @@ def test_an_entry_that_cannot_run_is_left_out_and_the_others_run(entry: dict[str
         ("*", ["anything"], []),
         ("mcp__files__read", ["mcp__files__read"], ["mcp__files__read_all"]),
         ("Bash|shell", ["Bash", "shell"], ["Bashful", "BASH"]),
-        ("mcp__my-server__", ["mcp__my-server__read"], ["mcp__my_server__read"]),  # "-" makes it an expression
+        ("mcp__my-server__", ["mcp__my-server__read", "mcp__my_server__read"], ["mcp__myserver__read"]),
+        ("mcp__my-x[a-c]_", ["mcp__my_xb_"], ["mcp__my_x-_"]),
         ("^mcp__.*__read$", ["mcp__files__read"], ["mcp__files__read_all"]),
         (r"\Aap{2}ly", ["apply_patch"], ["xapply"]),
         ("Edit", ["Edit", "apply_patch"], ["MultiEdit"]),
@@ -201,10 +215,36 @@ def test_a_matcher_is_a_list_of_names_or_an_expression(matcher: str, matching: l
     assert [name for name in (*matching, *others) if hook.matches(name)] == matching
 
 
+@pytest.mark.parametrize(
+    ("server", "tool", "name"),
+    [
+        ("files", "read", "mcp__files__read"),
+        ("my-server", "get-file.v2", "mcp__my_server__get_file_v2"),
+        ("mcp__files", "read", "mcp__files__read"),
+        ("files_", "_read", "mcp__files__read"),
+    ],
+)
+def test_names_of_servers_tools_are_composed_as_codex_does(server: str, tool: str, name: str) -> None:
+    assert CODEX.mcp_tool_name(server, tool) == name
+
+
+@pytest.mark.parametrize("matcher", ["mcp__files__delete_all", "^mcp__files__delete-all$"])
+def test_a_hook_for_a_tool_whose_name_has_a_hyphen_runs_under_codexs_name_of_it(matcher: str) -> None:
+    (seen,) = inputs(read("codex", {"hooks": {"PreToolUse": [group(matcher)]}}), "delete-all")
+    assert seen.tool_name == "mcp__files__delete_all"
+
+
 def test_a_matcher_that_rust_cannot_read_leaves_its_group_out() -> None:
     found = read("codex", {"hooks": {"PreToolUse": [group("(?!mcp)"), group("Bash")]}})
     assert len(found.hooks) == 1
     assert "'(?!mcp)' cannot be used" in found.notes[0]
+
+
+@pytest.mark.parametrize("matcher", [r"\p{Lu}ash", "(?x) mcp__ .*", "mcp__(?i)FILES"])
+def test_a_matcher_that_only_rust_can_read_matches_every_tool(matcher: str) -> None:
+    found = read("codex", {"hooks": {"PreToolUse": [group(matcher)]}})
+    assert found.hooks[0].matches("mcp__files__read")
+    assert "cannot be read here, so the hook runs for every tool" in found.notes[0]
 
 
 @pytest.mark.parametrize(

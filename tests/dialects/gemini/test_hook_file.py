@@ -74,15 +74,11 @@ def test_comments_in_a_settings_file_are_read_over() -> None:
     assert len(read("gemini", text).hooks) == 1
 
 
-def test_one_sequential_group_makes_all_hooks_of_its_event_sequential() -> None:
-    groups = [{"hooks": [COMMAND]}, {"sequential": True, "hooks": [COMMAND]}]
-    found = read("gemini", {"hooks": {"BeforeTool": groups, "SessionStart": [{"hooks": [COMMAND]}]}})
-    assert [(hook.event, hook.sequential) for hook in found.hooks] == [
-        (Event.PRE_TOOL_USE, True),
-        (Event.PRE_TOOL_USE, True),
-        (Event.SESSION_START, False),
-    ]
-    assert found.notes == ()
+def test_a_sequential_group_makes_the_hooks_sequential_that_run_together_with_it_and_no_others() -> None:
+    groups = [{"hooks": [COMMAND]}, {"matcher": "write", "sequential": True, "hooks": [COMMAND]}]
+    found = read("gemini", {"hooks": {"BeforeTool": groups}})
+    assert ([hook.sequential for hook in found.hooks], found.notes) == ([False, True], ())
+    assert [one.spec.sequential for one in inputs(found, "other")] == [False]
 
 
 def test_what_is_switched_off_does_not_run_and_is_reported() -> None:
@@ -93,6 +89,15 @@ def test_what_is_switched_off_does_not_run_and_is_reported() -> None:
     )
     assert read("gemini", one() | {"hooksConfig": {"disabled": ["guard"]}}).hooks == ()
     assert read("gemini", one() | {"hooksConfig": {"enabled": False}}).hooks == ()
+
+
+def test_only_its_name_or_else_its_whole_command_switches_a_hook_off() -> None:
+    def running(disabled: str, **entry: object) -> int:
+        return len(read("gemini", one(**entry) | {"hooksConfig": {"disabled": [disabled]}}).hooks)
+
+    assert running("guard.sh", command="./guard.sh") == 1
+    assert running("./guard.sh", command="./guard.sh") == 0
+    assert running("./guard.sh", command="./guard.sh", name="scan") == 1
 
 
 def test_an_unknown_event_is_reported_and_the_others_run() -> None:
@@ -113,10 +118,33 @@ def test_an_unknown_event_is_reported_and_the_others_run() -> None:
         ("mcp_files_.*", "mcp_files_read", True),
         ("[", "[", True),
         ("[", "x", False),
+        ("(?<=mcp|tool)_x", "y", True),  # JavaScript can read it, and hookproxy cannot
     ],
 )
 def test_a_matcher_is_an_unanchored_expression_or_else_a_name(matcher: str, name: str, matches: bool) -> None:
     assert compile_matcher(matcher)(name) is matches
+
+
+@pytest.mark.parametrize(
+    ("event", "matcher", "note"),
+    [
+        ("BeforeTool", "[", "is no regular expression (unterminated character set), so it only matches"),
+        ("BeforeTool", "(?<=mcp|tool)_x", "so the hook runs for every tool"),
+        ("BeforeTool", "mcp__files__.*", "Gemini CLI's names are mcp_SERVER_TOOL"),
+        ("SessionStart", "startup|resume", "never matches: behind MCP, it is only ever 'startup'"),
+        ("SessionEnd", "exit", "never matches: behind MCP, it is only ever 'other'"),
+    ],
+)
+def test_a_matcher_that_does_not_do_what_it_seems_to_is_reported(event: str, matcher: str, note: str) -> None:
+    (found,) = read("gemini", {"hooks": {event: [{"matcher": matcher, "hooks": [COMMAND]}]}}).notes
+    assert note in found
+
+
+@pytest.mark.parametrize("matcher", ["", "*", " startup ", "resume", "startup|resume", "start"])
+def test_a_matcher_of_a_session_is_compared_exactly(matcher: str) -> None:
+    found = read("gemini", {"hooks": {"SessionStart": [{"matcher": matcher, "hooks": [COMMAND]}]}})
+    runs = inputs(found, "", event=Event.SESSION_START, trigger="startup")
+    assert len(runs) == (matcher.strip() in ("", "*", "startup"))
 
 
 def test_names_of_servers_tools_are_composed_and_cut_as_gemini_cli_does() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from hookproxy.dialects.dialect import HookFile
+from hookproxy.dialects.vscode import VSCODE
 from hookproxy.dialects.vscode.hook_file import mcp_tool_name
 from hookproxy.model.errors import ConfigError
 from tests.dialects.calls import read, recognised
@@ -76,7 +79,8 @@ def test_the_command_for_linux_counts(entry: dict[str, str], command: str) -> No
         ({"windows": "w"}, "does not run: it has no command for Linux"),
         ({}, "is left out: command is missing"),
         ({"type": "prompt", "prompt": "?"}, "'prompt' cannot run behind MCP"),
-        ({"command": "c", "timeout": "5"}, "timeout must be a number of seconds"),
+        ({"command": "c", "timeout": "5"}, "`timeout` is no number, so it is ignored, as in VS Code"),
+        ({"command": "c", "timeout": 0}, "timeout must be more than 0 seconds"),
         ({"command": "c", "timout": 5}, "timout is unknown and ignored: did you mean 'timeout'?"),
         ({"command": "c", "timeout": 30000}, "a timeout of 30000 is read as seconds"),
     ],
@@ -90,6 +94,20 @@ def test_folders_variables_and_timeouts_are_the_entrys() -> None:
     entry = {"command": "c", "cwd": "tools", "env": {"A": "b"}, "timeoutSec": 5}
     (hook,) = read("vscode", {"hooks": {"PreToolUse": [entry]}}).hooks
     assert (hook.cwd, hook.env, hook.timeout) == ("/repo/tools", (("A", "b"),), 5.0)
+
+
+def test_a_timeout_that_is_no_number_is_ignored_and_the_hook_runs() -> None:
+    entries = [{"command": "c", "timeout": "5"}, {"command": "c", "timeout": None, "timeoutSec": 7}]
+    found = read("vscode", {"hooks": {"PreToolUse": entries}})
+    assert [hook.timeout for hook in found.hooks] == [30.0, 7.0]
+    assert len(found.notes) == 2
+
+
+@pytest.mark.parametrize(("cwd", "folder"), [("~", "/home/you"), ("~/x", "/home/you/x"), ("~x", "/repo/~x")])
+def test_a_tilde_is_the_home_folder(cwd: str, folder: str) -> None:
+    text = json.dumps({"hooks": {"PreToolUse": [{"command": "c", "cwd": cwd}]}})
+    (hook,) = VSCODE.read_hook_file(HookFile("/repo/a.json", text, "/repo", environ={"HOME": "/home/you"})).hooks
+    assert hook.cwd == folder
 
 
 def test_names_of_servers_tools_are_composed_and_cut_as_vs_code_does() -> None:

@@ -1,0 +1,262 @@
+"""Agents over HTTP: who sends a request, to which session it belongs, and what it gets where there is none.
+
+Law: nothing acts on a request before its sender is known and its head and body are checked. A session belongs to the
+user who opened it: for all others it does not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+
+import anyio
+import anyio.abc
+
+from ..authorization.authenticate import Authenticator, Challenge
+from ..authorization.resource_metadata import WELL_KNOWN, ProtectedResource, protected_resource
+from ..model.credentials import NotReady
+from ..model.errors import UserError, describe_error
+from ..protocol.feedback import failed_call
+from ..transports.http import messages
+from ..transports.http.agent_channel import AgentChannel, TooManyRequests
+from ..transports.http.agent_requests import Accepted, Era, Kind, Rejected, Rules, allowed_hosts, allowed_origins, check
+from ..transports.http.agent_stream import JSON_HEADER
+from ..transports.http.stateless_channel import StatelessChannel
+from .gateway import NotAdmitted
+from .http_listeners import is_trusted, networks
+from .session import GatewaySession, new_session_id
+
+if TYPE_CHECKING:
+    import socket
+
+    from ..model.principal import Principal
+    from ..session.proxy import Report
+    from ..transports.http.listener import Request, Responder
+    from .gateway import Gateway
+    from .http_listeners import HttpAddress
+
+_PREFIX: Final = b"/mcp/"
+_LOOK_SECONDS: Final = 1.0
+"""How often sessions are looked at that may have been unused for too long; the shortest such time is a second."""
+
+_NO_SESSION: Final = "There is no such session. Initialize a new one."
+_MISSING_SESSION: Final = "The header Mcp-Session-Id is missing. Initialize a session first."
+_RETRY_AFTER: Final = (b"retry-after", b"1")
+_NO_ID: Final = b"null"
+
+
+class _HttpSession:
+    """A session over HTTP: that of an agent, or all stateless requests of one user to one server."""
+
+    def __init__(self, session: GatewaySession, channel: AgentChannel | StatelessChannel) -> None:
+        self.session = session
+        self.channel = channel
+
+    @property
+    def user(self) -> str:
+        """The id of the principal to whom it belongs."""
+        return self.session.identity.principal.id
+
+
+class HttpAgents:
+    """Handles the requests of all listeners for HTTP."""
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        authenticator: Authenticator,
+        listening: Sequence[tuple[HttpAddress, socket.socket]],
+        tasks: anyio.abc.TaskGroup,
+        report: Report,
+    ) -> None:
+        self._gateway = gateway
+        self._authenticator = authenticator
+        self._addresses = [address for address, _ in listening]
+        self._rules_of: tuple[object, Rules] | None = None
+        self._resources: dict[str, ProtectedResource] = {}
+        self._trusted = networks(gateway.config)
+        self._is_open_to_all = all(address.tls or address.is_loopback for address in self._addresses)
+        self._tasks = tasks
+        self._report = report
+        self._sessions: dict[str, _HttpSession] = {}
+        self._stateless: dict[tuple[str, str], _HttpSession] = {}  # by user and server
+
+    def handle(self, request: Request, responder: Responder) -> None:
+        """Handle one request; the response comes now or later."""
+        if not (self._is_open_to_all or request.peer.is_tls or is_trusted(request.peer.address, self._trusted)):
+            self._report(f"a request from {request.peer.address} was refused: it is no trusted proxy")
+            responder.respond(403, [JSON_HEADER], failed_call(_NO_ID, "Use https."))
+            return
+        target = request.target.decode("latin-1")
+        if target.startswith(WELL_KNOWN):
+            self._tell_metadata(request, target, responder)
+            return
+        name = target[len(_PREFIX) :] if request.target.startswith(_PREFIX) and target.isascii() else ""
+        resource = self._resource_of(name)
+        try:
+            sender = self._authenticator.check_now(request.headers, resource)
+        except NotReady:
+            self._tasks.start_soon(self._authenticate_later, request, responder, resource)
+            return
+        self._handle_from(sender, request, responder)
+
+    async def _authenticate_later(self, request: Request, responder: Responder, resource: ProtectedResource) -> None:
+        try:
+            sender = await self._authenticator.check(request.headers, resource)
+            self._handle_from(sender, request, responder)
+        except Exception as defect:  # the boundary of one request
+            self._report(f"a request could not be handled: {describe_error(defect)}")
+            responder.respond(500)
+
+    def _handle_from(self, sender: Principal | Challenge, request: Request, responder: Responder) -> None:
+        if isinstance(sender, Challenge):
+            self._report(f"a request from {request.peer.address} was refused: {sender.reason}")
+            headers = [JSON_HEADER]
+            if sender.www_authenticate:
+                headers.append((b"www-authenticate", sender.www_authenticate.encode()))
+            if sender.retry_after:
+                headers.append((b"retry-after", str(sender.retry_after).encode()))
+            responder.respond(sender.status, headers, failed_call(_NO_ID, sender.message))
+            return
+        parameters = self._gateway.parameters_of
+        found = check(request.method, request.target, request.headers, request.body, self._rules, parameters)
+        if isinstance(found, Rejected):
+            self._report(f"a request of {sender.name} was refused: {found.reason}")
+            responder.respond(found.status, found.headers, found.body)
+            return
+        try:
+            self._dispatch(found, sender, responder)
+        except (NotAdmitted, TooManyRequests) as problem:
+            status = problem.reason if isinstance(problem, NotAdmitted) else HTTPStatus.TOO_MANY_REQUESTS
+            text = problem.message if isinstance(problem, NotAdmitted) else "Too many requests are in flight."
+            headers = [JSON_HEADER] + ([_RETRY_AFTER] if status != HTTPStatus.NOT_FOUND else [])
+            responder.respond(status, headers, failed_call(found.id or _NO_ID, text))
+
+    @property
+    def _rules(self) -> Rules:
+        """What requests must satisfy under the configuration in force."""
+        config = self._gateway.config
+        if self._rules_of is None or self._rules_of[0] is not config:
+            hosts: set[bytes] = set()
+            origins: set[bytes] = set()
+            for address in self._addresses:
+                hosts |= allowed_hosts(address.port, self._public_url, tls=address.tls)
+                origins |= allowed_origins(address.port, self._public_url, tls=address.tls)
+                if not address.is_loopback:
+                    hosts.add(f"{address.host}:{address.port}".encode().lower())
+            self._rules_of = config, Rules(frozenset(config.servers), frozenset(hosts), frozenset(origins))
+        return self._rules_of[1]
+
+    @property
+    def _public_url(self) -> str:
+        return self._gateway.config.gateway.public_url or ""
+
+    # --- sessions ---
+
+    def _dispatch(self, found: Accepted, sender: Principal, responder: Responder) -> None:
+        """Give a request to its session. Raises NotAdmitted, TooManyRequests."""
+        if found.era is Era.STATELESS:
+            self._post_stateless(found, sender, responder)
+        elif found.session:
+            self._in_session(found, sender, responder)
+        elif found.kind is Kind.MESSAGE and found.method == "initialize":
+            self._open_session(found, sender, responder)
+        else:
+            responder.respond(400, [JSON_HEADER], failed_call(found.id or _NO_ID, _MISSING_SESSION))
+
+    def _in_session(self, found: Accepted, sender: Principal, responder: Responder) -> None:
+        known = self._sessions.get(found.session)
+        if known is None or known.user != sender.id or known.session.server.name != found.server:
+            responder.respond(404, [JSON_HEADER], failed_call(found.id or _NO_ID, _NO_SESSION))
+            return
+        channel = known.channel
+        assert isinstance(channel, AgentChannel)
+        match found.kind:
+            case Kind.MESSAGE:
+                line = found.line + b"\n"
+                channel.post(line, messages.read(line), responder)
+            case Kind.STREAM:
+                if not channel.listen(responder, found.last_event):
+                    text = "This stream cannot be resumed."
+                    responder.respond(400, [JSON_HEADER], failed_call(_NO_ID, text))
+            case Kind.END:
+                channel.end()
+                responder.respond(200)
+
+    def _open_session(self, found: Accepted, sender: Principal, responder: Responder) -> None:
+        session = self._gateway.admit(sender, found.server)
+        session_id = f"{self._gateway.config.gateway.instance}.{new_session_id()}"
+        limits = session.server.loaded.settings
+        headers = ((b"mcp-session-id", session_id.encode()),)
+        channel = AgentChannel(limits.max_message_bytes, self._gateway.config.gateway.max_requests, headers)
+        self._sessions[session_id] = opened = _HttpSession(session, channel)
+        line = found.line + b"\n"
+        channel.post(line, messages.read(line), responder)
+        self._tasks.start_soon(self._run, opened, lambda: self._sessions.pop(session_id, None))
+
+    def _post_stateless(self, found: Accepted, sender: Principal, responder: Responder) -> None:
+        key = sender.id, found.server
+        known = self._stateless.get(key)
+        if known is None:
+            session = self._gateway.admit(sender, found.server)
+            most = session.server.loaded.settings.max_message_bytes
+            self._stateless[key] = known = _HttpSession(session, StatelessChannel(most, session.report))
+            self._tasks.start_soon(self._run, known, lambda: self._stateless.pop(key, None))
+        channel = known.channel
+        assert isinstance(channel, StatelessChannel)
+        if channel.requests >= self._gateway.config.gateway.max_requests:
+            raise TooManyRequests
+        line = found.line + b"\n"
+        channel.post(line, messages.read(line), responder)
+
+    async def _run(self, opened: _HttpSession, forget: Callable[[], object]) -> None:
+        """Run a session. Whatever happens concerns it alone."""
+        why = ""
+        try:
+            await self._gateway.run(opened.session, opened.channel, self._gateway.servers.open)
+        except UserError as problem:
+            opened.session.report(f"{problem.message} ({problem.hint})")
+            why = f"The gateway cannot reach this server: {problem.message}."
+        except Exception as defect:
+            opened.session.report(f"the session has failed: {describe_error(defect)}")
+            why = f"The gateway has failed: {describe_error(defect)}."
+        finally:
+            forget()
+            if why:
+                opened.channel.fail(why)
+            opened.channel.close()
+
+    async def end_unused(self) -> None:
+        """End sessions that were not used for as long as their server allows. Runs until it is cancelled."""
+        while True:
+            await anyio.sleep(_LOOK_SECONDS)
+            now = anyio.current_time()
+            for one in [*self._sessions.values(), *self._stateless.values()]:
+                idle = one.session.server.table.idle_seconds
+                if not one.channel.in_use and now - one.channel.last_used > idle:
+                    one.channel.end()
+
+    # --- metadata ---
+
+    def _resource_of(self, name: str) -> ProtectedResource:
+        """What OAuth knows of a server; of one that is not there as well, so that nobody learns which ones are."""
+        known = name in self._gateway.config.servers
+        if known and name in self._resources:
+            return self._resources[name]
+        oidc = self._gateway.config.gateway.oidc
+        scopes = oidc.required_scopes if oidc is not None else ()
+        address = self._addresses[0]
+        public = self._public_url or f"{'https' if address.tls else 'http'}://{address.host}:{address.port}"
+        resource = protected_resource(public, name[:64], oidc.issuer if oidc is not None else "", scopes)
+        if known:
+            self._resources[name] = resource
+        return resource
+
+    def _tell_metadata(self, request: Request, target: str, responder: Responder) -> None:
+        name = target.removeprefix(WELL_KNOWN).removeprefix("/mcp/")
+        resource = self._resource_of(name)
+        if request.method != b"GET" or not resource.metadata or target != resource.metadata_path:
+            responder.respond(404, [JSON_HEADER], failed_call(_NO_ID, "There is nothing here."))
+        else:
+            responder.respond(200, [JSON_HEADER], resource.metadata)

@@ -1,0 +1,118 @@
+"""The addresses at which the gateway speaks HTTP: loopback, with a certificate, or behind proxies that encrypt."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+import socket
+import ssl
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from ..model.errors import ConfigError, UserError
+
+if TYPE_CHECKING:
+    from ..config.gateway import GatewayConfig
+
+_ADDRESS: Final = re.compile(r"(https?)://(\[[0-9A-Fa-f:.]+\]|[^\[\]/:]+):([0-9]{1,5})/?")
+_BACKLOG: Final = 1024  # connections that wait to be accepted: all agents after a restart
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class HttpAddress(Struct, frozen=True):
+    """One address to listen at."""
+
+    host: str
+    port: int
+    tls: bool
+
+    @property
+    def is_loopback(self) -> bool:
+        """Only this machine reaches it."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+def http_addresses(config: GatewayConfig) -> list[HttpAddress]:
+    """The addresses for HTTP in `listen`. Raises ConfigError for one that would put users at risk."""
+    gateway, found = config.gateway, []
+    for number, text in enumerate(gateway.listen or ()):
+        if not text.startswith("http"):
+            continue
+        key = f"gateway.listen[{number}]"
+        match = _ADDRESS.fullmatch(text)
+        if match is None or not 0 < int(match[3]) < 65536:
+            raise ConfigError(config.path, f"{key}: {text} is no address", 'write "http://127.0.0.1:8765"')
+        address = HttpAddress(match[2].strip("[]"), int(match[3]), match[1] == "https")
+        if gateway.tokens is None and gateway.oidc is None:
+            hint = "set gateway.tokens (hookproxy token new USER --file FILE makes the file) or [gateway.oidc]"
+            raise ConfigError(config.path, f"{key}: over HTTP nobody knows who calls", hint)
+        if address.tls and gateway.tls is None:
+            raise ConfigError(config.path, f"{key}: there is no certificate", "add [gateway.tls]")
+        if not address.tls and not address.is_loopback and not gateway.trusted_proxies:
+            hint = "write https:// with [gateway.tls], or name the reverse proxy in gateway.trusted_proxies"
+            raise ConfigError(config.path, f"{key}: everybody on the network could read tokens and calls", hint)
+        found.append(address)
+    return found
+
+
+def networks(config: GatewayConfig) -> tuple[Network, ...]:
+    """The trusted proxies. Raises ConfigError."""
+    try:
+        return tuple(map(ipaddress.ip_network, config.gateway.trusted_proxies))
+    except ValueError as problem:
+        raise ConfigError(
+            config.path, f"gateway.trusted_proxies: {problem}", 'write addresses: ["10.0.0.5", "10.1.0.0/24"]'
+        ) from None
+
+
+def is_trusted(address: str, trusted: Sequence[Network]) -> bool:
+    """Whether this peer is a proxy that encrypts, or on this machine."""
+    try:
+        peer = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    mapped = getattr(peer, "ipv4_mapped", None) or peer
+    return mapped.is_loopback or any(mapped in one for one in trusted if one.version == mapped.version)
+
+
+def listen(address: HttpAddress) -> socket.socket:
+    """Listen at an address. Raises UserError."""
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(place)
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        where = f"{address.host}:{address.port}"
+        raise UserError(f"cannot listen at {where}: {error.strerror}", "name another address or port") from None
+    listener.setblocking(False)
+    return listener
+
+
+def tls_context(config: GatewayConfig) -> ssl.SSLContext | None:
+    """The context for `https://` addresses; None: there is no certificate. Raises ConfigError."""
+    table = config.gateway.tls
+    if table is None:
+        return None
+    folder = os.path.dirname(config.path)
+    certificate, key = (os.path.join(folder, one) for one in (table.certificate, table.key))
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(certificate, key)
+    except (OSError, ssl.SSLError) as error:
+        problem = f"gateway.tls: {certificate} and {key} cannot be used: {error.strerror or error}"
+        raise ConfigError(config.path, problem, "name the certificate and its key, both as PEM") from None
+    context.set_alpn_protocols(["http/1.1"])
+    return context

@@ -1,0 +1,174 @@
+"""The agent's side of requests that stand alone (2026-07-28) as a channel: many POSTs, one line of messages.
+
+Each POST is a client of its own of a multiplexer, so that ids and progress tokens of different agents never meet.
+Law: to close a POST's stream before its response is to cancel its request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from ...protocol.fast_scan import response_id
+from ...protocol.feedback import failed_call
+from ...protocol.multiplex import SERVER, Multiplexer, Send
+from ..lines import Lines
+from .agent_stream import AgentStream
+from .listener import Responder
+from .messages import Message, answered_ids
+
+_BEAT_SECONDS: Final = 25.0
+"""Between comments on a silent stream: below the 30 s after which the strictest of usual balancers close it."""
+
+_ENDED: Final = "The MCP server has ended, and there is no response to this request."
+
+
+class StatelessChannel:
+    """The agent's side of all stateless requests of one user to one server."""
+
+    def __init__(self, max_bytes: int, report: Callable[[str], None]) -> None:
+        self._multiplexer = Multiplexer(one_owner=True, report=report)
+        self._lines = Lines(max_bytes, response_id)
+        self._streams: dict[int, tuple[AgentStream, bytes]] = {}  # with the id of the request, by client
+        self._is_paused = True  # until it is started
+        self._unread: list[bytes] = []
+        self._full: set[int] = set()
+        self._loop = asyncio.get_running_loop()
+        self._beat: asyncio.TimerHandle | None = None
+        self._on_end: Callable[[], None] | None = None
+        self.last_used = self._loop.time()
+        """When the last request has ended, in seconds of the loop's clock."""
+        self.gone = False
+        self.queued = 0
+
+    @property
+    def in_use(self) -> bool:
+        """A request is in flight."""
+        return bool(self._streams)
+
+    @property
+    def requests(self) -> int:
+        """How many requests are in flight."""
+        return len(self._streams)
+
+    def post(self, line: bytes, message: Message, responder: Responder) -> None:
+        """A message of the agent."""
+        client = self._multiplexer.attach()
+        if not message.ids or message.is_response:
+            responder.respond(202)
+            self._dispatch(self._multiplexer.from_client(client, line))
+            self._dispatch(self._multiplexer.detach(client))
+            return
+        stream = AgentStream(responder)
+        self._streams[client] = stream, message.ids[0]
+        responder.on_gone = lambda: self._leave(client)
+        responder.on_full = lambda full: self._set_full(client, full=full)
+        if message.method == "subscriptions/listen":
+            stream.begin()
+            self._start_beat()
+        self._dispatch(self._multiplexer.from_client(client, line))
+
+    def end(self) -> None:
+        """It was unused for too long."""
+        if self._on_end is not None:
+            self._on_end()
+
+    def fail(self, why: str) -> None:
+        """Answer all requests in flight with an error; `why` is a sentence."""
+        streams, self._streams = self._streams, {}
+        for client, (stream, raw_id) in streams.items():
+            stream.finish(failed_call(raw_id, why))
+            self._multiplexer.detach(client)
+
+    def _leave(self, client: int) -> None:
+        """The request of a client has ended, or the agent has closed its stream."""
+        self._set_full(client, full=False)
+        self.last_used = self._loop.time()
+        if self._streams.pop(client, None) is not None:
+            self._dispatch(self._multiplexer.detach(client))
+
+    def _dispatch(self, sends: list[Send]) -> None:
+        for send in sends:
+            if send.to == SERVER:
+                self._feed(send.line)
+            elif send.to in self._streams:
+                stream, _ = self._streams[send.to]
+                if answered_ids(send.line):
+                    stream.finish(send.line)
+                    self._leave(send.to)
+                else:
+                    stream.send(send.line)
+                    self._start_beat()
+
+    def _feed(self, line: bytes) -> None:
+        if self._is_paused:
+            self._unread.append(line)
+        else:
+            self._on_bytes(line)
+
+    def _set_full(self, client: int, *, full: bool) -> None:
+        before = bool(self._full)
+        (self._full.add if full else self._full.discard)(client)
+        if bool(self._full) != before:
+            self._on_full(bool(self._full))
+
+    def _start_beat(self) -> None:
+        if self._beat is None and not self.gone:
+            self._beat = self._loop.call_later(_BEAT_SECONDS, self._beat_all)
+
+    def _beat_all(self) -> None:
+        self._beat = None
+        for stream, _ in self._streams.values():
+            stream.beat()
+        if any(stream.is_stream for stream, _ in self._streams.values()):
+            self._start_beat()
+
+    # --- Channel ---
+
+    def start(
+        self,
+        on_bytes: Callable[[bytes], None],
+        on_end: Callable[[], None],
+        on_full: Callable[[bool], None],
+        on_gone: Callable[[], None],
+    ) -> None:
+        """As in Channel."""
+        self._on_bytes, self._on_end, self._on_full, self._on_gone = on_bytes, on_end, on_full, on_gone
+        self.resume()
+
+    def write(self, piece: bytes) -> None:
+        """As in Channel."""
+        block = self._lines.feed(piece)
+        self._lines.lost.clear()  # the relay has replaced what is too long
+        for line in block.splitlines(keepends=True) if block.count(b"\n") > 1 else [block] if block else []:
+            self._dispatch(self._multiplexer.from_server(line))
+
+    def pause(self) -> None:
+        """As in Channel."""
+        self._is_paused = True
+
+    def resume(self) -> None:
+        """As in Channel."""
+        self._is_paused = False
+        unread, self._unread = self._unread, []
+        for line in unread:
+            self._feed(line)
+
+    def drain(self) -> None:
+        """As in Channel: nothing is left unread."""
+
+    async def flushed(self) -> None:
+        """As in Channel: the listener sends what it has got, also after the end."""
+
+    def end_output(self) -> None:
+        """As in Channel: what still waits gets an error."""
+        self.fail(_ENDED)
+
+    def close(self) -> None:
+        """As in Channel."""
+        if not self.gone:
+            self.end_output()
+        self.gone = True
+        if self._beat is not None:
+            self._beat.cancel()
