@@ -71,6 +71,7 @@ class _Kind(Enum):
     LISTEN = auto()  # `subscriptions/listen`, which is answered when the subscription ends
     SUBSCRIBE = auto()
     TASK = auto()  # the client asks for a task (2025-11-25)
+    STATELESS = auto()  # the server may create a task (2026-07-28)
     OWN = auto()  # of the multiplexer itself; nobody gets the response
 
 
@@ -297,7 +298,7 @@ class Multiplexer:
             edits.append((message.meta[PROGRESS_TOKEN], number))
         if edit is not None:
             edits.append(edit)
-        request.kind = _KINDS.get(message.method, _Kind.TASK if "task" in message.params else _Kind.OTHER)
+        request.kind = _kind(message)
         who.in_flight[request.key] = self._requests[request.number] = request
         if request.kind is not _Kind.LISTEN:
             self._busy[who.number] = self._busy.get(who.number, 0) + 1
@@ -574,7 +575,7 @@ class Multiplexer:
         who = self._clients.get(request.client)
         if who is not None:
             sends.append(Send(who.number, raw_json.splice(message.line, sorted(edits))))
-            if b'"taskId"' in message.line:
+            if request.kind is _Kind.TASK or request.kind is _Kind.STATELESS:
                 self._note_tasks(who, request, message)
             self._note_elicitations(who, message.line)
             if request.kind is _Kind.SUBSCRIBE and message.is_error:
@@ -584,8 +585,8 @@ class Multiplexer:
         return sends
 
     def _note_tasks(self, who: _Client, request: _Request, message: Message) -> None:
-        """Note the tasks that a result creates."""
-        if message.is_error or message.line[message.content[0] : message.content[0] + 1] != b"{":
+        """Note the tasks that a result creates. Other results, which a client might influence, claim no task."""
+        if message.is_error or b'"taskId"' not in message.line:
             return
         try:
             result = raw_json.fields(message.line[slice(*message.content)])
@@ -778,6 +779,14 @@ def _read(line: bytes) -> Message:
         raw_json.check_utf8(line)
         message = shared_messages.read(_ended(raw_json.one_line(line)))
     return message
+
+
+def _kind(message: Message) -> _Kind:
+    if (kind := _KINDS.get(message.method)) is not None:
+        return kind
+    if "task" in message.params:
+        return _Kind.TASK
+    return _Kind.STATELESS if message.is_stateless else _Kind.OTHER
 
 
 def _number(raw_id: bytes) -> int:
