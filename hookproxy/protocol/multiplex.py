@@ -32,7 +32,7 @@ MAX_IN_FLIGHT: Final = 1000
 """Requests in flight of one client: agents have a few. Each takes about 600 bytes, and 2 KB more for long ids."""
 
 MAX_CANCELLED: Final = 1024  # cancelled requests whose late response still finds its client: servers rarely send one
-MAX_TASKS: Final = 1024  # tasks of one client, as in `tasks`; the oldest is forgotten, and nobody can use it any more
+MAX_TASKS: Final = 1024  # tasks of one owner, as in `tasks`; the oldest is forgotten, and nobody can use it any more
 MAX_ELICITATIONS: Final = 1024  # ids of elicitations on a page; the oldest is forgotten, and its end is not announced
 MAX_SUBSCRIPTIONS: Final = 1000  # resources that one client subscribes to: at most 4 MB with their addresses
 MAX_URI_CHARACTERS: Final = 4096  # of such a resource's address: twice what browsers are sure to take
@@ -99,10 +99,29 @@ class _Request(Struct, eq=False, gc=False):
     """The resource of a subscription."""
 
 
+class _Task(Struct, frozen=True):
+    """A task of the server."""
+
+    client: int
+    """The client that created it."""
+    number: int
+    """The request that created it."""
+
+
+class _Owner(Struct, eq=False):
+    """Who may use a task: one client, or all clients that were attached under one name."""
+
+    name: str
+    clients: int = 0
+    tasks: dict[str, _Task] = field(default_factory=dict)
+    """The oldest first."""
+
+
 class _Client(Struct, eq=False):
     """One client."""
 
     number: int
+    owner: _Owner
     in_flight: dict[bytes, _Request] = field(default_factory=dict)
     """Requests that are neither answered nor cancelled, by the key of their id."""
     is_open: bool = False
@@ -116,8 +135,6 @@ class _Client(Struct, eq=False):
     level: int | None = None
     """The least severe log messages that it wants; None: it has not said."""
     uris: set[str] = field(default_factory=set)
-    tasks: dict[str, int] = field(default_factory=dict)
-    """Its tasks, the oldest first, each with the number of the request that created it."""
 
 
 class _ServerRequest(Struct, eq=False, frozen=True):
@@ -176,14 +193,21 @@ class Multiplexer:
         self._handshake = _Handshake()
         self._subscribers: dict[str, set[int]] = {}
         self._server_level: int | None = None
-        self._tasks: dict[str, int] = {}  # SERVER: two clients have got the same id, and neither may use it
+        self._owners: dict[str, _Owner] = {}  # those with a name
+        self._tasks: dict[str, _Owner | None] = {}  # None: two owners have got the same id, and neither may use it
         self._task_tokens: dict[int, _Request] = {}  # progress of a task goes on after the response
         self._elicitations: dict[str, int] = {}
 
-    def attach(self) -> int:
-        """Return the number of a new client. A number is never used again."""
+    def attach(self, owner: str = "") -> int:
+        """Return the number of a new client. A number is never used again.
+
+        A client has its tasks alone, and they end with it. Clients with the same `owner` have theirs together, and
+        these do not end: over HTTP each request of the stateless era may be a client of its own.
+        """
         self._last_client += 1
-        self._clients[self._last_client] = _Client(self._last_client)
+        shared = self._owners.setdefault(owner, _Owner(owner)) if owner else _Owner("")
+        shared.clients += 1
+        self._clients[self._last_client] = _Client(self._last_client, shared)
         return self._last_client
 
     def awaits_response(self, client: int) -> bool:
@@ -204,15 +228,26 @@ class Multiplexer:
         self._handshake.waiting = [one for one in self._handshake.waiting if one[0] is not who]
         unanswered = [key for key, one in self._server_requests.items() if one.client == client]
         sends += [Send(SERVER, feedback.no_client(self._server_requests.pop(key).id)) for key in unanswered]
-        for task_id in list(who.tasks):
-            self._forget_task(who, task_id)
-            if self._handshake.result:  # a request of the stateless era would need the client's `_meta`
-                sends.append(self._own_request(b"tasks/cancel", b'{"taskId":%b}' % raw_json.encode(task_id)))
+        sends += self._leave_tasks(who.owner)
         left = [raw_json.encode(uri) for uri in sorted(who.uris) if self._leave(who, uri)]
         sends += [self._own_request(b"resources/unsubscribe", b'{"uri":%b}' % uri) for uri in left]
         if who.level is not None:
             sends += self._relax_level()
         return sends
+
+    def _leave_tasks(self, owner: _Owner) -> list[Send]:
+        """Cancel the tasks of a client that has left, unless other clients may use them."""
+        owner.clients -= 1
+        if owner.name:
+            if not (owner.clients or owner.tasks):
+                del self._owners[owner.name]
+            return []
+        left = list(owner.tasks)
+        for task_id in left:
+            self._forget_task(owner, task_id)
+        if not self._handshake.result:  # a request of the stateless era would need the client's `_meta`
+            return []
+        return [self._own_request(b"tasks/cancel", b'{"taskId":%b}' % raw_json.encode(task_id)) for task_id in left]
 
     def _abandon_requests(self, who: _Client) -> list[Send]:
         """Cancel the requests of a client that has left, except an `initialize`, which cannot be cancelled."""
@@ -279,9 +314,9 @@ class Multiplexer:
     def _may_name_tasks(self, who: _Client, message: Message) -> bool:
         """False if the message is about a task that is not the client's."""
         named = message.related_task
-        if named is not None and self._tasks.get(named) != who.number:
+        if named is not None and self._tasks.get(named) is not who.owner:
             return False
-        if "taskId" in message.params and self._tasks.get(message.text_param("taskId")) != who.number:
+        if "taskId" in message.params and self._tasks.get(message.text_param("taskId")) is not who.owner:
             return False
         if message.method.startswith(_TASKS_PREFIX):
             return "taskId" in message.params or message.method == "tasks/list"
@@ -364,7 +399,7 @@ class Multiplexer:
             named = [raw_json.text(one) or "" for one in raw_json.items(filters.get("taskIds", b"[]"))]
         except (raw_json.Unreadable, raw_json.DuplicateKeys) as problem:
             return [_refused(who, message.id, f"Its notifications cannot be read: {problem}.")]
-        if any(self._tasks.get(one) != who.number for one in named):
+        if any(self._tasks.get(one) is not who.owner for one in named):
             return [Send(who.number, feedback.unknown_task(message.id))]
         return [self._forward(who, message)]
 
@@ -596,20 +631,24 @@ class Multiplexer:
             self._report("a task of the server cannot be read, and nobody can use it")
             return
         for task_id in found:
-            owner = self._tasks.setdefault(task_id, who.number)
-            if owner != who.number:
-                self._tasks[task_id] = SERVER
+            if self._tasks.setdefault(task_id, who.owner) is not who.owner:
+                self._tasks[task_id] = None
                 self._report("the server gave the same task id to two clients, and neither can use it")
-            elif task_id not in who.tasks:
-                who.tasks[task_id] = request.number
+            elif task_id not in who.owner.tasks:
+                who.owner.tasks[task_id] = _Task(who.number, request.number)
                 if request.token:
                     self._task_tokens[request.number] = request
-                if len(who.tasks) > MAX_TASKS:
-                    self._forget_task(who, next(iter(who.tasks)))
+                if len(who.owner.tasks) > MAX_TASKS:
+                    self._forget_task(who.owner, next(iter(who.owner.tasks)))
 
-    def _forget_task(self, who: _Client, task_id: str) -> None:
-        self._task_tokens.pop(who.tasks.pop(task_id), None)
+    def _forget_task(self, owner: _Owner, task_id: str) -> None:
+        self._task_tokens.pop(owner.tasks.pop(task_id).number, None)
         self._tasks.pop(task_id, None)
+
+    def _creator_of(self, task_id: str) -> _Client | None:
+        """Return the client that created a task; None: it has left, or no client has such a task."""
+        owner = self._tasks.get(task_id)
+        return None if owner is None else self._clients.get(owner.tasks[task_id].client)
 
     def _note_elicitations(self, who: _Client, line: bytes) -> None:
         """Note the ids of elicitations on a page: the server announces their end without naming a request."""
@@ -630,7 +669,7 @@ class Multiplexer:
             self._report("the server used the id of a request twice, and the second request gets an error")
             return Send(SERVER, feedback.no_client(message.id))
         related = message.related_task
-        who = self._one_recipient() if related is None else self._clients.get(self._tasks.get(related, SERVER))
+        who = self._one_recipient() if related is None else self._creator_of(related)
         if who is None:
             self._report(f"the request {message.method[:100]!r} of the server got an error, because it names no client")
             return Send(SERVER, feedback.no_client(message.id))
@@ -717,20 +756,21 @@ class Multiplexer:
         request = self._requests.get(_number(message.in_meta(SUBSCRIPTION_ID)))
         if request is None or request.kind is not _Kind.LISTEN:  # cancelled
             return []
-        if "taskId" in message.params and self._tasks.get(message.text_param("taskId")) != request.client:
+        owner = self._clients[request.client].owner
+        if "taskId" in message.params and self._tasks.get(message.text_param("taskId")) is not owner:
             self._report("the server sent the status of a task to the subscription of another client")
             return []
         edit = (message.meta[SUBSCRIPTION_ID], request.id)
         return [Send(request.client, raw_json.splice(message.line, [edit]))]
 
     def _of_task(self, task_id: str, message: Message) -> list[Send]:
-        owner = self._tasks.get(task_id)
-        if owner is None and self._one_owner:
+        if task_id not in self._tasks and self._one_owner:
             return self._of_nobody(message)
-        if owner is None or owner not in self._clients:
+        who = self._creator_of(task_id)
+        if who is None:
             self._report("the server sent the status of a task that no client has")
             return []
-        return [Send(owner, message.line)]
+        return [Send(who.number, message.line)]
 
     def _subscribers_of(self, uri: str) -> list[int]:
         """Return the clients that subscribe to a resource, or to one that it is a part of."""

@@ -761,6 +761,33 @@ def test_who_leaves_cancels_its_tasks(shared: Shared) -> None:
     assert receivers(shared.say(two, '{"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"T"}}')) == [two]
 
 
+def test_clients_of_one_owner_have_their_tasks_together_and_these_outlive_them(strangers: Shared) -> None:
+    def attach(owner: str, number: int) -> int:
+        client = strangers.mux.attach(owner)
+        strangers.request(client, "tools/list", str(number), f"{{{META}}}")
+        return client
+
+    handle = '{"resultType":"task","taskId":"T"}'
+    first, listening, other = attach("uid:1", 21), attach("uid:1", 22), attach("uid:2", 23)
+    mine = strangers.request(first, params=f'{{{META[:-1]},"progressToken":"p"}}}}')
+    listener = strangers.request(listening, "subscriptions/listen", "9", f"{{{META}}}")
+    strangers.answer(mine, handle)
+    assert receivers(strangers.notify("progress", f'{{"progressToken":{mine},"progress":1}}')) == [first]
+    about = '{"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"T"}}'
+    assert b"tasks" not in b"".join(send.line for send in strangers.mux.detach(first))
+    assert receivers(strangers.say(listening, about)) == [SERVER]
+    assert [code(send) for send in strangers.say(other, about)] == [-32602]
+    told = f'{{"taskId":"T","_meta":{{"{SUBSCRIPTION}":{listener}}}}}'
+    assert receivers(strangers.notify("tasks", told)) == [listening]
+    assert strangers.notify("tasks", '{"taskId":"T"}') == []
+    assert strangers.notify("progress", f'{{"progressToken":{mine},"progress":1}}') == []
+    strangers.mux.detach(listening)
+    assert receivers(strangers.say(attach("uid:1", 25), about)) == [SERVER]
+    assert [code(send) for send in strangers.say(attach("", 26), about)] == [-32602]
+    strangers.mux.detach(other)
+    assert list(strangers.mux._owners) == ["uid:1"]
+
+
 def test_the_oldest_task_of_a_client_is_forgotten_beyond_the_limit(
     shared: Shared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
