@@ -16,7 +16,7 @@ from ..model.hooks import Session
 from ..processes import service
 from ..session.lifecycle import Lifecycle
 from ..session.proxy import Proxy, Report
-from .servers import secrets_redacted
+from .secrets import secrets_redacted
 
 if TYPE_CHECKING:
     from ..config.gateway import GatewayServer
