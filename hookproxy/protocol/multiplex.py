@@ -8,6 +8,15 @@ It is a state machine without I/O, like the router. Its rules:
 
 The server knows each request by a number of ours, which is also its progress token. The number replaces the client's
 id in the line, and the client's own spelling comes back in the response; all other bytes stay. No number is used twice.
+
+What sharing cannot hide:
+
+- The handshake takes place once, with the first client's version, name and capabilities. Later clients get its result
+  if they ask for that version or the one agreed on, otherwise an error. A request of the server that the client has
+  not announced gets the error -32601, and so does `tasks/list`, and a task that a client would have to keep.
+- A request of the server names no client. It goes to the one with the newest request, or to the only client; between
+  different people, only to the one that the server works for. Otherwise the server gets an error at once.
+- State that the server keeps for its session, such as roots, is that of all clients.
 """
 
 from __future__ import annotations
