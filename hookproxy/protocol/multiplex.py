@@ -427,7 +427,7 @@ class Multiplexer:
         key = calls.id_key(message.id)
         request = self._server_requests.get(key)
         if request is None or request.client != who.number:
-            self._report("a client answered a request that it does not have, and the answer is dropped")
+            self._report("a client responded to a request that it does not have, and the response is dropped")
             return []
         del self._server_requests[key]
         return [Send(SERVER, message.line)]
@@ -604,7 +604,7 @@ class Multiplexer:
     def _response_from_server(self, message: Message) -> list[Send]:
         request = self._take(message.id)
         if request is None:
-            self._report("the server answered a request that nobody has sent, and the answer is dropped")
+            self._report("the server responded to a request that nobody has sent, and the response is dropped")
             return []
         edits: list[Edit] = [(message.id_span, request.id)]
         if request.kind is _Kind.LISTEN:
