@@ -41,6 +41,12 @@ class Challenge(Struct, frozen=True):
     reason: str = ""
     """For the log: which token, by its id or the beginning of its digest, and why it is refused."""
 
+    @property
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        """The headers of the response that say what the client can do."""
+        given = ((b"WWW-Authenticate", self.www_authenticate), (b"Retry-After", str(self.retry_after or "")))
+        return [(name, value.encode("ascii")) for name, value in given if value]
+
 
 class Authenticator:
     """Accepts the tokens of a file, those of an issuer, or both."""
@@ -48,6 +54,11 @@ class Authenticator:
     def __init__(self, tokens: BearerTokens | None, issuer: TokenIssuer | None) -> None:
         self._tokens = tokens
         self._issuer = issuer
+
+    async def prepare(self) -> None:
+        """Fetch the issuer's keys, so that the first request need not wait. It does not raise."""
+        if self._issuer is not None:
+            await self._issuer.prepare()
 
     def check_now(self, headers: Headers, resource: ProtectedResource) -> Principal | Challenge:
         """Who has sent the request for this server, or why nobody is known.

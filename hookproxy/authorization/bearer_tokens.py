@@ -1,7 +1,7 @@
 """The bearer tokens of a token file that are in force now: whose token is this?
 
 A change of the file is in force at the next request. A file that cannot be used changes nothing: the tokens that were
-read before stay in force, and the reason is reported once.
+read before stay in force, the reason is reported once, and the file is tried again until it can be used.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable
-from time import time
+from time import monotonic, time
 from typing import Final
 
 from msgspec import Struct
@@ -21,6 +21,7 @@ from .token_file import digest_of, read_tokens
 Signature = tuple[int, int, int, int]
 """Differs if the file has been replaced or changed."""
 
+_RETRY_INTERVAL: Final = 1.0  # seconds between two attempts to read a file that cannot be used: it may be large
 _USER: Final = "token:"  # before the user in the id of a principal: ids of other origins begin differently
 
 
@@ -37,13 +38,24 @@ class KnownToken(Struct, frozen=True):
 class BearerTokens:
     """The tokens of one file."""
 
-    def __init__(self, path: str, report: Callable[[str], None], *, now: Callable[[], float] = time) -> None:
+    def __init__(
+        self,
+        path: str,
+        report: Callable[[str], None],
+        *,
+        now: Callable[[], float] = time,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
         """Read the file. Raises ConfigError if it cannot be used. `report` gets lines for people."""
         self._path = path
         self._report = report
         self._now = now
-        self._signature = self._signature_now()
+        self._clock = clock
+        self._signature = self._signature_now()  # before the file is read: a change meanwhile is seen next time
         self._tokens = self._read()
+        self._failure = ""  # why the file cannot be used now
+        self._failed: Signature | None = None  # the file that could not be used
+        self._retry_at = 0.0
 
     def find(self, token: bytes) -> KnownToken | None:
         """The token if it is in the file now; it may have expired: `is_expired`.
@@ -66,11 +78,18 @@ class BearerTokens:
         return (state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
 
     def _reload(self) -> None:
-        self._signature = self._signature_now()  # before the file is read: a change meanwhile is seen next time
+        signature = self._signature_now()
+        if self._failure and signature == self._failed and self._clock() < self._retry_at:
+            return
         try:
             self._tokens = self._read()
         except ConfigError as error:
-            self._report(f"{error.message}; the tokens that were read before stay in force ({error.hint})")
+            if error.message != self._failure:
+                self._report(f"{error.message}; the tokens that were read before stay in force ({error.hint})")
+            self._failure, self._failed = error.message, signature
+            self._retry_at = self._clock() + _RETRY_INTERVAL
+        else:
+            self._signature, self._failure = signature, ""
 
     def _read(self) -> dict[bytes, KnownToken]:
         found = read_tokens(self._path)

@@ -10,6 +10,9 @@ from urllib.parse import quote, urlsplit
 import msgspec
 from msgspec import Struct
 
+from ..model.errors import UserError, printable
+from . import addresses, challenges
+
 WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"
 """What comes before a resource's own path in the path of its metadata."""
 
@@ -42,8 +45,18 @@ class ProtectedResource(Struct, frozen=True):
 
 
 def protected_resource(public_url: str, name: str, issuer: str, scopes: Sequence[str] = ()) -> ProtectedResource:
-    """The server `name` of the gateway at `public_url`. `issuer` empty: only tokens of a file are accepted."""
-    url = f"{public_url.rstrip('/')}/mcp/{quote(name, safe='')}"
+    """The server `name` of the gateway at `public_url`. `issuer` empty: only tokens of a file are accepted.
+
+    Raises UserError for an address or a scope that has no place in a header.
+    """
+    for scope in scopes:
+        if challenges.scopes(scope) != (scope,):
+            hint = "one word of visible ASCII characters, without quotation marks and backslashes"
+            raise UserError(f"{printable(scope)!r} is no scope", hint)
+    base = addresses.server_address(public_url)
+    if "?" in base or '"' in base:
+        raise UserError(f"{addresses.shown(public_url)} cannot be used", "without a query and quotation marks")
+    url = f"{base.rstrip('/')}/mcp/{quote(name, safe='')}"
     if not issuer:
         return ProtectedResource(url)
     parts = urlsplit(url)

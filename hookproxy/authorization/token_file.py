@@ -307,12 +307,17 @@ def _read(path: str, folder: int, name: str) -> TokenFile | None:
         if error.errno == errno.ELOOP:
             raise ConfigError(path, "is a link, which is not followed", "name the file itself") from None
         raise ConfigError(path, f"cannot be read: {error.strerror}", file_hint(path, error)) from None
-    with os.fdopen(fd, "rb") as file:
+    try:
         state = os.fstat(fd)
         if not stat.S_ISREG(state.st_mode):
             raise ConfigError(path, "is not a regular file", "name a regular file")
         _check_writers(path, state)
-        raw = file.read(_MAX_SIZE + 1)
+        with open(fd, "rb", closefd=False) as file:
+            raw = file.read(_MAX_SIZE + 1)
+    except OSError as error:
+        raise ConfigError(path, f"cannot be read: {error.strerror}", file_hint(path, error)) from None
+    finally:
+        os.close(fd)
     if len(raw) > _MAX_SIZE:
         raise ConfigError(path, f"is larger than {_MAX_SIZE} bytes", "remove the tokens that have expired")
     try:

@@ -5,7 +5,6 @@ The only module that imports `joserfc`, which takes 60 ms and belongs to the ext
 
 from __future__ import annotations
 
-import math
 import re
 from base64 import urlsafe_b64decode
 from collections.abc import Mapping, Sequence
@@ -35,6 +34,7 @@ _KINDS: Final = {kind.key_type: kind for kind in ALGORITHMS.values()}  # by thei
 _CURVES: Final = ("P-256", "P-384", "P-521", "Ed25519")
 _MIN_RSA: Final = 2048  # bits, as RFC 7518 section 3.3 requires
 _LEEWAY: Final = 30.0  # seconds by which clocks may differ: machines with NTP differ by less than one
+_LAST_TIME: Final = 253_402_300_799  # the end of the year 9999: any more is no time, and a float may not hold it
 _MAX_HEADER: Final = 4096  # characters of a JWT's header: most have 150, one with a certificate 3,000
 _MAX_PAYLOAD: Final = 16_384  # characters: the listener's limit for all headers of a request is not much more
 _MAX_SIGNATURE: Final = 2048  # characters: RSA with 8,192 bits has 1,366
@@ -46,6 +46,9 @@ _ACCESS_TOKEN: Final = "at+jwt"
 _ANY_TOKEN: Final = ("", "jwt")  # the types of tokens from issuers that do not follow RFC 9068
 _NOT_FOR_ACCESS: Final = ("at_hash", "c_hash", "s_hash", "events")
 """Claims of ID tokens and logout tokens, which say who somebody is, or was, but allow nothing."""
+
+_USES: Final = {"token_use": ("access",), "typ": ("Bearer", "at+jwt")}
+"""Claims with which Cognito and Keycloak say what their tokens are for, and their values in access tokens."""
 
 
 class _KeySet(Struct):
@@ -126,8 +129,7 @@ def verify(token: str, keys: Sequence[Key], settings: IssuerSettings, now: float
     claims = _claims(token, header, keys)
     if claims.get("iss") != settings.issuer:
         raise TokenRejected("it is from another issuer")
-    if any(name in claims for name in _NOT_FOR_ACCESS):
-        raise TokenRejected("it is no access token")
+    _check_use(claims)
     expires = _check_times(claims, now)
     return VerifiedToken(_principal(claims, settings), frozenset(_texts(claims, "aud")), _scopes(claims), expires)
 
@@ -178,6 +180,15 @@ def _claims(token: str, header: Mapping[str, object], keys: Sequence[Key]) -> di
     raise TokenRejected("its signature is wrong, or its claims cannot be read")
 
 
+def _check_use(claims: Mapping[str, object]) -> None:
+    """Raise TokenRejected unless whoever has the token may use it for access."""
+    other_use = any(claims.get(name, values[0]) not in values for name, values in _USES.items())
+    if other_use or any(name in claims for name in _NOT_FOR_ACCESS):
+        raise TokenRejected("it is no access token")
+    if "cnf" in claims:  # RFC 7800: to have it is not enough
+        raise TokenRejected("it is bound to a key of its client, which cannot be checked here")
+
+
 def _check_times(claims: Mapping[str, object], now: float) -> float:
     """When the token ends. Raises TokenRejected unless it is valid now."""
     expires = _time(claims, "exp")
@@ -195,7 +206,7 @@ def _time(claims: Mapping[str, object], name: str) -> float | None:
     value = claims.get(name)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _LAST_TIME:
         raise TokenRejected(f"its {name} is no time")
     return float(value)
 
@@ -205,6 +216,9 @@ def _principal(claims: Mapping[str, object], settings: IssuerSettings) -> Princi
     if settings.user_claim == "email" and claims.get("email_verified") is not True:
         raise TokenRejected("its issuer has not verified the email address")  # anybody may have entered it
     subject, name = _text(claims, "sub"), _text(claims, settings.user_claim)
+    elsewhere = claims.get("_claim_names")  # OpenID Connect Core section 5.6.2; Entra has it for more than 200 groups
+    if claims.get("hasgroups") or (isinstance(elsewhere, dict) and settings.groups_claim in elsewhere):
+        raise TokenRejected("its groups are not in it")  # a rule may deny one of them
     groups = tuple(dict.fromkeys(_texts(claims, settings.groups_claim)))
     if len(groups) > _MAX_GROUPS or not all(map(_is_usable, groups)):
         raise TokenRejected(f"its {settings.groups_claim} cannot be used")

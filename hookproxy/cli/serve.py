@@ -11,7 +11,7 @@ import anyio
 
 from ..config.gateway import load_gateway
 from ..config.gateway_models import DEFAULT_SOCKET
-from ..gateway.http_listeners import http_addresses, listen, networks, tls_context
+from ..gateway.http_listeners import http_addresses, listen, networks, probes_address, tls_context
 from ..model.errors import ConfigError
 from ..processes import inherited_state, process
 from ..transports import unix_socket
@@ -43,6 +43,7 @@ def main(arguments: Sequence[str]) -> int:
     tls = tls_context(config)
     unix_listeners = list(_listeners(config))
     http_listeners = [(address, listen(address)) for address in web]
+    probes = listen(probe_address) if (probe_address := probes_address(config)) is not None else None
 
     def load() -> GatewayConfig:
         return load_gateway(config.path, os.environ, cwd)
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         from ..gateway.serve import Listening, serve
 
-        listening = Listening(unix_listeners, http_listeners, tls)
+        listening = Listening(unix_listeners, http_listeners, tls, probes)
         anyio.run(serve, config, listening, report, load, backend_options={"loop_factory": new_loop})
     finally:
         for listener in (*unix_listeners, *(one for _, one in http_listeners)):

@@ -90,6 +90,10 @@ class GatewayTable(Table, frozen=True):
     """
     instance: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_\-]{1,32}\Z")] = "gateway"
     """The name of this gateway among several, at the head of session ids: balancers find the gateway by it."""
+    probes: Annotated[str, Meta(pattern=r"^http://")] | None = None
+    """An address of its own for /healthz, /readyz and /metrics, such as "http://127.0.0.1:9090". It may be any address:
+    nothing there is about single users. Default: they are at the addresses for HTTP, and only for this machine.
+    """
     public_url: _Text | None = None
     """The address at which agents reach the HTTP listeners, without /mcp/NAME, if it is another one: that of a reverse
     proxy in front, for example "https://mcp.example.com".

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
@@ -12,6 +13,7 @@ from ..model.errors import UserError
 from ..model.settings import Limit, Per
 from ..policy.rate_limits import Window
 from ..transports.http.mirror_headers import ParameterHeaders, ParameterTable
+from .metrics import OTHER, Metrics
 from .session import GatewaySession, OpenServer, SessionIdentity, new_session_id
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ class Gateway:
     def __init__(self, config: GatewayConfig, servers: Servers, report: Report) -> None:
         self.config = config
         self.servers = servers
+        self.metrics = Metrics()
         self.parameters: dict[str, ParameterTable] = {}
         """The arguments with headers of their own of each server's tools."""
         self.sessions: set[GatewaySession] = set()
@@ -47,10 +50,17 @@ class Gateway:
         self._windows: dict[tuple[str, str, Limit], Window] = {}
 
     def admit(self, principal: Principal, server_name: str, caller_cwd: str = "") -> GatewaySession:
-        """A new session of this user at a server. Raises UserError if the user may not open one now.
+        """A new session of this user at a server. Raises NotAdmitted if the user may not open one now.
 
         Who may not use a server gets the same answer as if it were not there.
         """
+        try:
+            return self._admit(principal, server_name, caller_cwd)
+        except NotAdmitted:
+            self.metrics.refused_sessions[server_name if server_name in self.config.servers else OTHER] += 1
+            raise
+
+    def _admit(self, principal: Principal, server_name: str, caller_cwd: str) -> GatewaySession:
         server = self.config.servers.get(server_name)
         if server is None or not server.allows(principal):
             shown = server_name[:64].encode("unicode_escape").decode()
@@ -67,9 +77,15 @@ class Gateway:
             raise NotAdmitted(problem, "end one, or try later", HTTPStatus.TOO_MANY_REQUESTS)
         identity = SessionIdentity(new_session_id(), principal, caller_cwd)
         who = f"{server_name}, {principal.name}, session {identity.id[:8]}"
-        session = GatewaySession(identity, server, lambda text: self._report(f"{who}: {text}"))
+        session = GatewaySession(identity, server, self.metrics, lambda text: self._report(f"{who}: {text}"))
         self.sessions.add(session)
         return session
+
+    def metrics_text(self) -> str:
+        """The metrics, for Prometheus."""
+        sessions = Counter(dict.fromkeys(self.config.servers, 0))
+        sessions.update(one.server.name for one in self.sessions)
+        return self.metrics.text(sessions, self.config.version, draining=self.draining)
 
     def parameters_of(self, server: str, tool: str) -> ParameterHeaders | None:
         """The arguments of a tool that have headers of their own; None: the tool is not known."""

@@ -6,6 +6,7 @@ user who opened it: for all others it does not exist.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
@@ -23,6 +24,7 @@ from ..transports.http.agent_channel import AgentChannel, TooManyRequests
 from ..transports.http.agent_requests import Accepted, Era, Kind, Rejected, Rules, allowed_hosts, allowed_origins, check
 from ..transports.http.agent_stream import JSON_HEADER
 from ..transports.http.stateless_channel import StatelessChannel
+from . import probes
 from .gateway import NotAdmitted
 from .http_listeners import is_trusted, networks
 from .session import GatewaySession, new_session_id
@@ -36,7 +38,9 @@ if TYPE_CHECKING:
     from .gateway import Gateway
     from .http_listeners import HttpAddress
 
-_PREFIX: Final = b"/mcp/"
+_NAME: Final = re.compile(rb"[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}")  # as `config.gateway_models` has it
+_TARGET: Final = re.compile(rb"/mcp/(" + _NAME.pattern + rb")")
+_WELL_KNOWN: Final = WELL_KNOWN.encode()
 _LOOK_SECONDS: Final = 1.0
 """How often sessions are looked at that may have been unused for too long; the shortest such time is a second."""
 
@@ -77,6 +81,9 @@ class HttpAgents:
         self._resources: dict[str, ProtectedResource] = {}
         self._trusted = networks(gateway.config)
         self._is_open_to_all = all(address.tls or address.is_loopback for address in self._addresses)
+        for name in gateway.config.servers:  # a scope or an address that cannot be in a header is an error now
+            self._resource_of(name)
+        self._answers_probes = gateway.config.gateway.probes is None
         self._tasks = tasks
         self._report = report
         self._sessions: dict[str, _HttpSession] = {}
@@ -88,12 +95,14 @@ class HttpAgents:
             self._report(f"a request from {request.peer.address} was refused: it is no trusted proxy")
             responder.respond(403, [JSON_HEADER], failed_call(_NO_ID, "Use https."))
             return
-        target = request.target.decode("latin-1")
-        if target.startswith(WELL_KNOWN):
-            self._tell_metadata(request, target, responder)
+        if request.target in probes.PATHS and self._answers_probes and probes.may_ask(request):
+            probes.respond(self._gateway, request, responder)
             return
-        name = target[len(_PREFIX) :] if request.target.startswith(_PREFIX) and target.isascii() else ""
-        resource = self._resource_of(name)
+        if request.target.startswith(_WELL_KNOWN):
+            self._tell_metadata(request, responder)
+            return
+        named = _TARGET.fullmatch(request.target)
+        resource = self._resource_of(named[1].decode() if named else "")
         try:
             sender = self._authenticator.check_now(request.headers, resource)
         except NotReady:
@@ -112,17 +121,14 @@ class HttpAgents:
     def _handle_from(self, sender: Principal | Challenge, request: Request, responder: Responder) -> None:
         if isinstance(sender, Challenge):
             self._report(f"a request from {request.peer.address} was refused: {sender.reason}")
-            headers = [JSON_HEADER]
-            if sender.www_authenticate:
-                headers.append((b"www-authenticate", sender.www_authenticate.encode()))
-            if sender.retry_after:
-                headers.append((b"retry-after", str(sender.retry_after).encode()))
-            responder.respond(sender.status, headers, failed_call(_NO_ID, sender.message))
+            self._gateway.metrics.refused_requests[str(sender.status)] += 1
+            responder.respond(sender.status, (JSON_HEADER, *sender.headers), failed_call(_NO_ID, sender.message))
             return
         parameters = self._gateway.parameters_of
         found = check(request.method, request.target, request.headers, request.body, self._rules, parameters)
         if isinstance(found, Rejected):
             self._report(f"a request of {sender.name} was refused: {found.reason}")
+            self._gateway.metrics.refused_requests[str(found.status)] += 1
             responder.respond(found.status, found.headers, found.body)
             return
         try:
@@ -130,6 +136,7 @@ class HttpAgents:
         except (NotAdmitted, TooManyRequests) as problem:
             status = problem.reason if isinstance(problem, NotAdmitted) else HTTPStatus.TOO_MANY_REQUESTS
             text = problem.message if isinstance(problem, NotAdmitted) else "Too many requests are in flight."
+            self._gateway.metrics.refused_requests[str(int(status))] += 1
             headers = [JSON_HEADER] + ([_RETRY_AFTER] if status != HTTPStatus.NOT_FOUND else [])
             responder.respond(status, headers, failed_call(found.id or _NO_ID, text))
 
@@ -241,22 +248,20 @@ class HttpAgents:
 
     def _resource_of(self, name: str) -> ProtectedResource:
         """What OAuth knows of a server; of one that is not there as well, so that nobody learns which ones are."""
-        known = name in self._gateway.config.servers
-        if known and name in self._resources:
-            return self._resources[name]
+        if (known := self._resources.get(name)) is not None:
+            return known
         oidc = self._gateway.config.gateway.oidc
         scopes = oidc.required_scopes if oidc is not None else ()
-        address = self._addresses[0]
-        public = self._public_url or f"{'https' if address.tls else 'http'}://{address.host}:{address.port}"
-        resource = protected_resource(public, name[:64], oidc.issuer if oidc is not None else "", scopes)
-        if known:
+        issuer = oidc.issuer if oidc is not None else ""
+        resource = protected_resource(self._public_url or self._addresses[0].url, name, issuer, scopes)
+        if name in self._gateway.config.servers:
             self._resources[name] = resource
         return resource
 
-    def _tell_metadata(self, request: Request, target: str, responder: Responder) -> None:
-        name = target.removeprefix(WELL_KNOWN).removeprefix("/mcp/")
-        resource = self._resource_of(name)
-        if request.method != b"GET" or not resource.metadata or target != resource.metadata_path:
+    def _tell_metadata(self, request: Request, responder: Responder) -> None:
+        name = request.target.rpartition(b"/")[2]
+        resource = self._resource_of(name.decode() if _NAME.fullmatch(name) else "")
+        if request.method != b"GET" or not resource.metadata or request.target != resource.metadata_path.encode():
             responder.respond(404, [JSON_HEADER], failed_call(_NO_ID, "There is nothing here."))
         else:
             responder.respond(200, [JSON_HEADER], resource.metadata)

@@ -40,6 +40,12 @@ class HttpAddress(Struct, frozen=True):
         except ValueError:
             return False
 
+    @property
+    def url(self) -> str:
+        """The address as agents on this machine write it."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.tls else 'http'}://{host}:{self.port}"
+
 
 def http_addresses(config: GatewayConfig) -> list[HttpAddress]:
     """The addresses for HTTP in `listen`. Raises ConfigError for one that would put users at risk."""
@@ -62,6 +68,17 @@ def http_addresses(config: GatewayConfig) -> list[HttpAddress]:
             raise ConfigError(config.path, f"{key}: everybody on the network could read tokens and calls", hint)
         found.append(address)
     return found
+
+
+def probes_address(config: GatewayConfig) -> HttpAddress | None:
+    """The address for probes. Raises ConfigError."""
+    text = config.gateway.probes
+    if text is None:
+        return None
+    match = _ADDRESS.fullmatch(text)
+    if match is None or not 0 < int(match[3]) < 65536:
+        raise ConfigError(config.path, f"gateway.probes: {text} is no address", 'write "http://127.0.0.1:9090"')
+    return HttpAddress(match[2].strip("[]"), int(match[3]), tls=False)
 
 
 def networks(config: GatewayConfig) -> tuple[Network, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -43,6 +44,7 @@ class Listening(Struct, frozen=True):
     unix: Sequence[socket.socket]
     http: Sequence[tuple[HttpAddress, socket.socket]]
     tls: ssl.SSLContext | None
+    probes: socket.socket | None
 
 
 async def serve(config: GatewayConfig, listening: Listening, report: Report, load: Load) -> None:
@@ -55,6 +57,8 @@ async def serve(config: GatewayConfig, listening: Listening, report: Report, loa
         with anyio.open_signal_receiver(_RELOAD, *_ENDING) as signals:
             for listener in listening.unix:
                 tasks.start_soon(accept_connections, listener, gateway, report)
+            if listening.probes is not None:
+                await _serve_probes(gateway, listening.probes)
             web = await _serve_http(gateway, listening, tasks, report) if listening.http else None
             report(f"serves {', '.join(config.servers)} under policy {config.version[:12]}")
             async for number in signals:
@@ -73,7 +77,9 @@ async def _serve_http(gateway: Gateway, listening: Listening, tasks: TaskGroup, 
     from .http_agents import HttpAgents
 
     config = gateway.config
-    agents = HttpAgents(gateway, _authenticator(config, report), listening.http, tasks, report)
+    authenticator = _authenticator(config, report)
+    tasks.start_soon(authenticator.prepare)
+    agents = HttpAgents(gateway, authenticator, listening.http, tasks, report)
     limits = ListenerLimits(body_bytes=max(one.loaded.settings.max_message_bytes for one in config.servers.values()))
     listener = Listener(
         agents.handle, limits, lambda peer, status, why: report(f"{peer.address}: refused with {status}: {why}")
@@ -82,6 +88,13 @@ async def _serve_http(gateway: Gateway, listening: Listening, tasks: TaskGroup, 
         await serve_sockets(listener, listening_socket, listening.tls if address.tls else None)
     tasks.start_soon(agents.end_unused)
     return listener
+
+
+async def _serve_probes(gateway: Gateway, listening: socket.socket) -> None:
+    from ..transports.http.listener import Listener, serve_sockets
+    from .probes import respond
+
+    await serve_sockets(Listener(partial(respond, gateway)), listening, None)
 
 
 def _authenticator(config: GatewayConfig, report: Report) -> Authenticator:
@@ -111,6 +124,7 @@ async def _reload(gateway: Gateway, load: Load, report: Report) -> None:
     try:
         config = await anyio.to_thread.run_sync(load)
     except UserError as problem:
+        gateway.metrics.reloads["error"] += 1
         report(f"the policy stays {gateway.config.version[:12]}: {problem.message} ({problem.hint})")
         return
     for note in config.notes:
@@ -118,6 +132,7 @@ async def _reload(gateway: Gateway, load: Load, report: Report) -> None:
     if config.gateway != gateway.config.gateway:
         report("[gateway] has changed: its limits are in force, its addresses and tokens only after a restart")
     gateway.change_policy(config)
+    gateway.metrics.reloads["ok"] += 1
     report(f"policy {config.version[:12]} is in force")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -14,12 +13,13 @@ from ..model.errors import UserError
 from ..processes import service
 from ..protocol.multiplex import Multiplexer
 from ..session.lifecycle import SERVER_EXIT_SECONDS, SERVER_TERM_SECONDS
-from ..session.remote_server import RemoteOptions, headers, open_remote_server, with_values_redacted
+from ..session.remote_server import RemoteOptions, headers, open_remote_server
 from ..session.server_end import RemoteServer, ServerProcess
 from ..transports.http.address import parse
 from ..transports.line_log import relay_lines
 from ..transports.pipe import open_channel
 from ..transports.shared_server import SharedServer
+from .secrets import read_secrets
 
 if TYPE_CHECKING:
     from ..config.gateway import GatewayServer
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from ..session.server_end import ServerEnd
     from ..transports.channel import Channel
     from .session import GatewaySession
-
-_MAX_SECRET_BYTES: Final = 65_536
-"""A secret is a token or a small key file; a file that grows without end must not fill memory."""
 
 _QUICK_SECONDS: Final = 10.0
 """A server that ends so soon after its start has failed: others would fail in the same way."""
@@ -183,25 +180,3 @@ def _open_remote(server: GatewayServer, settings: Settings, report: Report) -> t
     with_values = headers(written, read_secrets(server.credentials), f"servers.{server.name}.headers:")
     options = RemoteOptions(with_values, table.ca, table.cert, table.key)
     return open_remote_server(address, options, settings, os.environ, report)
-
-
-def secrets_redacted(server: GatewayServer, settings: Settings) -> Settings:
-    """The settings so that the audit contains none of the server's secrets. Raises UserError."""
-    return with_values_redacted(settings, read_secrets(server.credentials).values())
-
-
-def read_secrets(files: Mapping[str, str]) -> dict[str, str]:
-    """The secrets in these files, by name, without a line end. Raises UserError, which contains no secret."""
-    found = {}
-    for name, path in files.items():
-        try:
-            with open(path, "rb") as file:
-                data = file.read(_MAX_SECRET_BYTES + 1)
-            text = data.decode().rstrip("\r\n")
-        except (OSError, UnicodeDecodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-            raise UserError(f"the credential {name} cannot be read from {path}: {why}", "correct the file") from None
-        if len(data) > _MAX_SECRET_BYTES or not text or "\0" in text:
-            raise UserError(f"the credential {name} in {path} is no secret", "it is empty, or longer than 64 KiB")
-        found[name] = text
-    return found

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING
 import anyio
 from msgspec import Struct
 
-from ..audit.log import Audit
 from ..hooks.evaluate import Hooks
 from ..model.hooks import Session
 from ..processes import service
 from ..session.lifecycle import Lifecycle
 from ..session.proxy import Proxy, Report
-from .servers import secrets_redacted
+from .metered_audit import MeteredAudit
+from .secrets import secrets_redacted
 
 if TYPE_CHECKING:
+    from ..audit.log import Audit
     from ..config.gateway import GatewayServer
     from ..model.principal import Principal
     from ..model.settings import Settings
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ..session.server_end import ServerEnd
     from ..transports.channel import Channel
     from ..transports.http.mirror_headers import ParameterTable
+    from .metrics import Metrics
 
 OpenServer = Callable[["GatewaySession", "Settings"], "tuple[Channel, ServerEnd]"]
 """Starts or reaches the server of a session that has these settings. Raises UserError."""
@@ -36,10 +38,11 @@ _DRAINING = "the gateway is ending"
 class GatewaySession:
     """A session of one user at one server."""
 
-    def __init__(self, identity: SessionIdentity, server: GatewayServer, report: Report) -> None:
+    def __init__(self, identity: SessionIdentity, server: GatewayServer, metrics: Metrics, report: Report) -> None:
         self.identity = identity
         self.server = server
         self.report = report
+        self._metrics = metrics
         self._proxy: Proxy | None = None
         self._lifecycle: Lifecycle | None = None
         self._ended = anyio.Event()
@@ -79,7 +82,7 @@ class GatewaySession:
         environ = service.environment(service.own_account(), {})
         command = tuple(server.table.command or ())
         hooks = Hooks(server.loaded.groups, settings, server.name, environ, server.loaded.trust, command, window_of)
-        return hooks, settings, Audit(settings, self.identity.principal, version)
+        return hooks, settings, MeteredAudit(settings, self.identity.principal, version, self._metrics)
 
     def change_policy(self, server: GatewayServer | None, version: str, window_of: WindowOf) -> None:
         """Judge further calls by the policy of this server; None: the user may not use it any more.

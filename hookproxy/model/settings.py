@@ -102,8 +102,6 @@ class AgentRule(Struct, frozen=True):
 class Settings(Struct, frozen=True):
     """The configuration's choices that concern every call."""
 
-    called: str = "hookproxy.toml"
-    """Whose rules and limits they are, in messages."""
     on_failure: OnFailure = OnFailure.DIALECT
     on_ask: OnAsk = OnAsk.ELICIT
     on_ask_fallback: OnFailure = OnFailure.DENY
@@ -169,6 +167,8 @@ class Settings(Struct, frozen=True):
     """How long a remote server may send no byte of a response; 0: for ever."""
     remote_connections: int = 256
     """The most connections to a remote server."""
+    called: str = "hookproxy.toml"
+    """Whose rules and limits they are, in messages."""
     managed: Settings | None = None
     """The settings for managed hooks and rules, and for the approvals that they require; None: nothing is managed.
 

@@ -20,9 +20,10 @@ class File:
         folder.chmod(0o700)
         self.path = folder / "tokens"
         self.time = 1000.0
+        self.clock = 5.0
         self.reports: list[str] = []
         self.first = self.new("alice", "dev")
-        self.tokens = BearerTokens(str(self.path), self.reports.append, now=lambda: self.time)
+        self.tokens = BearerTokens(str(self.path), self.reports.append, now=lambda: self.time, clock=lambda: self.clock)
 
     def new(self, user: str, *groups: str, days: float | None = None) -> str:
         return create_token(str(self.path), user, groups, days, "", self.time)[0]
@@ -90,6 +91,7 @@ def test_an_unusable_file_changes_nothing_and_is_reported_once(file: File, fault
             file.path.touch()
     for _ in range(3):
         assert file.owner(file.first) == "alice"
+        file.clock += 1
     assert len(file.reports) == 1
     assert "the tokens that were read before stay in force" in file.reports[0]
 
@@ -100,6 +102,21 @@ def test_a_file_that_is_right_again_is_in_force_again(file: File) -> None:
     assert file.owner(file.first) == "alice"
     file.path.write_text(f"# only bob\n{good.replace('alice', 'bob')}")
     assert file.owner(file.first) == "bob"
+
+
+def test_a_file_that_cannot_be_used_for_a_while_is_tried_again_without_another_change(
+    file: File, tmp_path: Path
+) -> None:
+    token = file.new("bob")
+    assert file.owner(token) == "bob"
+    revoke_tokens(str(file.path), "bob")
+    tmp_path.chmod(0o777)
+    assert file.owner(token) == "bob"
+    tmp_path.chmod(0o700)
+    assert file.owner(token) == "bob"
+    file.clock += 1
+    assert file.owner(token) is None
+    assert len(file.reports) == 1
 
 
 def test_an_empty_file_revokes_all(file: File) -> None:

@@ -11,17 +11,13 @@ import sys
 import threading
 import webbrowser
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from ipaddress import IPv4Address
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import anyio
 import pytest
-from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from mcp.shared.auth import OAuthClientInformationFull
 
@@ -30,7 +26,7 @@ from hookproxy.authorization.stored_login import StoredLogin
 from hookproxy.cli.login import open_store
 from hookproxy.cli.main import main
 from tests.support.http_post import post
-from tests.support.oauth_server import OAuthServer, Tenant, open_page, serving
+from tests.support.oauth_server import OAuthServer, Tenant, open_page, self_signed, serving
 
 pytestmark = pytest.mark.slow
 
@@ -514,23 +510,6 @@ def test_an_authority_of_ones_own_is_trusted_if_it_is_named(capsys: Capture, tmp
         login(capsys, tenant.url)
         assert main(["logout", "--ca", certificate, tenant.url]) == 0
         assert len(tenant.revoked) == 1
-
-
-def self_signed(path: Path) -> str:
-    """A file with a key, and with its certificate for 127.0.0.1."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), critical=False)
-        .sign(key, SHA256())
-    )
-    secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    path.write_bytes(secret + certificate.public_bytes(Encoding.PEM))
-    return str(path)
 
 
 # --- the list, and logging out ---

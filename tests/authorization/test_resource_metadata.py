@@ -9,6 +9,7 @@ from mcp.shared.auth import ProtectedResourceMetadata
 
 from hookproxy.authorization.challenges import parameters
 from hookproxy.authorization.resource_metadata import protected_resource
+from hookproxy.model.errors import UserError
 
 ISSUER = "https://idp.example.com/realm"
 
@@ -27,6 +28,12 @@ ISSUER = "https://idp.example.com/realm"
             "git",
             "https://example.com:8443/gateway/mcp/git",
             "https://example.com:8443/.well-known/oauth-protected-resource/gateway/mcp/git",
+        ),
+        (
+            "HTTPS://MCP.example.com:443",
+            "git",
+            "https://mcp.example.com/mcp/git",
+            "https://mcp.example.com/.well-known/oauth-protected-resource/mcp/git",
         ),
         (
             "http://127.0.0.1:8765",
@@ -69,3 +76,21 @@ def test_without_an_issuer_no_agent_is_sent_to_look_for_one() -> None:
     resource = protected_resource("https://mcp.example.com", "git", "")
     assert resource.challenge() == 'Bearer realm="hookproxy"'
     assert resource.metadata == b""
+
+
+@pytest.mark.parametrize(
+    ("public_url", "scope"),
+    [
+        ("mcp.example.com", "a"),
+        ("https://mcp.example.com/?x=1", "a"),
+        ('https://mcp.example.com/"', "a"),
+        ("https://user@mcp.example.com", "a"),
+        ("https://mcp.example.com", 'a"b'),
+        ("https://mcp.example.com", "a b"),
+        ("https://mcp.example.com", "a\r\nSet-Cookie: x"),
+        ("https://mcp.example.com", ""),
+    ],
+)
+def test_what_would_break_the_header_is_refused(public_url: str, scope: str) -> None:
+    with pytest.raises(UserError):
+        protected_resource(public_url, "git", ISSUER, [scope])

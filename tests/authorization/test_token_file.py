@@ -205,6 +205,13 @@ def test_a_pipe_is_not_waited_for(file: str) -> None:
         read_tokens(file)
 
 
+def test_a_folder_is_no_file(file: str) -> None:
+    os.mkdir(file, 0o700)
+    for use in (lambda: read_tokens(file), lambda: create_token(file, "bob", [], None, "", NOW)):
+        with pytest.raises(ConfigError, match="is not a regular file"):
+            use()
+
+
 def test_a_file_that_is_not_there_has_no_tokens_to_list_or_revoke(file: str) -> None:
     for use in (lambda: read_tokens(file), lambda: revoke_tokens(file, "alice")):
         with pytest.raises(ConfigError, match="does not exist"):

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -18,7 +19,7 @@ from hookproxy.authorization.access_tokens import IssuerSettings, IssuerUnavaila
 from hookproxy.authorization.token_issuer import TokenIssuer
 from hookproxy.model.credentials import NotReady
 from hookproxy.model.errors import UserError
-from tests.support.oauth_server import OAuthServer, Tenant
+from tests.support.oauth_server import OAuthServer, Tenant, self_signed, serving
 from tests.support.signed_tokens import AUDIENCE, SigningKey
 
 
@@ -194,6 +195,7 @@ async def test_while_an_attempt_runs_known_keys_are_used_without_waiting(make: C
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(rig.issuer.check, rig.token())
         await anyio.wait_all_tasks_blocked()
+        rig.later(61)
         assert rig.issuer.check_now(rig.token(sub="bob")).principal.name == "bob"
         rig.tenant.keys_held.set()
 
@@ -261,6 +263,17 @@ def test_nothing_heavy_is_imported_without_an_issuer() -> None:
     heavy = ("joserfc", "httpx2", "mcp", "pydantic", "cryptography", "jwt")
     code = f"import sys, hookproxy.authorization.authenticate; print([one for one in {heavy} if one in sys.modules])"
     assert subprocess.check_output([sys.executable, "-c", code]) == b"[]\n"
+
+
+async def test_the_issuer_of_a_company_is_trusted_by_the_authority_that_the_settings_name(tmp_path: Path) -> None:
+    certificate = self_signed(tmp_path / "server.pem")
+    with serving(certificate) as https:
+        rig = Rig(https)
+        with pytest.raises(IssuerUnavailable, match="certificate verify failed"):
+            await rig.issuer.check(rig.token())
+        assert rig.tenant.requests == []
+        rig.issuer = rig.known(replace(rig.settings, ca_file=certificate))
+        assert await rig.user(rig.token()) == "alice"
 
 
 # --- remembered tokens ---

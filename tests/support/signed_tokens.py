@@ -41,24 +41,25 @@ class SigningKey:
 
     def token(self, issuer: str, *, header: dict[str, Any] | None = None, **claims: Any) -> str:  # noqa: ANN401
         """An access token of alice that is valid for an hour; a claim or a header that is None is left out."""
-        return self.sign(present({**_claims(issuer), **claims}), **(header or {}))
+        return self.sign(present({**self.claims(issuer), **claims}), **(header or {}))
+
+    def claims(self, issuer: str) -> dict[str, Any]:
+        now = time.time()
+        alice = {"sub": "alice", "groups": ["developers"]}
+        return {"iss": issuer, "aud": AUDIENCE, "exp": now + 3600, "iat": now, **alice}
 
     def sign(self, claims: object, **header: Any) -> str:  # noqa: ANN401
         full = present({"alg": self.algorithm, "kid": self.kid, "typ": "at+jwt", **header})
         payload = claims if isinstance(claims, bytes) else json.dumps(claims).encode()
         if full.keys() & {"crit", "b64"}:  # joserfc would not sign them
-            return self._raw(full, payload)
+            return self.sign_raw(full, payload)
         return serialize_compact(full, payload, self.key, registry=_REGISTRY)
 
-    def _raw(self, header: dict[str, Any], payload: bytes) -> str:
+    def sign_raw(self, header: dict[str, Any], payload: bytes) -> str:
+        """A token with just this header, signed by the right key, whatever the header says."""
         signing_input = f"{encoded(header)}.{encoded(payload)}"
         signature = _REGISTRY.get_alg(self.algorithm).sign(signing_input.encode(), self.key)
         return f"{signing_input}.{encoded(signature)}"
-
-
-def _claims(issuer: str) -> dict[str, Any]:
-    now = time.time()
-    return {"iss": issuer, "sub": "alice", "aud": AUDIENCE, "exp": now + 3600, "iat": now, "groups": ["developers"]}
 
 
 def present(members: dict[str, Any]) -> dict[str, Any]:

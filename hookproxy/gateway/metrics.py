@@ -1,0 +1,117 @@
+"""What a gateway counts, in the text format that Prometheus reads. Pure.
+
+No user is a label: users are many, and whoever may read metrics need not know what each of them does.
+Source: Prometheus exposition format 0.0.4.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+Labels = tuple[tuple[str, str], ...]
+
+BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+"""Upper bounds of the buckets of times, in seconds: from an in-process hook to a person who is asked."""
+
+MOST_TOOLS: Final = 1000
+"""Tools that are counted by name. Agents choose names: further ones are counted as `other`."""
+
+OTHER: Final = "other"
+
+
+class Histogram:
+    """How often a time was at most each bound."""
+
+    def __init__(self) -> None:
+        self._buckets = [0] * (len(BOUNDS) + 1)
+        self._sum = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Count one time."""
+        self._buckets[bisect_left(BOUNDS, seconds)] += 1
+        self._sum += seconds
+
+    def lines(self, name: str, labels: Labels) -> Iterator[str]:
+        """The samples."""
+        count = 0
+        for bound, found in zip((*map(str, BOUNDS), "+Inf"), self._buckets, strict=True):
+            count += found
+            yield sample(f"{name}_bucket", (*labels, ("le", bound)), count)
+        yield sample(f"{name}_sum", labels, round(self._sum, 6))
+        yield sample(f"{name}_count", labels, count)
+
+
+class Metrics:
+    """The numbers of one gateway since it has started."""
+
+    def __init__(self) -> None:
+        self._calls: Counter[tuple[str, str, str, str]] = Counter()  # server, tool, decision, result
+        self._tools: set[tuple[str, str]] = set()
+        self._hook_seconds: dict[str, Histogram] = {}  # by server
+        self._server_seconds: dict[str, Histogram] = {}
+        self.refused_requests: Counter[str] = Counter()
+        """Requests over HTTP that were refused, by status."""
+        self.refused_sessions: Counter[str] = Counter()
+        """Sessions that were not opened, by server: those of the configuration, else `other`."""
+        self.reloads: Counter[str] = Counter()
+        """Attempts to change the policy, by `ok` or `error`."""
+
+    def note_call(  # what is known of it
+        self, server: str, tool: str, decision: str, result: str, seconds: float, hook_seconds: float
+    ) -> None:
+        """Count one judged call. `seconds` are all that it took, those of its hooks included."""
+        if (server, tool) not in self._tools:
+            if len(self._tools) >= MOST_TOOLS:
+                tool = OTHER
+            self._tools.add((server, tool))
+        self._calls[server, tool, decision or "none", result] += 1
+        self._hook_seconds.setdefault(server, Histogram()).add(hook_seconds)
+        if result != "refused":
+            self._server_seconds.setdefault(server, Histogram()).add(max(seconds - hook_seconds, 0.0))
+
+    def text(self, sessions: Counter[str], policy: str, *, draining: bool) -> str:
+        """All of it. `sessions` are open now, by server; `policy` is the version in force."""
+        lines: list[str] = []
+        add = lines.extend
+        add(header("hookproxy_calls_total", "counter", "Calls that hooks, rules or limits judged."))
+        names = ("server", "tool", "decision", "result")
+        for key, count in sorted(self._calls.items()):
+            lines.append(sample("hookproxy_calls_total", tuple(zip(names, key, strict=True)), count))
+        for name, text, by_server in (
+            ("hookproxy_hook_seconds", "Time that the hooks of a call took.", self._hook_seconds),
+            ("hookproxy_server_seconds", "Time that a forwarded call took without its hooks.", self._server_seconds),
+        ):
+            add(header(name, "histogram", text))
+            for server, histogram in sorted(by_server.items()):
+                add(histogram.lines(name, (("server", server),)))
+        for name, kind, text, label, counts in (
+            ("hookproxy_sessions", "gauge", "Open sessions.", "server", sessions),
+            ("hookproxy_sessions_refused_total", "counter", "Sessions not opened.", "server", self.refused_sessions),
+            ("hookproxy_http_refused_total", "counter", "HTTP requests refused.", "status", self.refused_requests),
+            ("hookproxy_reloads_total", "counter", "Attempts to change the policy.", "outcome", self.reloads),
+        ):
+            add(header(name, kind, text))
+            add(sample(name, ((label, key),), count) for key, count in sorted(counts.items()))
+        add(header("hookproxy_policy_info", "gauge", "The version of the policy in force."))
+        lines.append(sample("hookproxy_policy_info", (("version", policy),), 1))
+        add(header("hookproxy_draining", "gauge", "1 while the gateway ends."))
+        lines.append(sample("hookproxy_draining", (), int(draining)))
+        return "\n".join([*lines, ""])
+
+
+def header(name: str, kind: str, text: str) -> Iterable[str]:
+    """The lines before the samples of a metric."""
+    return (f"# HELP {name} {text}", f"# TYPE {name} {kind}")
+
+
+def sample(name: str, labels: Labels, value: float) -> str:
+    """One line."""
+    shown = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels)
+    return f"{name}{{{shown}}} {value}" if shown else f"{name} {value}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

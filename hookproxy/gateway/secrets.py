@@ -1,0 +1,38 @@
+"""Reads the secrets of servers from their files, and keeps them out of the audit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from ..model.errors import UserError
+from ..session.remote_server import with_values_redacted
+
+if TYPE_CHECKING:
+    from ..config.gateway import GatewayServer
+    from ..model.settings import Settings
+
+_MAX_SECRET_BYTES: Final = 65_536
+"""A secret is a token or a small key file; a file that grows without end must not fill memory."""
+
+
+def secrets_redacted(server: GatewayServer, settings: Settings) -> Settings:
+    """The settings so that the audit contains none of the server's secrets. Raises UserError."""
+    return with_values_redacted(settings, read_secrets(server.credentials).values())
+
+
+def read_secrets(files: Mapping[str, str]) -> dict[str, str]:
+    """The secrets in these files, by name, without a line end. Raises UserError, which contains no secret."""
+    found = {}
+    for name, path in files.items():
+        try:
+            with open(path, "rb") as file:
+                data = file.read(_MAX_SECRET_BYTES + 1)
+            text = data.decode().rstrip("\r\n")
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            raise UserError(f"the credential {name} cannot be read from {path}: {why}", "correct the file") from None
+        if len(data) > _MAX_SECRET_BYTES or not text or "\0" in text:
+            raise UserError(f"the credential {name} in {path} is no secret", "it is empty, or longer than 64 KiB")
+        found[name] = text
+    return found
