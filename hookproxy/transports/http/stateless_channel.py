@@ -21,6 +21,9 @@ from .messages import Message, answered_ids
 _BEAT_SECONDS: Final = 25.0
 """Between comments on a silent stream: below the 30 s after which the strictest of usual balancers close it."""
 
+_OWNER: Final = "the user"
+"""All requests are of one user: what one of them creates, such as a task, belongs to all."""
+
 _ENDED: Final = "The MCP server has ended, and there is no response to this request."
 
 
@@ -57,7 +60,7 @@ class StatelessChannel:
 
     def post(self, line: bytes, message: Message, responder: Responder) -> None:
         """A message of the agent."""
-        client = self._multiplexer.attach()
+        client = self._multiplexer.attach(_OWNER)
         if not message.ids or message.is_response:
             responder.respond(202)
             self._dispatch(self._multiplexer.from_client(client, line))
