@@ -224,10 +224,10 @@ class HttpAgents:
             await self._gateway.run(opened.session, opened.channel, self._gateway.servers.open)
         except UserError as problem:
             opened.session.report(f"{problem.message} ({problem.hint})")
-            why = f"The gateway cannot reach this server: {problem.message}."
+            why = f"The gateway cannot reach this server: {problem.message}"
         except Exception as defect:
             opened.session.report(f"the session has failed: {describe_error(defect)}")
-            why = f"The gateway has failed: {describe_error(defect)}."
+            why = f"The gateway has failed: {describe_error(defect)}"
         finally:
             forget()
             if why:

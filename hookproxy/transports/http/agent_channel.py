@@ -12,13 +12,14 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from ...protocol.calls import id_key
+from ...protocol.calls import Progress, id_key
 from ...protocol.fast_scan import response_id
-from ...protocol.feedback import failed_call
+from ...protocol.feedback import remote_failure
 from ..lines import Lines
+from . import messages
 from .agent_stream import AgentStream, stream_and_event
 from .listener import Headers, Responder
-from .messages import Message, answered_ids
+from .messages import CALL_TOOL, Message, answered_ids
 
 MAX_KEPT_LINES: Final = 256
 """Lines of the server that are kept while no stream is open: more than a server sends before its agent listens."""
@@ -34,7 +35,7 @@ _RESUMABLE: Final = 64
 """Streams that have ended, or lost their agent, and are kept to be resumed: an agent resumes at once, or never."""
 
 
-_ENDED: Final = "The session with the MCP server has ended, and there is no response to this request."
+_ENDED: Final = "The session with the MCP server has ended"
 
 
 class TooManyRequests(Exception):
@@ -86,6 +87,7 @@ class AgentChannel:
             raise TooManyRequests
         self._numbers += 1
         stream = AgentStream(responder, self._headers, self._numbers)
+        stream.is_call = message.method == CALL_TOOL
         key = id_key(message.ids[0])
         self._attach(stream, responder)
         if key in self._waiting:  # the router refuses the second one; its error is the response to the newer POST
@@ -228,11 +230,14 @@ class AgentChannel:
             self._listening.close()
 
     def fail(self, why: str) -> None:
-        """Answer all requests that wait with an error; `why` is a sentence."""
+        """Answer all requests that wait with an error that says what is known of them; `why` has no full stop."""
         waiting, ids = self._waiting, self._ids
         self._waiting, self._ids = {}, {}
+        unsent = {key for line in self._unread for raw_id in messages.read(line).ids if (key := id_key(raw_id))}
+        self._unread.clear()
         for key, stream in waiting.items():
-            stream.finish(failed_call(ids[key], why))
+            progress = Progress.NOT_SENT if key in unsent else Progress.NO_ANSWER
+            stream.finish(remote_failure(ids[key], why, progress, is_call=stream.is_call))
 
     def close(self) -> None:
         """As in Channel."""

@@ -10,13 +10,14 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
+from ...protocol.calls import Progress
 from ...protocol.fast_scan import response_id
-from ...protocol.feedback import failed_call
+from ...protocol.feedback import remote_failure
 from ...protocol.multiplex import SERVER, Multiplexer, Send
 from ..lines import Lines
 from .agent_stream import AgentStream
 from .listener import Responder
-from .messages import Message, answered_ids
+from .messages import CALL_TOOL, Message, answered_ids
 
 _BEAT_SECONDS: Final = 25.0
 """Between comments on a silent stream: below the 30 s after which the strictest of usual balancers close it."""
@@ -24,7 +25,7 @@ _BEAT_SECONDS: Final = 25.0
 _OWNER: Final = "the user"
 """All requests are of one user: what one of them creates, such as a task, belongs to all."""
 
-_ENDED: Final = "The MCP server has ended, and there is no response to this request."
+_ENDED: Final = "The session with the MCP server has ended"
 
 
 class StatelessChannel:
@@ -67,6 +68,7 @@ class StatelessChannel:
             self._dispatch(self._multiplexer.detach(client))
             return
         stream = AgentStream(responder)
+        stream.is_call = message.method == CALL_TOOL
         self._streams[client] = stream, message.ids[0]
         responder.on_gone = lambda: self._leave(client)
         responder.on_full = lambda full: self._set_full(client, full=full)
@@ -81,10 +83,11 @@ class StatelessChannel:
             self._on_end()
 
     def fail(self, why: str) -> None:
-        """Answer all requests in flight with an error; `why` is a sentence."""
+        """Answer all requests in flight with an error that says what is known of them; `why` has no full stop."""
         streams, self._streams = self._streams, {}
+        progress = Progress.NOT_SENT if self._on_end is None else Progress.NO_ANSWER
         for client, (stream, raw_id) in streams.items():
-            stream.finish(failed_call(raw_id, why))
+            stream.finish(remote_failure(raw_id, why, progress, is_call=stream.is_call))
             self._multiplexer.detach(client)
 
     def _leave(self, client: int) -> None:
