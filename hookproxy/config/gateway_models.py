@@ -85,8 +85,8 @@ class GatewayTable(Table, frozen=True):
     more than an agent with many servers and subagents opens, and keep one user from using up the processes of all.
     """
     max_requests: Annotated[int, Meta(ge=1)] = 256
-    """How many requests of one session over HTTP may be in flight; in the stateless era, of one user at one server. A
-    further one is refused with the status 429.
+    """How many requests of one user over HTTP may be in flight, at all servers together. A further one is refused with
+    the status 429.
     """
     instance: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_\-]{1,32}\Z")] = "gateway"
     """The name of this gateway among several, at the head of session ids: balancers find the gateway by it."""
