@@ -164,7 +164,8 @@ def _recognise(path: str, text: str) -> Dialect:
     In a folder that belongs to some systems, it is a file of one of these.
     """
     members = read_document(path, text, comments=True).members
-    at_home = [dialect for dialect in DIALECTS.values() if _in_own_folder(path, dialect)]
+    name = os.path.basename(path)
+    at_home = [one for one in DIALECTS.values() if _in_own_folder(path, one) or name in one.own_files]
     fitting = [
         dialect
         for dialect in DIALECTS.values()
@@ -175,7 +176,8 @@ def _recognise(path: str, text: str) -> Dialect:
         owners = " or ".join(dialect.name for dialect in at_home if "@" not in dialect.name)
         hint = f"name its dialect: --hooks {fitting[0].name}={path}"
         formats = " or ".join(dialect.name for dialect in fitting)
-        raise ConfigError(path, f"has the format of {formats}, but is in a folder of {owners}", hint)
+        place = "is in a folder" if any(_in_own_folder(path, one) for one in at_home) else "has the name of a file"
+        raise ConfigError(path, f"has the format of {formats}, but {place} of {owners}", hint)
     fitting = fitting_here or fitting
     if len(fitting) == 1:
         return fitting[0]

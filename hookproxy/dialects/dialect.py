@@ -177,6 +177,8 @@ class Dialect(Struct, frozen=True):
     is a hook file. Raises ConfigError."""
     file_names: tuple[str, ...] = ()
     """Names by which its files are known outside of `folders`, although other systems have files of the same shape."""
+    own_files: tuple[str, ...] = ()
+    """Names that only its files have: such a file is recognised as one in `folders`."""
     suffixes: tuple[str, ...] = (".json",)
     """The suffixes of its files' names, for a folder of such files."""
     executables: bool = False

@@ -55,7 +55,7 @@ class Servers:
         if server.table.share == "session":
             channel, process = _start(server, session.report)
             return channel, process
-        channel = self._shared_by(server, session, settings).server.open_channel()
+        channel = self._shared_by(server, session, settings).server.open_channel(session.identity.principal.id)
         return channel, RemoteServer(channel)
 
     def _shared_by(self, server: GatewayServer, session: GatewaySession, settings: Settings) -> _SharedProcess:

@@ -40,6 +40,8 @@ class DuplicateKeys(ValueError):
 _UTF8: Final = codecs.getincrementaldecoder("utf-8")
 _PIECE_BYTES: Final = 1024 * 1024  # of a line that is decoded together: decoded text takes up to four times as much
 
+_LONG_BYTES: Final = 65_536  # of a line of which a copy costs more than a view
+
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ARRAY: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _STRING: Final = msgspec.json.Decoder(str)
@@ -235,12 +237,13 @@ def all_items(raw: bytes) -> list[bytes]:
 
 def splice(raw: bytes, edits: Sequence[tuple[Span, bytes]]) -> bytes:
     """Replace each span in `raw`. The spans are in order and do not overlap."""
-    pieces: list[bytes] = []
+    source = raw if len(raw) < _LONG_BYTES else memoryview(raw)  # so that a long line is copied only once
+    pieces: list[bytes | memoryview] = []
     at = 0
     for (start, end), new in edits:
-        pieces += (raw[at:start], new)
+        pieces += (source[at:start], new)
         at = end
-    return b"".join((*pieces, raw[at:]))
+    return b"".join((*pieces, source[at:]))
 
 
 def insertion(raw: bytes, spans: dict[str, Span], name: str, value: bytes) -> tuple[Span, bytes]:

@@ -96,6 +96,8 @@ class Call(Struct, eq=False):
     """Which hook stopped the agent and thereby ended this call, and why; empty: none did."""
     ended_because: str = ""
     """Why it ends before its response could be given, in a sentence without a full stop; empty: it does not."""
+    is_substitute: bool = False
+    """The response is not the server's: we have written an error in its place."""
     phase: Phase = Phase.HELD
     progress: Progress = Progress.NOT_SENT
     """The furthest state that it has reached, even if it is repeated later."""

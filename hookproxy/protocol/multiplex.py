@@ -8,6 +8,15 @@ It is a state machine without I/O, like the router. Its rules:
 
 The server knows each request by a number of ours, which is also its progress token. The number replaces the client's
 id in the line, and the client's own spelling comes back in the response; all other bytes stay. No number is used twice.
+
+What sharing cannot hide:
+
+- The handshake takes place once, with the first client's version, name and capabilities. Later clients get its result
+  if they ask for that version or the one agreed on, otherwise an error. A request of the server that the client has
+  not announced gets the error -32601, and so does `tasks/list`, and a task that a client would have to keep.
+- A request of the server names no client. It goes to the one with the newest request, or to the only client; between
+  different people, only to the one that the server works for. Otherwise the server gets an error at once.
+- State that the server keeps for its session, such as roots, is that of all clients.
 """
 
 from __future__ import annotations
@@ -28,13 +37,14 @@ from .shared_messages import PROGRESS_TOKEN, SUBSCRIPTION_ID, Message
 SERVER: Final = 0
 """The receiver of a line that is for the server; clients have numbers from 1."""
 
-MAX_IN_FLIGHT: Final = 10_000
-"""Requests in flight of one client: agents have a few, and each takes about 600 bytes here."""
+MAX_IN_FLIGHT: Final = 1000
+"""Requests in flight of one client: agents have a few. Each takes about 600 bytes, and 2 KB more for long ids."""
 
 MAX_CANCELLED: Final = 1024  # cancelled requests whose late response still finds its client: servers rarely send one
-MAX_TASKS: Final = 1024  # tasks of one client, as in `tasks`; the oldest is forgotten, and nobody can use it any more
+MAX_TASKS: Final = 1024  # tasks of one owner, as in `tasks`; the oldest is forgotten, and nobody can use it any more
 MAX_ELICITATIONS: Final = 1024  # ids of elicitations on a page; the oldest is forgotten, and its end is not announced
-MAX_SUBSCRIPTIONS: Final = 10_000  # resources that one client subscribes to, and bytes in each of their addresses
+MAX_SUBSCRIPTIONS: Final = 1000  # resources that one client subscribes to: at most 4 MB with their addresses
+MAX_URI_CHARACTERS: Final = 4096  # of such a resource's address: twice what browsers are sure to take
 MAX_REPORTS: Final = 100  # different sentences: some of them contain a method, which the server chooses
 
 _SMALL_BYTES: Final = 65_536  # a line in which an elicitation may announce its id: they are short texts for people
@@ -69,6 +79,8 @@ class _Kind(Enum):
     INITIALIZE = auto()
     LISTEN = auto()  # `subscriptions/listen`, which is answered when the subscription ends
     SUBSCRIBE = auto()
+    TASK = auto()  # the client asks for a task (2025-11-25)
+    STATELESS = auto()  # the server may create a task (2026-07-28)
     OWN = auto()  # of the multiplexer itself; nobody gets the response
 
 
@@ -96,10 +108,29 @@ class _Request(Struct, eq=False, gc=False):
     """The resource of a subscription."""
 
 
+class _Task(Struct, frozen=True):
+    """A task of the server."""
+
+    client: int
+    """The client that created it."""
+    number: int
+    """The request that created it."""
+
+
+class _Owner(Struct, eq=False):
+    """Who may use a task: one client, or all clients that were attached under one name."""
+
+    name: str
+    clients: int = 0
+    tasks: dict[str, _Task] = field(default_factory=dict)
+    """The oldest first."""
+
+
 class _Client(Struct, eq=False):
     """One client."""
 
     number: int
+    owner: _Owner
     in_flight: dict[bytes, _Request] = field(default_factory=dict)
     """Requests that are neither answered nor cancelled, by the key of their id."""
     is_open: bool = False
@@ -113,8 +144,6 @@ class _Client(Struct, eq=False):
     level: int | None = None
     """The least severe log messages that it wants; None: it has not said."""
     uris: set[str] = field(default_factory=set)
-    tasks: dict[str, int] = field(default_factory=dict)
-    """Its tasks, the oldest first, each with the number of the request that created it."""
 
 
 class _ServerRequest(Struct, eq=False, frozen=True):
@@ -173,14 +202,21 @@ class Multiplexer:
         self._handshake = _Handshake()
         self._subscribers: dict[str, set[int]] = {}
         self._server_level: int | None = None
-        self._tasks: dict[str, int] = {}  # SERVER: two clients have got the same id, and neither may use it
+        self._owners: dict[str, _Owner] = {}  # those with a name
+        self._tasks: dict[str, _Owner | None] = {}  # None: two owners have got the same id, and neither may use it
         self._task_tokens: dict[int, _Request] = {}  # progress of a task goes on after the response
         self._elicitations: dict[str, int] = {}
 
-    def attach(self) -> int:
-        """Return the number of a new client. A number is never used again."""
+    def attach(self, owner: str = "") -> int:
+        """Return the number of a new client. A number is never used again.
+
+        A client has its tasks alone, and they end with it. Clients with the same `owner` have theirs together, and
+        these do not end: over HTTP each request of the stateless era may be a client of its own.
+        """
         self._last_client += 1
-        self._clients[self._last_client] = _Client(self._last_client)
+        shared = self._owners.setdefault(owner, _Owner(owner)) if owner else _Owner("")
+        shared.clients += 1
+        self._clients[self._last_client] = _Client(self._last_client, shared)
         return self._last_client
 
     def awaits_response(self, client: int) -> bool:
@@ -191,8 +227,8 @@ class Multiplexer:
     def detach(self, client: int) -> list[Send]:
         """Forget a client; return lines for the server.
 
-        They cancel the client's requests in flight, end subscriptions that no other client has, lower the log level
-        if no other client wants as much, and answer the requests of the server that the client has not answered.
+        They cancel the client's requests in flight and its tasks, end subscriptions that no other client has, lower
+        the log level if no other client wants as much, and answer the server's requests that are still open.
         """
         who = self._clients.pop(client, None)
         if who is None:
@@ -201,13 +237,26 @@ class Multiplexer:
         self._handshake.waiting = [one for one in self._handshake.waiting if one[0] is not who]
         unanswered = [key for key, one in self._server_requests.items() if one.client == client]
         sends += [Send(SERVER, feedback.no_client(self._server_requests.pop(key).id)) for key in unanswered]
-        for task_id in list(who.tasks):
-            self._forget_task(who, task_id)
+        sends += self._leave_tasks(who.owner)
         left = [raw_json.encode(uri) for uri in sorted(who.uris) if self._leave(who, uri)]
         sends += [self._own_request(b"resources/unsubscribe", b'{"uri":%b}' % uri) for uri in left]
         if who.level is not None:
             sends += self._relax_level()
         return sends
+
+    def _leave_tasks(self, owner: _Owner) -> list[Send]:
+        """Cancel the tasks of a client that has left, unless other clients may use them."""
+        owner.clients -= 1
+        if owner.name:
+            if not (owner.clients or owner.tasks):
+                del self._owners[owner.name]
+            return []
+        left = list(owner.tasks)
+        for task_id in left:
+            self._forget_task(owner, task_id)
+        if not self._handshake.result:  # a request of the stateless era would need the client's `_meta`
+            return []
+        return [self._own_request(b"tasks/cancel", b'{"taskId":%b}' % raw_json.encode(task_id)) for task_id in left]
 
     def _abandon_requests(self, who: _Client) -> list[Send]:
         """Cancel the requests of a client that has left, except an `initialize`, which cannot be cancelled."""
@@ -224,7 +273,7 @@ class Multiplexer:
     def from_client(self, client: int, line: bytes) -> list[Send]:
         """Return what is sent for one whole line of a client: to the server, or back to the same client."""
         who = self._clients.get(client)
-        if who is None or not line.strip():
+        if who is None or line.isspace() or not line:
             return []
         try:
             message = _read(line)
@@ -274,9 +323,9 @@ class Multiplexer:
     def _may_name_tasks(self, who: _Client, message: Message) -> bool:
         """False if the message is about a task that is not the client's."""
         named = message.related_task
-        if named is not None and self._tasks.get(named) != who.number:
+        if named is not None and self._tasks.get(named) is not who.owner:
             return False
-        if "taskId" in message.params and self._tasks.get(message.text_param("taskId")) != who.number:
+        if "taskId" in message.params and self._tasks.get(message.text_param("taskId")) is not who.owner:
             return False
         if message.method.startswith(_TASKS_PREFIX):
             return "taskId" in message.params or message.method == "tasks/list"
@@ -293,7 +342,7 @@ class Multiplexer:
             edits.append((message.meta[PROGRESS_TOKEN], number))
         if edit is not None:
             edits.append(edit)
-        request.kind = _KINDS.get(message.method, _Kind.OTHER)
+        request.kind = _kind(message)
         who.in_flight[request.key] = self._requests[request.number] = request
         if request.kind is not _Kind.LISTEN:
             self._busy[who.number] = self._busy.get(who.number, 0) + 1
@@ -322,10 +371,9 @@ class Multiplexer:
 
     def _subscribe(self, who: _Client, message: Message) -> list[Send]:
         uri = message.text_param("uri")
-        if len(who.uris) >= MAX_SUBSCRIPTIONS or len(uri) > MAX_SUBSCRIPTIONS:
-            return [
-                _refused(who, message.id, f"The limit is {MAX_SUBSCRIPTIONS} subscriptions and characters in each.")
-            ]
+        if len(who.uris) >= MAX_SUBSCRIPTIONS or len(uri) > MAX_URI_CHARACTERS:
+            limits = f"{MAX_SUBSCRIPTIONS} resources, and {MAX_URI_CHARACTERS} characters in each address"
+            return [_refused(who, message.id, f"The limit of subscriptions is {limits}.")]
         send = self._forward(who, message)
         if uri:
             who.in_flight[calls.id_key(message.id)].uri = uri
@@ -360,7 +408,7 @@ class Multiplexer:
             named = [raw_json.text(one) or "" for one in raw_json.items(filters.get("taskIds", b"[]"))]
         except (raw_json.Unreadable, raw_json.DuplicateKeys) as problem:
             return [_refused(who, message.id, f"Its notifications cannot be read: {problem}.")]
-        if any(self._tasks.get(one) != who.number for one in named):
+        if any(self._tasks.get(one) is not who.owner for one in named):
             return [Send(who.number, feedback.unknown_task(message.id))]
         return [self._forward(who, message)]
 
@@ -379,7 +427,7 @@ class Multiplexer:
         key = calls.id_key(message.id)
         request = self._server_requests.get(key)
         if request is None or request.client != who.number:
-            self._report("a client answered a request that it does not have, and the answer is dropped")
+            self._report("a client responded to a request that it does not have, and the response is dropped")
             return []
         del self._server_requests[key]
         return [Send(SERVER, message.line)]
@@ -556,7 +604,7 @@ class Multiplexer:
     def _response_from_server(self, message: Message) -> list[Send]:
         request = self._take(message.id)
         if request is None:
-            self._report("the server answered a request that nobody has sent, and the answer is dropped")
+            self._report("the server responded to a request that nobody has sent, and the response is dropped")
             return []
         edits: list[Edit] = [(message.id_span, request.id)]
         if request.kind is _Kind.LISTEN:
@@ -571,7 +619,7 @@ class Multiplexer:
         who = self._clients.get(request.client)
         if who is not None:
             sends.append(Send(who.number, raw_json.splice(message.line, sorted(edits))))
-            if b'"taskId"' in message.line:
+            if request.kind is _Kind.TASK or request.kind is _Kind.STATELESS:
                 self._note_tasks(who, request, message)
             self._note_elicitations(who, message.line)
             if request.kind is _Kind.SUBSCRIBE and message.is_error:
@@ -581,29 +629,35 @@ class Multiplexer:
         return sends
 
     def _note_tasks(self, who: _Client, request: _Request, message: Message) -> None:
-        """Note the tasks that a result creates."""
-        if message.is_error or message.line[message.content[0] : message.content[0] + 1] != b"{":
+        """Note the tasks that a result creates. Other results, which a client might influence, claim no task."""
+        if message.is_error or b'"taskId"' not in message.line:
             return
         try:
-            found = list(tasks.task_ids(raw_json.fields(message.line[slice(*message.content)])))
+            result = raw_json.fields(message.line[slice(*message.content)])
+            may_create = request.kind is _Kind.TASK or bytes(result.get("resultType", b"")) == b'"task"'
+            found = list(tasks.task_ids(result)) if may_create else []
         except ValueError:
             self._report("a task of the server cannot be read, and nobody can use it")
             return
         for task_id in found:
-            owner = self._tasks.setdefault(task_id, who.number)
-            if owner != who.number:
-                self._tasks[task_id] = SERVER
+            if self._tasks.setdefault(task_id, who.owner) is not who.owner:
+                self._tasks[task_id] = None
                 self._report("the server gave the same task id to two clients, and neither can use it")
-            elif task_id not in who.tasks:
-                who.tasks[task_id] = request.number
+            elif task_id not in who.owner.tasks:
+                who.owner.tasks[task_id] = _Task(who.number, request.number)
                 if request.token:
                     self._task_tokens[request.number] = request
-                if len(who.tasks) > MAX_TASKS:
-                    self._forget_task(who, next(iter(who.tasks)))
+                if len(who.owner.tasks) > MAX_TASKS:
+                    self._forget_task(who.owner, next(iter(who.owner.tasks)))
 
-    def _forget_task(self, who: _Client, task_id: str) -> None:
-        self._task_tokens.pop(who.tasks.pop(task_id), None)
+    def _forget_task(self, owner: _Owner, task_id: str) -> None:
+        self._task_tokens.pop(owner.tasks.pop(task_id).number, None)
         self._tasks.pop(task_id, None)
+
+    def _creator_of(self, task_id: str) -> _Client | None:
+        """Return the client that created a task; None: it has left, or no client has such a task."""
+        owner = self._tasks.get(task_id)
+        return None if owner is None else self._clients.get(owner.tasks[task_id].client)
 
     def _note_elicitations(self, who: _Client, line: bytes) -> None:
         """Note the ids of elicitations on a page: the server announces their end without naming a request."""
@@ -624,9 +678,9 @@ class Multiplexer:
             self._report("the server used the id of a request twice, and the second request gets an error")
             return Send(SERVER, feedback.no_client(message.id))
         related = message.related_task
-        who = self._one_recipient() if related is None else self._clients.get(self._tasks.get(related, SERVER))
+        who = self._one_recipient() if related is None else self._creator_of(related)
         if who is None:
-            self._report(f"{message.method} of the server got an error, because it names no client")
+            self._report(f"the request {message.method[:100]!r} of the server got an error, because it names no client")
             return Send(SERVER, feedback.no_client(message.id))
         if not self._has_announced(who, message):
             return Send(SERVER, feedback.not_announced(message.id))
@@ -711,27 +765,28 @@ class Multiplexer:
         request = self._requests.get(_number(message.in_meta(SUBSCRIPTION_ID)))
         if request is None or request.kind is not _Kind.LISTEN:  # cancelled
             return []
-        if "taskId" in message.params and self._tasks.get(message.text_param("taskId")) != request.client:
+        owner = self._clients[request.client].owner
+        if "taskId" in message.params and self._tasks.get(message.text_param("taskId")) is not owner:
             self._report("the server sent the status of a task to the subscription of another client")
             return []
         edit = (message.meta[SUBSCRIPTION_ID], request.id)
         return [Send(request.client, raw_json.splice(message.line, [edit]))]
 
     def _of_task(self, task_id: str, message: Message) -> list[Send]:
-        owner = self._tasks.get(task_id)
-        if owner is None and self._one_owner:
+        if task_id not in self._tasks and self._one_owner:
             return self._of_nobody(message)
-        if owner is None or owner not in self._clients:
+        who = self._creator_of(task_id)
+        if who is None:
             self._report("the server sent the status of a task that no client has")
             return []
-        return [Send(owner, message.line)]
+        return [Send(who.number, message.line)]
 
     def _subscribers_of(self, uri: str) -> list[int]:
         """Return the clients that subscribe to a resource, or to one that it is a part of."""
         found = set(self._subscribers.get(uri, ()))
-        for subscribed, clients in self._subscribers.items():
-            if uri.startswith(subscribed.rstrip("/") + "/"):
-                found |= clients
+        if self._one_owner or not found:  # else the name of the part would be another person's business
+            ends = [at for at, sign in enumerate(uri) if sign == "/"]
+            found.update(*(self._subscribers.get(uri[:end], ()) for at in ends for end in (at, at + 1)))
         return sorted(found)
 
     def _of_nobody(self, message: Message) -> list[Send]:
@@ -742,7 +797,7 @@ class Multiplexer:
         if who is not None and not (is_log and self._one_owner and self._handshake.result):
             receivers = [who]
         if not receivers:
-            self._report(f"{message.method} of the server is dropped, because it names no client")
+            self._report(f"the message {message.method[:100]!r} of the server is dropped, because it names no client")
         level = message.text_param("level")
         severity = _LEVELS.index(level) if is_log and level in _LEVELS else len(_LEVELS)
         return [Send(one.number, message.line) for one in receivers if self._wants(one, severity)]
@@ -773,6 +828,14 @@ def _read(line: bytes) -> Message:
         raw_json.check_utf8(line)
         message = shared_messages.read(_ended(raw_json.one_line(line)))
     return message
+
+
+def _kind(message: Message) -> _Kind:
+    if (kind := _KINDS.get(message.method)) is not None:
+        return kind
+    if "task" in message.params:
+        return _Kind.TASK
+    return _Kind.STATELESS if message.is_stateless else _Kind.OTHER
 
 
 def _number(raw_id: bytes) -> int:

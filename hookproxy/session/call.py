@@ -54,7 +54,7 @@ async def handle_call(call: Call, services: CallServices) -> None:
         if call.ended_because and call.phase is not Phase.CANCELLED:
             response = end_early(call, services, record)
         else:
-            _note_end_by_agent_or_hook(call, record)
+            _note_why(call, record)
         record.ms = (perf_counter() - started) * 1000
         if services.audit.path:
             record.skipped = services.skipped_hooks.of(record, call.alias)
@@ -68,14 +68,16 @@ async def handle_call(call: Call, services: CallServices) -> None:
             services.respond(call, response)
 
 
-def _note_end_by_agent_or_hook(call: Call, record: Record) -> None:
-    """Record why the call ended if the agent cancelled it, or a hook stopped it together with others."""
+def _note_why(call: Call, record: Record) -> None:
+    """Record why the agent cancelled the call, a hook stopped it together with others, or an error of ours ended it."""
     if call.phase is Phase.CANCELLED:
         record.result = "cancelled"
         record.reason = feedback.ended_early(call.progress, "The agent cancelled this call")
     elif call.stopped_by and record.result == "cancelled":
         record.decision, record.result, record.reason = "deny", "refused", call.stopped_by
         record.cause = "stopped"
+    elif call.is_substitute and call.response is not None and call.response.error and record.result == "error":
+        record.reason = raw_json.text(bytes(raw_json.fields(bytes(call.response.error))["message"])) or ""
 
 
 async def _process(call: Call, services: CallServices, record: Record) -> bytes | None:

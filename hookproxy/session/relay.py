@@ -52,6 +52,7 @@ class Relay:
         self._pauses: set[str] = set()
         self._opened = False
         self._partial_line_sent = False  # the server ended within a line, and the agent has its beginning
+        self._replacing = False
         self.on_passed: Callable[[], None] = _nothing
         """Called after lines from the server have been processed."""
 
@@ -165,8 +166,7 @@ class Relay:
             piece = self._pass_on(self._passage, piece)
         block = self._server_lines.feed(piece)
         if self._server_lines.lost:
-            block = b"".join(map(self._replacement, self._server_lines.lost)) + block
-            self._server_lines.lost.clear()
+            self._replace_lost()
         if block:
             if len(block) <= _LONG_BYTES and self._router.scan_from_server(block):
                 self.agent.write(block)
@@ -279,6 +279,20 @@ class Relay:
         else:
             self.agent.write(b"\n" + line if self._partial_line_sent else line)
             self._partial_line_sent = False
+
+    @property
+    def is_substitute(self) -> bool:
+        """The response that is being handled is not the server's: an error stands in its place."""
+        return self._replacing or self.server.is_substitute
+
+    def _replace_lost(self) -> None:
+        """Handle what stands in place of lines that are too long."""
+        lines = [*map(self._replacement, self._server_lines.lost)]
+        self._server_lines.lost.clear()
+        self._replacing = True
+        self._server_block(lines)
+        self._replacing = False
+        self.on_passed()
 
     def _replacement(self, lost: TooLong) -> bytes:
         """An error in place of a response that is too long for hooks; text that is not JSON in place of others."""

@@ -41,6 +41,10 @@ class Channel(Protocol):
         """True if the peer takes no more bytes, because it has closed its reading side."""
 
     @property
+    def is_substitute(self) -> bool:
+        """What is being delivered is not the peer's: the channel has written an error in its place."""
+
+    @property
     def queued(self) -> int:
         """Bytes written that the peer has not taken yet."""
 

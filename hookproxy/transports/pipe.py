@@ -61,6 +61,9 @@ def open_shared_writer(fd: int) -> Callable[[bytes], int]:
 class Pipe:
     """A Channel that reads `source` and writes `sink`, and owns both; they are non-blocking."""
 
+    is_substitute = False
+    """As in Channel."""
+
     def __init__(self, source: int, sink: int, loop: DirectLoop) -> None:
         self._source = source
         self._sink = sink

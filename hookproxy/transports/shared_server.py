@@ -53,9 +53,12 @@ class SharedServer:
         self._on_end = on_end
         self.server.start(self._bytes_from_server, self._server_ended, self._server_is_full, _nothing)
 
-    def open_channel(self) -> SessionChannel:
-        """Return a channel to the server for one more session. If the server has ended, so has the channel's input."""
-        channel = SessionChannel(self, self.multiplexer.attach(), paused=self._is_full)
+    def open_channel(self, owner: str = "") -> SessionChannel:
+        """Return a channel to the server for one more session. If the server has ended, so has the channel's input.
+
+        `owner`: as in `Multiplexer.attach`.
+        """
+        channel = SessionChannel(self, self.multiplexer.attach(owner), paused=self._is_full)
         if self._has_ended:
             self.multiplexer.detach(channel.client)
             channel.end()
@@ -120,6 +123,9 @@ class SharedServer:
 
 class SessionChannel:
     """A Channel to a shared server, for one session. It is also a `session.server_end.RemoteChannel`."""
+
+    is_substitute = False
+    """As in Channel."""
 
     def __init__(self, shared: SharedServer, client: int, paused: bool) -> None:
         self.client = client

@@ -6,6 +6,7 @@ import atexit
 import json
 import shlex
 import shutil
+import ssl
 import subprocess
 import sys
 from collections.abc import Callable
@@ -38,6 +39,7 @@ calls = "all"
 
 REMOTE_FLOOR, REMOTE, REMOTE_HOOKS = "bridge floor", "hookproxy --url", "hookproxy --url, hooks"
 MCP_REMOTE, SUPERGATEWAY, MCP_PROXY, FASTMCP_URL = "mcp-remote", "supergateway", "mcp-proxy", "fastmcp, URL"
+REMOTE_TLS = "hookproxy --url https, hooks"
 BRIDGES = (REMOTE_FLOOR, REMOTE, REMOTE_HOOKS, MCP_REMOTE, SUPERGATEWAY, MCP_PROXY, FASTMCP_URL)
 """The ways from standard input to a server at an address."""
 
@@ -73,6 +75,8 @@ class Contestant:
     """Not ours: its faults are shown, and fail nothing."""
     bridge: bool = False
     """Its server is reached at an address: `argv` gets the URL instead of a command."""
+    certificate: Path | None = None
+    """The address is an https one; this file has the server's certificate and key."""
 
 
 def echo_server() -> list[str]:
@@ -146,8 +150,8 @@ def all_runners(folder: Path) -> list[Contestant]:
     return listed
 
 
-def all_bridges(hooked: Contestant) -> list[Contestant]:
-    """The contestants that reach a server at an address; `hooked` has the hooks of one of them."""
+def all_bridges(hooked: Contestant, folder: Path) -> list[Contestant]:
+    """The contestants that reach a server at an address; `hooked` has the hooks of two of them."""
     ours = [str(Path(sys.executable).parent / "hookproxy"), "run", "--url"]
     modules, python = OWN_ENVIRONMENT / "npm" / "node_modules" / ".bin", OWN_ENVIRONMENT / "bin" / "python"
     node, quiet = shutil.which("node") or "node", ["--outputTransport", "stdio", "--logLevel", "none"]
@@ -158,7 +162,7 @@ def all_bridges(hooked: Contestant) -> list[Contestant]:
         FASTMCP_URL: [str(python), str(HERE / "fastmcp_proxy.py")],
     }
     hooks = hooked.argv([])[2:-1]  # of: hookproxy run OPTION... --
-    return [
+    bridges = [
         Contestant(REMOTE_FLOOR, lambda url: [sys.executable, str(HERE / "http_floor.py"), *url], bridge=True),
         Contestant(REMOTE, lambda url: ours + url, bridge=True),
         Contestant(REMOTE_HOOKS, lambda url: [*ours, *url, *hooks], bridge=True),
@@ -167,22 +171,45 @@ def all_bridges(hooked: Contestant) -> list[Contestant]:
             for name, words in foreign.items()
         ),
     ]
+    return [*bridges, over_tls([*ours, "{url}", *hooks], folder)] if shutil.which("openssl") else bridges
 
 
-_ADDRESSES: dict[str, str] = {}
-"""The URL of the echo server at an address, by placement. Each runs until the benchmark ends."""
+def over_tls(words: list[str], folder: Path) -> Contestant:
+    """hookproxy at an https address. It reads the system's certificates, as it does for users, and the server's."""
+    server, trusted = folder / "server.pem", folder / "trusted.pem"
+    request = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    name = ["-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
+    key, certificate = folder / "key.pem", folder / "certificate.pem"
+    subprocess.run([*request, *name, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    server.write_text(key.read_text() + certificate.read_text())
+    system = ssl.get_default_verify_paths().cafile
+    trusted.write_text((Path(system).read_text() if system else "") + certificate.read_text())
+    around = [shutil.which("env") or "env", f"SSL_CERT_FILE={trusted}"]
+    return Contestant(
+        REMOTE_TLS,
+        lambda url: [*around, *(word.format(url=url[0]) for word in words)],
+        bridge=True,
+        certificate=server,
+    )
 
 
-def address(placement: Placement) -> str:
+_ADDRESSES: dict[tuple[str, Path | None], str] = {}
+"""The URL of each echo server at an address, by placement and certificate. They run until the benchmark ends."""
+
+
+def address(placement: Placement, certificate: Path | None) -> str:
     """The URL of the echo server, which runs where the agent does."""
-    if placement.name not in _ADDRESSES:
+    key = placement.name, certificate
+    if key not in _ADDRESSES:
         argv = [sys.executable, str(HERE / "http_echo_server.py")]
         argv += [] if placement.agent is None else ["--cpu", str(placement.agent)]
+        argv += [] if certificate is None else ["--tls", str(certificate)]
         server = subprocess.Popen(argv, stdout=subprocess.PIPE)
         atexit.register(server.kill)
         assert server.stdout is not None
-        _ADDRESSES[placement.name] = f"http://127.0.0.1:{int(server.stdout.readline())}/mcp"
-    return _ADDRESSES[placement.name]
+        scheme = "http" if certificate is None else "https"
+        _ADDRESSES[key] = f"{scheme}://127.0.0.1:{int(server.stdout.readline())}/mcp"
+    return _ADDRESSES[key]
 
 
 def all_contestants(folder: Path) -> dict[str, Contestant]:
@@ -202,14 +229,16 @@ def all_contestants(folder: Path) -> dict[str, Contestant]:
         Contestant(SPAWN, lambda _: [sys.executable, str(HERE / "spawner.py")]),
         Contestant(FASTMCP, lambda server: fastmcp + server, slow=True, foreign=True),
         *all_runners(folder),
-        *all_bridges(unmatched),
+        *all_bridges(unmatched, folder),
     ]
     return {contestant.name: contestant for contestant in listed}
 
 
 def start(contestant: Contestant, placement: Placement, folder: Path, boot_ms: int = 0) -> Peer:
     """Start it in front of a fresh echo server; raises Fault. Its standard error goes to the folder."""
-    server = [address(placement)] if contestant.bridge else echo_server() + placement.server_options
+    server = (
+        [address(placement, contestant.certificate)] if contestant.bridge else echo_server() + placement.server_options
+    )
     if boot_ms:
         server += ["--boot-ms", str(boot_ms)]
     kind = Spawner if contestant.name == SPAWN else Session

@@ -1,12 +1,14 @@
 """The echo server at an address: Streamable HTTP with as little work as httptools allows.
 
-Prints its port. Long results come as an event stream, all others as JSON. Usage: http_echo_server.py [--cpu N]
+Prints its port. Long results come as an event stream, all others as JSON.
+Usage: http_echo_server.py [--cpu N] [--tls FILE]
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import ssl
 import sys
 
 import httptools
@@ -54,14 +56,24 @@ class Connection(asyncio.Protocol):
             self.transport.write(event)
 
 
-async def serve() -> None:
+async def serve(tls: ssl.SSLContext | None) -> None:
     """Serve until the process is ended."""
-    server = await asyncio.get_running_loop().create_server(Connection, "127.0.0.1", 0)
+    server = await asyncio.get_running_loop().create_server(Connection, "127.0.0.1", 0, ssl=tls)
     os.write(1, b"%d\n" % server.sockets[0].getsockname()[1])
     await server.serve_forever()
 
 
+def main(words: list[str]) -> None:
+    """Serve on one CPU, with the certificate and key in a file, if the command line says so."""
+    options = dict(zip(words[::2], words[1::2], strict=True))
+    if "--cpu" in options and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {int(options["--cpu"])})
+    tls = None
+    if "--tls" in options:
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(options["--tls"])
+    asyncio.run(serve(tls))
+
+
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--cpu"] and hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {int(sys.argv[2])})
-    asyncio.run(serve())
+    main(sys.argv[1:])

@@ -27,6 +27,7 @@ from contestants import (
     REMOTE,
     REMOTE_FLOOR,
     REMOTE_HOOKS,
+    REMOTE_TLS,
     SPAWN,
     UNMATCHED,
     WITH_SCRIPTS,
@@ -302,15 +303,15 @@ class Bench:
 
     def remote_starts(self, placement: Placement, number: int) -> None:
         """One round of starts in front of a server at an address."""
-        figures = self.samples.figures["remote-start", placement.name]
-        names = [name for name in BRIDGES if name in self.contestants]
+        names = [name for name in (*BRIDGES, REMOTE_TLS) if name in self.contestants]
         for name in random.sample(names, len(names)):
+            measure, shown = ("remote-start-https", REMOTE_HOOKS) if name == REMOTE_TLS else ("remote-start", name)
             try:
                 session = start(self.contestants[name], placement, self.folder)
             except Fault as fault:
                 self.samples.blame(self.contestants[name], "start", fault)
                 continue
-            figures[name][number, 0] = [session.ready]
+            self.samples.figures[measure, placement.name][shown][number, 0] = [session.ready]
             session.stop()
 
     def run(self, placements: list[Placement], rounds: int) -> Samples:

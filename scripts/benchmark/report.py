@@ -117,6 +117,7 @@ REMOTE_FIGURES = [
     Figure("64 calls in flight, thousand calls/s", "remote-flight", K, form=".1f"),
     Figure("a 10 MB result as an event, ms", "remote-result", MS, form=".1f"),
     Figure("start to initialize, ms", "remote-start", MS),
+    Figure("start to initialize over HTTPS, ms", "remote-start-https", MS),
     Figure("resident memory, idle, MB", "remote-memory", 1, nth(0), ".1f"),
 ]
 
@@ -271,6 +272,7 @@ BUDGETS = [
     ),
     Budget("a server at an address, 10 MB result: time over mcp-remote's", "remote-result", over(MCP_REMOTE), 0.2),
     Budget("a server at an address: start", "remote-start", lambda of: of(REMOTE_HOOKS) * MS, 200, "ms"),
+    Budget("a server at an https address: start", "remote-start-https", lambda of: of(REMOTE_HOOKS) * MS, 250, "ms"),
     Budget(
         "a server at an address: resident memory, idle",
         "remote-memory",

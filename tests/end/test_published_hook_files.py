@@ -1,4 +1,4 @@
-"""Files of the shapes that people publish for systems with Claude Code's groups, each in front of a real process."""
+"""Files of the shapes that people publish, each in front of a real process."""
 
 from __future__ import annotations
 
@@ -7,17 +7,23 @@ from typing import Any, Final
 
 import pytest
 
+from tests.dialects.cascade.test_hook_file import PUBLISHED as CASCADE
 from tests.dialects.codex.test_hook_file import PUBLISHED as CODEX
 from tests.dialects.droid.test_hook_file import PUBLISHED as DROID
+from tests.dialects.gemini.test_hook_file import PUBLISHED as GEMINI
 from tests.dialects.kimi.test_hook_file import PUBLISHED as KIMI
 from tests.dialects.qwen.test_hook_file import PUBLISHED as QWEN
+from tests.dialects.vscode.test_hook_file import PUBLISHED as VSCODE
 from tests.end.agent import Scene, call, text_of
 
 FILES: Final[dict[str, tuple[str, Any]]] = {
+    **{f"cascade: {name}": (".windsurf/hooks.json", content) for name, (content, _) in CASCADE.items()},
     **{f"codex: {name}": (".codex/hooks.json", content) for name, (content, _) in CODEX.items()},
     **{f"droid: {name}": (f".factory/{file}", content) for name, (file, content, _) in DROID.items()},
+    **{f"gemini: {name}": (".gemini/settings.json", content) for name, (content, _) in GEMINI.items()},
     **{f"kimi: {name}": (".kimi-code/config.toml", text) for name, (text, _) in KIMI.items()},
     **{f"qwen: {name}": (".qwen/settings.json", content) for name, (content, _) in QWEN.items()},
+    **{f"vscode: {name}": (".github/hooks/hooks.json", content) for name, (content, _) in VSCODE.items()},
 }
 QUIET: Final = ("droid: notifications", "qwen: audit")
 """Those whose hooks are not about these calls, or are posted to a server on the web."""
@@ -35,10 +41,8 @@ async def test_the_hooks_of_a_published_file_run(scene: Scene, name: str) -> Non
         else json.dumps(content).replace("https://audit.example", "http://localhost:1")
     )
     log = scene.folder / "ran"
-    script = f"#!/bin/sh\njq -r .hook_event_name >>'{log}'\n"
-    (project / "guard.py").write_text(
-        f"import json, sys; open({str(log)!r}, 'a').write(json.load(sys.stdin)['hook_event_name'])"
-    )
+    script = f"#!/bin/sh\njq -r '.hook_event_name // .agent_action_name' >>'{log}'\n"
+    (project / "guard.py").write_text(f"import json, sys; open({str(log)!r}, 'a').write(sys.stdin.read())")
     for program in ("guard.sh", "b.sh"):
         (project / program).write_text(script)
         (project / program).chmod(0o700)
@@ -46,6 +50,7 @@ async def test_the_hooks_of_a_published_file_run(scene: Scene, name: str) -> Non
     await agent.initialize()
     assert text_of(await agent.ask(call(1, "bash", command="ls"))) == "ran bash"
     assert text_of(await agent.ask(call(2, "write_file", path="a", content="b"))) == "ran write_file"
+    assert text_of(await agent.ask(call(3, "read_file", path="a"))) == "ran read_file"
     assert log.exists() is (name not in QUIET)
     if name not in QUIET:
         assert "exited with" not in agent.standard_error()

@@ -163,3 +163,59 @@ async def test_without_input_the_session_is_deleted_and_the_status_is_0(scene: S
         agent.end_input()
         assert await agent.ended() == 0
         assert [one.headers["mcp-session-id"] for one in server.of("DELETE")] == ["s-1"]
+
+
+AFTER_SENDING = "The call was sent to the server, and there is no answer. It may have had an effect."
+KNOWN = {
+    "drops": AFTER_SENDING,
+    "empty": AFTER_SENDING,
+    "page": AFTER_SENDING,
+    "refuses": "The tool was not run.",
+    "redirects": "The tool was not run.",
+    "fails": "The call may have had an effect.",
+    "login": "The tool was not run.",
+    "long": "The tool was run, but its response is withheld",
+    "gone": "The call was not sent to the server. The tool was not run.",
+}
+"""What is known of a call after each failure."""
+
+
+async def failing(request: Request) -> None:  # noqa: C901  # one case for each failure
+    """Each tool fails in the way that its name says."""
+    name = request.message.get("params", {}).get("name") if request.body else None
+    match name:
+        case "drops":
+            request.drop()
+        case "empty":
+            await request.status("202 Accepted")
+        case "page":
+            await request.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>")
+        case "refuses":
+            await request.json(b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no"}}', "400 Bad Request")
+        case "redirects":
+            await request.status("307 Temporary Redirect", "Location: http://127.0.0.2:1/\r\n")
+        case "fails":
+            await request.status("500 Internal Server Error")
+        case "login":
+            await request.status("401 Unauthorized")
+        case "long":
+            await request.result(json.dumps({"content": [{"type": "text", "text": "x" * 50_000}]}))
+        case _:
+            await scripted(request)
+
+
+async def test_the_model_and_the_audit_read_the_same_about_each_failure(scene: Scene) -> None:
+    audit = scene.folder / "audit.jsonl"
+    options = ["--audit", str(audit), scene.hooks(PreToolUse=[group("true")])]
+    options.append(scene.config("max_message_bytes = 20000\n"))
+    async with serving_scripted(failing) as server:
+        agent = scene.start(remote(options, f"http://127.0.0.1:{server.port}/mcp"))
+        await agent.initialize()
+        read = {}
+        for number, name in enumerate(KNOWN):
+            if name == "gone":
+                server.stop()
+            read[name] = (await agent.ask(call(number, name)))["error"]["message"]
+    recorded = {one["tool"]: one["reason"] for one in map(json.loads, audit.read_text().splitlines())}
+    assert recorded == read
+    assert all(KNOWN[name] in text for name, text in read.items()), read

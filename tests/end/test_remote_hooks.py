@@ -132,3 +132,67 @@ async def test_an_answer_to_a_held_call_in_another_stream_does_not_reach_the_age
         agent.end_input()
         assert "forged" not in json.dumps(agent.earlier_messages) + (await agent.rest()).decode()
         assert [one.id for one in posted_calls(server.requests)] == [8]
+
+
+BOTH_ERAS = pytest.mark.parametrize("stateless", [False, True], ids=["handshake", "stateless"])
+
+
+async def begin(agent: Agent, *, stateless: bool) -> None:
+    if not stateless:
+        await agent.initialize()
+
+
+def call_of(number: int, *, stateless: bool) -> dict[str, object]:
+    return stateless_call(number, region="eu") if stateless else call(number, "deploy", region="eu")
+
+
+@BOTH_ERAS
+async def test_a_hook_denies_rewrites_comments_and_withholds_in_both_eras(scene: Scene, *, stateless: bool) -> None:
+    counted = scene.folder / "count"
+    pre = f"n=$(cat {counted} 2>/dev/null || echo 0); echo $((n + 1)) >{counted}; case $n in "
+    pre += f"0) echo 'not now' >&2; exit 2 ;; 1) {rewriting(region='us')} ;; esac"
+    post = f"case $(cat {counted}) in 3) echo 'look closely' >&2; exit 2 ;; 4) exit 7 ;; esac"
+    guard = {"type": "command", "command": post}
+    hooks = scene.hooks(PreToolUse=[group(pre)], PostToolUse=[{"matcher": "*", "hooks": [guard]}])
+    config = scene.config('on_failure = "deny"\n')
+    async with serving(respond) as server:
+        url = f"http://127.0.0.1:{server.port}/mcp"
+        agent = scene.start([HOOKPROXY, "run", "--name=far", config, hooks, "--url", url])
+        await begin(agent, stateless=stateless)
+        assert "not now" in json.dumps(await agent.ask(call_of(1, stateless=stateless)))
+        assert "done" in json.dumps(await agent.ask(call_of(2, stateless=stateless)))
+        commented = json.dumps(await agent.ask(call_of(3, stateless=stateless)))
+        assert "done" in commented
+        assert "look closely" in commented
+        assert "secret" not in json.dumps(await agent.ask(call_of(4, stateless=stateless)))
+        sent = posted_calls(server.requests)
+        assert [(one.id, one.message["params"]["arguments"]["region"]) for one in sent] == [
+            (2, "us"),
+            (3, "eu"),
+            (4, "eu"),
+        ]
+
+
+@BOTH_ERAS
+async def test_of_two_responses_to_a_call_and_a_late_one_the_agent_gets_the_first_as_hooks_leave_it(
+    scene: Scene, *, stateless: bool
+) -> None:
+    async def twice(request: Request) -> None:
+        if not request.body or request.message.get("method") != "tools/call":
+            await respond(request)
+            return
+        text = b'data: {"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"secret"}]}}\n\n'
+        await request.stream(*[text % 1] * 2, *[text % 2] * (request.id == 2))
+        await request.end()
+
+    specific = {"hookEventName": "PostToolUse", "updatedMCPToolOutput": "***"}
+    says = f"printf %s {shlex.quote(json.dumps({'hookSpecificOutput': specific}))}"
+    async with serving(twice) as server:
+        agent = behind(scene, server.port, scene.hooks(PostToolUse=[group(says)]))
+        await begin(agent, stateless=stateless)
+        assert "***" in json.dumps(await agent.ask(call_of(1, stateless=stateless)))
+        assert "***" in json.dumps(await agent.ask(call_of(2, stateless=stateless)))
+        agent.end_input()
+        rest = json.dumps(agent.earlier_messages) + (await agent.rest()).decode()
+        assert "secret" not in rest
+        assert '"result"' not in rest

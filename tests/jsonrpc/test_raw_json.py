@@ -157,6 +157,8 @@ def test_a_value_that_is_not_an_array_has_no_readable_items() -> None:
 
 def test_spans_are_replaced_in_one_pass() -> None:
     assert raw_json.splice(b"0123456789", [((0, 0), b"<"), ((2, 4), b"AB!"), ((9, 10), b"")]) == b"<01AB!45678"
+    long = b"x" * 100_000
+    assert raw_json.splice(long, [((1, 2), b"A"), ((5, 5), b"B")]) == b"xAxxxB" + long[5:]
 
 
 @pytest.mark.parametrize(

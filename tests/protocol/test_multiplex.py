@@ -576,6 +576,27 @@ def test_updates_of_a_resource_go_to_its_subscribers(shared: Shared) -> None:
     assert shared.notify("resources/updated", '{"uri":"file:///c"}') == []
 
 
+def test_a_stranger_that_subscribes_to_a_folder_does_not_see_what_others_name_in_it(strangers: Shared) -> None:
+    one, two = strangers.client(), strangers.client()
+    for client, uri in ((one, "note:///diary"), (two, "note:///")):
+        strangers.answer(strangers.request(client, "resources/subscribe", params=f'{{"uri":"{uri}"}}'))
+    assert receivers(strangers.notify("resources/updated", '{"uri":"note:///diary"}')) == [one]
+    assert receivers(strangers.notify("resources/updated", '{"uri":"note:///x"}')) == [two]
+
+
+@pytest.mark.parametrize("uris", [["a", "b", "c"], ["x" * 5000]])
+def test_subscriptions_of_a_client_have_a_limit(
+    shared: Shared, monkeypatch: pytest.MonkeyPatch, uris: list[str]
+) -> None:
+    monkeypatch.setattr(multiplex, "MAX_SUBSCRIPTIONS", 2)
+    client = shared.client()
+    for raw_id, uri in enumerate(uris):
+        sends = shared.say(
+            client, f'{{"jsonrpc":"2.0","id":{raw_id},"method":"resources/subscribe","params":{{"uri":"{uri}"}}}}'
+        )
+    assert [(send.to, code(send)) for send in sends] == [(client, -32600)]
+
+
 def test_a_failed_subscription_is_none(shared: Shared) -> None:
     client = shared.client()
     mine = shared.request(client, "resources/subscribe", params='{"uri":"a"}')
@@ -721,6 +742,63 @@ def test_nobody_may_use_a_task_whose_id_two_clients_got(shared: Shared) -> None:
             shared.say(client, '{"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"T"}}')
         ) == [client]
     assert shared.notify("tasks/status", '{"taskId":"T"}') == []
+
+
+def test_a_result_that_only_looks_like_a_handle_claims_no_task(shared: Shared) -> None:
+    one, two = shared.client(), shared.client()
+    for result in ('{"taskId":"T"}', '{"task":{"taskId":"T"}}', '{"resultType":"complete","taskId":"T"}'):
+        shared.answer(shared.request(one), result)
+    shared.answer(shared.request(two, params='{"task":{}}'), '{"task":{"taskId":"T"}}')
+    shared.request(two, "tasks/get", params='{"taskId":"T"}')
+
+
+def test_who_leaves_cancels_its_tasks(shared: Shared) -> None:
+    one, two = shared.client(), shared.client()
+    shared.answer(shared.request(one, params='{"task":{}}'), '{"task":{"taskId":"T"}}')
+    (cancelled,) = shared.mux.detach(one)
+    assert json.loads(cancelled.line)["params"] == {"taskId": "T"}
+    assert shared.answer(number(cancelled), '{"taskId":"T","status":"cancelled"}') == []
+    assert receivers(shared.say(two, '{"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"T"}}')) == [two]
+
+
+def test_clients_of_one_owner_have_their_tasks_together_and_these_outlive_them(strangers: Shared) -> None:
+    def attach(owner: str, number: int) -> int:
+        client = strangers.mux.attach(owner)
+        strangers.request(client, "tools/list", str(number), f"{{{META}}}")
+        return client
+
+    handle = '{"resultType":"task","taskId":"T"}'
+    first, listening, other = attach("uid:1", 21), attach("uid:1", 22), attach("uid:2", 23)
+    mine = strangers.request(first, params=f'{{{META[:-1]},"progressToken":"p"}}}}')
+    listener = strangers.request(listening, "subscriptions/listen", "9", f"{{{META}}}")
+    strangers.answer(mine, handle)
+    assert receivers(strangers.notify("progress", f'{{"progressToken":{mine},"progress":1}}')) == [first]
+    about = '{"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"T"}}'
+    assert b"tasks" not in b"".join(send.line for send in strangers.mux.detach(first))
+    assert receivers(strangers.say(listening, about)) == [SERVER]
+    assert [code(send) for send in strangers.say(other, about)] == [-32602]
+    told = f'{{"taskId":"T","_meta":{{"{SUBSCRIPTION}":{listener}}}}}'
+    assert receivers(strangers.notify("tasks", told)) == [listening]
+    assert strangers.notify("tasks", '{"taskId":"T"}') == []
+    assert strangers.notify("progress", f'{{"progressToken":{mine},"progress":1}}') == []
+    strangers.mux.detach(listening)
+    assert receivers(strangers.say(attach("uid:1", 25), about)) == [SERVER]
+    assert [code(send) for send in strangers.say(attach("", 26), about)] == [-32602]
+    strangers.mux.detach(other)
+    assert list(strangers.mux._owners) == ["uid:1"]
+
+
+def test_the_oldest_task_of_a_client_is_forgotten_beyond_the_limit(
+    shared: Shared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(multiplex, "MAX_TASKS", 2)
+    client = shared.client()
+    for name in "abc":
+        shared.answer(shared.request(client, params='{"task":{}}'), f'{{"task":{{"taskId":"{name}"}}}}')
+    assert [
+        shared.say(client, f'{{"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{{"taskId":"{name}"}}}}')[0].to
+        for name in "ab"
+    ] == [client, SERVER]
 
 
 def test_tasks_are_not_listed(shared: Shared) -> None:

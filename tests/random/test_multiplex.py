@@ -10,11 +10,12 @@ import json
 from collections import Counter
 from typing import Any, Final
 
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from hookproxy.protocol.multiplex import SERVER, Multiplexer, Send
+from tests.support import readers
 
 IDS: Final = st.sampled_from(["1", '"1"', "1.0", "2", "3", '"a"', '"\\u0061b"', "12345678901234567890"])
 TOKENS: Final = st.sampled_from(["", "1", '"1"', "2", '"token"'])
@@ -324,3 +325,90 @@ class Sharing(RuleBasedStateMachine):
 
 TestSharing = Sharing.TestCase
 TestSharing.settings = settings(max_examples=300, stateful_step_count=40)
+
+
+# --- a client that writes what some reader could take for another's ---
+
+KEYS: Final = ("id", "method", "params", "result", "_meta", "progressToken", "requestId", "taskId", "uri")
+VICTIMS: Final = 5  # requests in flight of another client: they have the numbers from 1
+
+
+@st.composite
+def keys(draw: st.DrawFn) -> str:
+    """A key that is read, or one that some reader takes for it, as JSON."""
+    key = draw(st.sampled_from(KEYS))
+    spell = draw(st.integers(0, 6))
+    if spell == 0:
+        return f'"{key.upper()}"'
+    if spell == 1:
+        return f'"{key}\\u0000x"'
+    if spell == 2:
+        return f'"\\u{ord(key[0]):04x}{key[1:]}"'
+    if spell == 3:
+        return '"' + key.replace("s", "\u017f").replace("k", "\u212a") + '"'
+    return f'"{key}"'
+
+
+ATOMS: Final = st.sampled_from(
+    ["1", "2", '"3"', "4.0", "50e-1", "77", '"T"', '"\\u0054"', "null", '"tools/call"', '"notifications/cancelled"']
+)
+BLANKS: Final = st.sampled_from(["", "", "", " ", "\r", "\t", "\x0b", "\u2028", "\ufeff"])
+
+
+def objects(values: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    member = st.tuples(BLANKS, keys(), BLANKS, values, BLANKS).map(
+        lambda one: f"{one[0]}{one[1]}:{one[2]}{one[3]}{one[4]}"
+    )
+    return st.lists(member, max_size=4).map(lambda members: "{" + ",".join(members) + "}")
+
+
+VALUES: Final = st.recursive(ATOMS, objects, max_leaves=6)
+
+
+@st.composite
+def hostile_lines(draw: st.DrawFn) -> bytes:
+    method = draw(
+        st.sampled_from(["tools/call", "notifications/cancelled", "notifications/progress", "tasks/get", "x"])
+    )
+    params = draw(objects(VALUES))
+    parts = ['"jsonrpc":"2.0"', f'"id":{draw(ATOMS)}', f'"method":"{method}"', f'"params":{params}']
+    parts = [part for part in parts if draw(st.integers(0, 4))]
+    parts += draw(st.lists(st.tuples(keys(), VALUES).map(lambda one: f"{one[0]}:{one[1]}"), max_size=2))
+    return ("{" + (draw(BLANKS) + ",").join(parts) + "}\n").encode()
+
+
+def names_seen(data: bytes) -> list[tuple[str, str]]:
+    """All that some reader could take for the name of something in these bytes."""
+    found: list[tuple[str, str]] = []
+    for _, message in readers.objects_seen(data):
+        found += [("id", readers.plain_id(value)) for value in readers.members(message, "id")]
+        for params in readers.members(message, "params"):
+            if not isinstance(params, readers.Pairs):
+                continue
+            for key in ("requestid", "progresstoken", "taskid"):
+                found += [(key, readers.plain_id(value)) for value in readers.members(params, key)]
+            for meta in readers.members(params, "_meta"):
+                if isinstance(meta, readers.Pairs):
+                    found += [
+                        ("progresstoken", readers.plain_id(one)) for one in readers.members(meta, "progresstoken")
+                    ]
+    return found
+
+
+@settings(max_examples=600)
+@given(line=hostile_lines())
+def test_no_reader_finds_the_name_of_what_is_another_clients_in_what_the_server_gets(line: bytes) -> None:
+    mux = Multiplexer(True, lambda _sentence: None)
+    victim, attacker = mux.attach(), mux.attach()
+    for number in range(1, VICTIMS + 1):
+        call = b'{"jsonrpc":"2.0","id":%d,"method":"t","params":{"task":{},"_meta":{"progressToken":1}}}\n' % number
+        mux.from_client(victim, call)
+    mux.from_server(b'{"jsonrpc":"2.0","id":5,"result":{"task":{"taskId":"T"}}}\n')
+    mux.from_server(b'{"jsonrpc":"2.0","id":2,"method":"ping"}\n')  # the victim's to answer
+    sends = mux.from_client(attacker, line)
+    for send in sends:
+        if send.to == SERVER:
+            seen = names_seen(send.line)
+            assert not [name for name in seen if name[1] == "T" or name[1] in map(str, range(1, VICTIMS + 1))]
+        else:
+            assert send.to == attacker

@@ -78,6 +78,8 @@ class Server:
     port: int
     requests: list[Request] = field(default_factory=list)
     connections: int = 0
+    stop: Callable[[], None] = lambda: None
+    """Accept no more connections, and close those that are open."""
 
     def of(self, method: str) -> list[Request]:
         """The requests with this MCP method, or this HTTP method."""
@@ -85,7 +87,9 @@ class Server:
 
 
 @asynccontextmanager
-async def serving(respond: Respond, tls: SSLContext | None = None) -> AsyncIterator[Server]:
+async def serving(  # noqa: C901  # all of it is one server
+    respond: Respond, tls: SSLContext | None = None
+) -> AsyncIterator[Server]:
     """Serve in this event loop; `respond` is called for each request, and writes the response."""
     tasks: set[asyncio.Task[None]] = set()
 
@@ -127,13 +131,17 @@ async def serving(respond: Respond, tls: SSLContext | None = None) -> AsyncItera
             await respond(request)
 
     listener = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=tls)
-    server = Server(listener.sockets[0].getsockname()[1])
-    try:
-        yield server
-    finally:
+
+    def stop() -> None:
         listener.close()
         for task in list(tasks):
             task.cancel()
+
+    server = Server(listener.sockets[0].getsockname()[1], stop=stop)
+    try:
+        yield server
+    finally:
+        stop()
         with contextlib.suppress(Exception):
             await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.sleep(0)  # an aborted transport closes its socket in the loop's next turn

@@ -15,6 +15,7 @@ class RecordingChannel:
         self.reading = False
         self.gone = False
         self.queued = 0
+        self.is_substitute = False
 
     def start(
         self,

@@ -185,6 +185,13 @@ def _read_handler(_file: HookFile, _name: str, entry: Table) -> Handler | str:
     return command_file.read_command(entry)
 
 
+def _notes_on(_file: HookFile, _event_name: str, entry: Table) -> list[str]:
+    """A note on a command that needs a folder of Codex's own."""
+    if "PLUGIN_DATA" not in entry.text("command"):
+        return []
+    return ["PLUGIN_DATA is not set: only Codex knows the folder for what its plugins store"]
+
+
 def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
     entry.text("statusMessage")
     timeout = hook.timeout
@@ -213,4 +220,5 @@ _FORMAT: Final = CommandFile(
     read_handler=_read_handler,
     bash=True,  # SHELL could switch off the administrator's hooks
     finish=_finish,
+    notes_on=_notes_on,
 )

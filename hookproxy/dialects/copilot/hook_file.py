@@ -271,6 +271,7 @@ def _notes_on(file: HookFile, _name: str, entry: Table) -> list[str]:
 
 OLDER_FORMAT: Final = CommandFile(
     dialect=NAME,
+    null_is_absent=False,
     events=EVENTS,
     unavailable=UNAVAILABLE_EVENTS,
     timeout=TIMEOUT,

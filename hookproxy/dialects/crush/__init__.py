@@ -26,7 +26,9 @@ CRUSH: Final = Dialect(
     mcp_tool_name=lambda server, tool: f"mcp_{server}_{tool}",
     tool_spellings=hook_file.TOOL_SPELLINGS,
     recognises=hook_file.recognises,
+    recognises_at_home=hook_file.recognises_at_home,
     folders=(".config/crush",),
+    own_files=("crush.json", ".crush.json"),
     agents=("crush",),
     variables=IDENTITY_VARIABLES["crush"],
 )

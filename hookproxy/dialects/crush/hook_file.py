@@ -42,6 +42,15 @@ def read_hook_file(file: HookFile) -> HookList:
 
 def recognises(members: Mapping[str, object]) -> bool:
     """Whether there are flat entries under Crush's event names, and something else that only Crush has."""
+    if not recognises_at_home(members):
+        return False
+    hooks = members["hooks"]
+    entries = [entry for found in hooks.values() for entry in found] if isinstance(hooks, dict) else []
+    return "crush" in str(members.get("$schema", "")) or any("matcher" in entry for entry in entries)
+
+
+def recognises_at_home(members: Mapping[str, object]) -> bool:
+    """Whether there are flat entries under Crush's event names."""
     hooks = members.get("hooks")
     if not isinstance(hooks, dict) or "version" in members:
         return False
@@ -49,8 +58,7 @@ def recognises(members: Mapping[str, object]) -> bool:
     if not command_file.fits(FORMAT, {"hooks": renamed}):
         return False
     keys = {key for entries in renamed.values() for entry in entries for key in entry}
-    own = "crush" in str(members.get("$schema", "")) or "matcher" in keys
-    return own and keys.isdisjoint(("hooks", "type", "bash"))
+    return keys.isdisjoint(("hooks", "type", "bash"))
 
 
 def _event_name(name: str) -> str:

@@ -31,6 +31,7 @@ DROID: Final = Dialect(
     recognises=hook_file.recognises,
     shape_of="claude",
     folders=(".factory", ".factory/hooks"),
+    find_plugin=hook_file.find_plugin,
     read_folder=hook_file.read_folder,
     constant_environment=True,
     variables=IDENTITY_VARIABLES["droid"],

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ...model.hooks import Event, HookSpec
 from ...policy import matchers
-from ..dialect import Files, FolderContent, FoundFile, HookFile, HookList
+from ..dialect import Files, FolderContent, FoundFile, HookFile, HookList, Plugin
 from ..shared import claude_matchers, command_file
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile
@@ -74,6 +74,13 @@ def read_folder(path: str, files: Files) -> FolderContent | None:
     return FolderContent(tuple(map(FoundFile, (*found[:1], *local)))) if found or local else None
 
 
+def find_plugin(path: str, _files: Files) -> Plugin | None:
+    """The plugin of `ROOT/hooks/hooks.json`; in a `.factory` folder, this is a project's own file."""
+    root, inner = os.path.split(os.path.dirname(path))
+    is_plugins = inner == "hooks" and os.path.basename(root) != ".factory"
+    return Plugin(root) if is_plugins and os.path.basename(path) == "hooks.json" else None
+
+
 def _matcher(pattern: str) -> Callable[[str], bool]:
     """All tools, one name, or a regular expression. Raises re.error or OverflowError."""
     if pattern in ("", "*"):
@@ -84,7 +91,9 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
-    return replace(hook, env=(("FACTORY_PROJECT_DIR", file.project_dir),))
+    """The hook with the folders of its project and of its plugin."""
+    of_plugin = (("DROID_PLUGIN_ROOT", file.plugin.root),) if file.plugin else ()
+    return replace(hook, env=(("FACTORY_PROJECT_DIR", file.project_dir), *of_plugin))
 
 
 _FORMAT: Final = CommandFile(

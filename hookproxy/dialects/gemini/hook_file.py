@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -11,7 +12,7 @@ from msgspec.structs import replace
 from ...model.aliases import ToolSpelling, ToolSpellings
 from ...model.hooks import Event, HookSpec
 from ...policy import matchers
-from ..dialect import HookFile, HookList
+from ..dialect import Files, HookFile, HookList, Plugin
 from ..shared import command_file
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile
@@ -64,6 +65,9 @@ _TRIGGERS: Final = {Event.SESSION_START: "startup", Event.SESSION_END: "other"}
 
 _NAMED: Final = "named"
 """The trait of hooks that have a name of their own."""
+
+_MANIFEST: Final = "gemini-extension.json"
+_VARIABLE: Final = re.compile(r"\$\{(extensionPath|workspacePath|pathSeparator|/)\}")
 
 _LONGEST_NAME: Final = 63
 _KEPT: Final = 30  # characters of each end of a longer name
@@ -148,9 +152,25 @@ def _matcher_notes(event: Event, pattern: str, _matches: Callable[[str], bool]) 
     return ["names tools as mcp__SERVER__TOOL: Gemini CLI's names are mcp_SERVER_TOOL"] * older
 
 
-def _finish(_file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
+def find_plugin(path: str, _files: Files) -> Plugin | None:
+    """The extension of `ROOT/hooks/hooks.json`, if ROOT has an extension's manifest. Raises nothing."""
+    folder, name = os.path.split(os.path.dirname(path))
+    return Plugin(folder) if name == "hooks" and os.path.isfile(os.path.join(folder, _MANIFEST)) else None
+
+
+def _hydrated(file: HookFile, command: str) -> str:
+    """The command with the values that Gemini CLI puts into the texts of an extension's files."""
+    values = {"/": "/", "pathSeparator": "/", "workspacePath": file.project_dir}
+    if file.plugin:
+        values["extensionPath"] = file.plugin.root
+    return _VARIABLE.sub(lambda found: values.get(found[1], found[0]), command)
+
+
+def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
     """The hook with its name and its variables; at the beginning and the end of a session, its matcher."""
-    name = entry.text("name")
+    command, name = entry.text("command"), entry.text("name")
+    if "${extensionPath}" in command and file.plugin is None:
+        raise entry.error("command", "names ${extensionPath}", f"the file must be in an extension, with {_MANIFEST}")
     exact = hook.matcher.strip()
     if hook.event in _TRIGGERS and exact not in ("", "*"):
         hook = replace(hook, matches=lambda trigger: trigger == exact)
@@ -158,6 +178,7 @@ def _finish(_file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
         hook,
         label=name or hook.label,
         traits=frozenset((_NAMED,) if name else ()),
+        argv=("bash", "-c", _hydrated(file, command)),
         env=entry.pairs("env"),
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
@@ -52,15 +51,53 @@ def mcp_tool_name(server: str, tool: str) -> str:
     return f"@{server}/{tool}"
 
 
+_GLOB: Final = re.compile(
+    r"""
+      (?P<folders>(?:^|(?<=/))\*\*/)                 # any number of folders, or none
+    | (?P<any>\*+)                                   # any text, with slashes
+    | \[(?P<negated>[!^]?)(?P<class>\]?[^\]]*)\]
+    | \\(?P<escaped>.)
+    | (?P<other>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def _glob_expression(pattern: str) -> str:
+    """A glob as a regular expression. Raises re.error."""
+    parts: list[str] = []
+    depth = 0
+    for token in _GLOB.finditer(pattern):
+        if token["class"] is not None:
+            members = re.sub(r"([\\\[\]^&~|])", r"\\\1", token["class"])
+            parts.append(f"[{'^' if token['negated'] else ''}{members}]")
+        elif token["other"] is None:
+            parts.append("(?:.*/)?" if token["folders"] else ".*" if token["any"] else re.escape(token["escaped"]))
+        else:
+            character = token["other"]
+            depth += {"{": 1, "}": -1}.get(character, 0)
+            in_braces = {"{": "(?:", "}": ")", ",": "|"} if depth or character == "}" else {}
+            parts.append({"?": ".", **in_braces}.get(character) or re.escape(character))
+            if depth < 0 or character in "[\\":
+                raise re.error(f"the glob has {character} without its other half")
+    if depth:
+        raise re.error("the glob has { without its other half")
+    return "".join(parts)
+
+
 def agent_matcher(pattern: str) -> Callable[[str], bool]:
-    """A matcher of an agent file: all, `@builtin`, `@server`, or a tool's name, in which `*` and `?` are wild."""
+    """A matcher of an agent file: all, `@builtin`, `@server`, or a tool's name, in which `*` and `?` are wild.
+
+    A name with one of these is a glob of Rust's globset, also with `{a,b}`, `[a-c]`, `[!a]`, `[^a]` and `\\`. Raises
+    re.error for one that is not valid.
+    """
     if pattern in ("", "*"):
         return lambda _name: True
     if pattern == "@builtin":
         return lambda name: not name.startswith("@")
     if not {"*", "?"}.isdisjoint(pattern):
-        glob = re.compile(fnmatch.translate(pattern), re.DOTALL)
-        return lambda name: glob.match(name) is not None
+        glob = re.compile(_glob_expression(pattern), re.DOTALL)
+        return lambda name: glob.fullmatch(name) is not None
     if pattern.startswith("@") and "/" not in pattern:
         return lambda name: name.startswith(f"{pattern}/")
     return lambda name: name == pattern

@@ -101,6 +101,8 @@ class CommandFile(Struct, frozen=True):
     """What an entry of the event of this name does not do as its author wrote, each a sentence without a place."""
     without_effect: Mapping[str, str] = field(default_factory=dict)
     """Keys that have a meaning to the system only, each with a reason."""
+    null_is_absent: bool = True
+    """A member of an entry that is null counts as absent. Otherwise such an entry is left out."""
     only_misspelt_keys: bool = False
     """Unknown keys get a note only if they look like known ones."""
 
@@ -145,6 +147,8 @@ def read_entry(format: CommandFile, file: HookFile, name: str, matched: Table, e
     Raises ConfigError for an entry that cannot run.
     """
     source = f"{file.path}: {entry.path}"
+    if format.null_is_absent:  # programs write such members, and a guard must not be lost for one
+        matched, entry = matched.without_nulls(), entry.without_nulls()
     handler = format.read_handler(file, name, entry)
     if isinstance(handler, str):
         return HookList((), (f"{source} does not run: {handler}",))

@@ -62,6 +62,10 @@ class Table(Struct, frozen=True):
         """The key path of a member, for example `hooks.PreToolUse[0].timeout`."""
         return ".".join(part for part in (self.path, key) if part)
 
+    def without_nulls(self) -> Table:
+        """The same, for systems to which a member that is null is absent."""
+        return Table(self.where, self.path, {key: value for key, value in self.members.items() if value is not None})
+
     def error(self, key: str, message: str, hint: str) -> ConfigError:
         """The error about a member, for the caller to raise."""
         return ConfigError(self.where, f"{self.place(key)} {message}".strip(), hint)

@@ -12,13 +12,14 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from ...protocol.calls import id_key
+from ...protocol.calls import Progress, id_key
 from ...protocol.fast_scan import response_id
-from ...protocol.feedback import failed_call
+from ...protocol.feedback import remote_failure
 from ..lines import Lines
+from . import messages
 from .agent_stream import AgentStream, stream_and_event
 from .listener import Headers, Responder
-from .messages import Message, answered_ids
+from .messages import CALL_TOOL, Message, answered_ids
 
 MAX_KEPT_LINES: Final = 256
 """Lines of the server that are kept while no stream is open: more than a server sends before its agent listens."""
@@ -34,20 +35,18 @@ _RESUMABLE: Final = 64
 """Streams that have ended, or lost their agent, and are kept to be resumed: an agent resumes at once, or never."""
 
 
-_ENDED: Final = "The session with the MCP server has ended, and there is no response to this request."
-
-
-class TooManyRequests(Exception):
-    """The session has as many requests in flight as it may have."""
+_ENDED: Final = "The session with the MCP server has ended"
 
 
 class AgentChannel:
     """The agent's side of one session of the handshake era (2025-03-26 to 2025-11-25)."""
 
-    def __init__(self, max_bytes: int, max_requests: int, headers: Headers) -> None:
+    is_substitute = False
+    """As in Channel."""
+
+    def __init__(self, max_bytes: int, headers: Headers) -> None:
         """`headers` are for each response, such as the session's id."""
         self._headers = headers
-        self._max_requests = max_requests
         self._lines = Lines(max_bytes, response_id)
         self._waiting: dict[bytes, AgentStream] = {}  # by the key of the request's id, in order of arrival
         self._ids: dict[bytes, bytes] = {}  # the ids of these requests as spelled, by key
@@ -69,20 +68,24 @@ class AgentChannel:
     # --- what the listener brings ---
 
     @property
+    def requests(self) -> int:
+        """How many requests are in flight."""
+        return len(self._waiting)
+
+    @property
     def in_use(self) -> bool:
         """A request is in flight, or the agent listens."""
         return bool(self._waiting) or (self._listening is not None and self._listening.responder is not None)
 
     def post(self, line: bytes, message: Message, responder: Responder) -> None:
-        """A message of the agent. Raises TooManyRequests."""
+        """A message of the agent."""
         if not message.ids or message.is_response:
             responder.respond(202, self._headers, b"")
             self._feed(line)
             return
-        if len(self._waiting) >= self._max_requests:
-            raise TooManyRequests
         self._numbers += 1
         stream = AgentStream(responder, self._headers, self._numbers)
+        stream.is_call = message.method == CALL_TOOL
         key = id_key(message.ids[0])
         self._attach(stream, responder)
         if key in self._waiting:  # the router refuses the second one; its error is the response to the newer POST
@@ -225,11 +228,14 @@ class AgentChannel:
             self._listening.close()
 
     def fail(self, why: str) -> None:
-        """Answer all requests that wait with an error; `why` is a sentence."""
+        """Answer all requests that wait with an error that says what is known of them; `why` has no full stop."""
         waiting, ids = self._waiting, self._ids
         self._waiting, self._ids = {}, {}
+        unsent = {key for line in self._unread for raw_id in messages.read(line).ids if (key := id_key(raw_id))}
+        self._unread.clear()
         for key, stream in waiting.items():
-            stream.finish(failed_call(ids[key], why))
+            progress = Progress.NOT_SENT if key in unsent else Progress.NO_ANSWER
+            stream.finish(remote_failure(ids[key], why, progress, is_call=stream.is_call))
 
     def close(self) -> None:
         """As in Channel."""

@@ -32,6 +32,8 @@ class AgentStream:
         self._events: deque[tuple[int, bytes]] = deque()  # the last ones, to resume
         self._kept = 0  # bytes in them
         self._next = 1  # the number of the next event
+        self.is_call = False
+        """It is the response to a tools/call."""
         self.ended = False
 
     def begin(self) -> None:
@@ -88,7 +90,8 @@ class AgentStream:
             responder.end()
 
     def _event(self, line: bytes) -> None:
-        event = b"data: " + line.rstrip(b"\n") + b"\n\n"
+        # In a message, a CR is a blank between tokens; in a stream it ends a line, and what follows it is a new field.
+        event = b"data: " + line.rstrip(b"\r\n").replace(b"\r", b" ") + b"\n\n"
         if self.number:
             event = self._id(self._next) + event
             self._events.append((self._next, event))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Final
@@ -20,6 +21,7 @@ from . import connect
 from .address import Address, Proxy
 from .client import Client
 from .connection import Connection
+from .cookies import Cookies
 from .exchange import Exchange, Kind
 from .messages import SUBSCRIBE
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 _STREAM_LINGER: Final = 5.0  # seconds that a stream may stay open after its response: servers close it at once
 _MESSAGE_SECONDS: Final = 30.0  # until a notification must be acknowledged: the ones after it wait, in their order
+_ENDPOINT_SECONDS: Final = 30.0  # until a stream of HTTP+SSE must name the address for messages: all others wait for it
 _SMALL_RESPONSE: Final = 1024 * 1024  # bytes: so much of each response may always be in memory
 _LONGEST_WATCH: Final = 15.0  # seconds between two looks at silent exchanges: the error of a dead one may be so late
 _GET: Final = b"Accept: text/event-stream\r\nCache-Control: no-store\r\n"
@@ -64,6 +67,8 @@ class _Transfer:
 
     def on_head(self, status: int, headers: dict[bytes, bytes]) -> None:
         """As in Handler."""
+        if b"set-cookie" in headers:
+            self._channel.note_cookies(self.exchange, headers[b"set-cookie"])
         self._channel.client.head(self.exchange, status, headers)
 
     def on_body(self, piece: bytes) -> None:
@@ -115,8 +120,11 @@ class HttpChannel:
             agent,
             b"".join(b"%b: %b\r\n" % (name.encode(), value.encode("latin-1")) for name, value in remote.headers),
         )
+        self._cookies = None if "cookie" in own else Cookies(address.host, is_tls=address.is_tls)
         self._uses_credentials = "authorization" not in own and not isinstance(remote.credentials, NoCredentials)
         self._login_hint = "" if "authorization" in own else remote.credentials.hint
+        self.is_substitute = False
+        """As in Channel."""
         self.ended = anyio.Event()
         """Nothing more comes from the server."""
 
@@ -211,6 +219,14 @@ class HttpChannel:
     # --- Wire ---
 
     deliver: Callable[[bytes], None]
+
+    def deliver_failure(self, line: bytes) -> None:
+        """As in Wire."""
+        self.is_substitute = True
+        try:
+            self.deliver(line)
+        finally:
+            self.is_substitute = False
 
     def report(self, text: str) -> None:
         """As in Wire. What the server has sent may be in the text."""
@@ -362,6 +378,7 @@ class HttpChannel:
         exchange = transfer.exchange
         exchange.sent, exchange.used_authorization = True, authorization
         connection.request(self._head(exchange, authorization), exchange.body, transfer)
+        exchange.sent_at = connection.last_byte
         if self._watch is None:
             self._watch_later()
         if connection.unsent:
@@ -372,11 +389,20 @@ class HttpChannel:
         if authorization is not None:
             headers += b"Authorization: %b\r\n" % authorization.encode("latin-1")
         target = self.client.target(exchange, self.remote.address.target)
+        if self._cookies:
+            headers += self._cookies.header(target, time.time())
         if exchange.kind is Kind.DELETE:
             return b"DELETE %b HTTP/1.1\r\n%b\r\n" % (target, headers)
         if exchange.is_get:
             return b"GET %b HTTP/1.1\r\n%b%b\r\n" % (target, _GET, headers)
         return b"POST %b HTTP/1.1\r\n%b%bContent-Length: %d\r\n\r\n" % (target, _POST, headers, len(exchange.body))
+
+    def note_cookies(self, exchange: Exchange, lines: bytes) -> None:
+        """Keep the cookies of a response; not if the command line gives one, which counts instead."""
+        if self._cookies is not None:
+            target = self.client.target(exchange, self.remote.address.target)
+            for line in lines.split(b"\n"):
+                self._cookies.note(line, target, time.time())
 
     def transfer_ended(self, transfer: _Transfer) -> None:
         """Its response is complete, or lost."""
@@ -463,8 +489,12 @@ class HttpChannel:
         self._watch = None
         now = self._loop.time()
         for exchange, transfer in list(self._transfers.items()):
-            may_be_silent = exchange.kind in (Kind.LISTEN, Kind.ENDPOINT) or exchange.method == SUBSCRIBE
-            if transfer.connection is not None and not may_be_silent:
+            may_be_silent = exchange.kind is Kind.LISTEN or exchange.method == SUBSCRIBE
+            if transfer.connection is None or may_be_silent:
+                continue
+            if exchange.kind is Kind.ENDPOINT and not self.client.awaits_old_endpoint:
+                self._look_at_old_stream(transfer.connection, now)
+            else:
                 self._look_at(transfer, transfer.connection, now)
         for connection in [one for one in self._idle if not one.is_reusable]:
             connection.close()
@@ -481,16 +511,33 @@ class HttpChannel:
                 transfer.on_complete()
         elif connection in self.stalled:
             connection.last_byte = now
-        elif why := self._why_given_up(exchange, now - connection.last_byte):
+        elif why := self._why_given_up(exchange, now - connection.last_byte, now - exchange.sent_at):
             connection.close()
             transfer.on_lost(why)
 
-    def _why_given_up(self, exchange: Exchange, silent: float) -> str:
-        """Why an exchange is given up that has been silent for so many seconds; empty: it is not."""
+    def _look_at_old_stream(self, stream: Connection, now: float) -> None:
+        """Give up requests whose responses would come in the stream of HTTP+SSE. The stream stays open for others."""
+        if stream in self.stalled:
+            stream.last_byte = now
+        for exchange in self.client.awaited_in_old_stream():
+            silent = now - max(stream.last_byte, exchange.sent_at)
+            if exchange not in self._transfers and (why := self._why_given_up(exchange, silent, 0.0)):
+                self.client.lost(exchange, f"The connection to {self.remote.address.origin} has failed: {why}")
+
+    def _why_given_up(self, exchange: Exchange, silent: float, taken: float) -> str:
+        """Why an exchange is given up, after `taken` seconds, of which the last `silent` ones brought no byte.
+
+        Empty: it is not. What others wait for has a time that bytes do not prolong, so that a server which sends one
+        now and then holds up nothing.
+        """
         silence = self.remote.silence_seconds
-        if exchange.kind is Kind.MESSAGE and silent > _MESSAGE_SECONDS:
+        if self._paused:  # what has come is not read
+            return ""
+        if exchange.kind is Kind.MESSAGE and taken > _MESSAGE_SECONDS:
             return f"it was not acknowledged within {_MESSAGE_SECONDS:g} seconds"
-        if silence and silent > silence and not self._paused:
+        if exchange.kind is Kind.ENDPOINT and taken > _ENDPOINT_SECONDS:
+            return f"its stream has named no address for messages within {_ENDPOINT_SECONDS:g} seconds"
+        if silence and silent > silence:
             return f"no byte of its response has come for {silence:g} seconds (silence_seconds)"
         return ""
 

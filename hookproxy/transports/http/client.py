@@ -40,6 +40,9 @@ _MAX_ERROR_BYTES: Final = 65536  # of the body of an error response
 _MAX_ERROR_SHOWN: Final = 500  # characters of a server's error text in ours: a page of HTML would only take tokens
 _NOT_ACTED: Final = frozenset({400, 401, 403, 404, 405, 406, 410, 411, 413, 414, 415, 421, 426, 428, 429, 431})
 """Statuses with which a server refuses a request before it acts on it."""
+_LOST_SESSION: Final = frozenset({-32600, -32001, -32000})
+"""Error codes with which servers say that they do not know a session: the Python SDK's, the TypeScript SDK's, and the
+general one. Other codes, such as that of an unknown method or resource, are about the request itself."""
 _FOR_NOW: Final = frozenset({401, 408, 429, 500, 502, 503, 504})
 """Statuses that may be others after a while, or after a login."""
 _NO_OLD_TRANSPORT: Final = frozenset({401, 403, 407, 408, 421, 429})
@@ -57,6 +60,9 @@ class Wire(Protocol):
 
     def deliver(self, lines: bytes) -> None:
         """Give the agent's side whole lines."""
+
+    def deliver_failure(self, line: bytes) -> None:
+        """Give the agent's side an error that stands for the server's response."""
 
     def report(self, text: str) -> None:
         """Tell people something in one line."""
@@ -266,7 +272,7 @@ class Client:
                 exchange.collect(piece)
         elif (exchange.ids or exchange.kind is Kind.REOPEN) and exchange.collect(piece) > self._limit:
             for raw_id in self._take_ids(exchange):
-                self._wire.deliver(feedback.response_too_long(raw_id, len(exchange.collected), self._limit))
+                self._wire.deliver_failure(feedback.response_too_long(raw_id, len(exchange.collected), self._limit))
             self._drop(exchange)
 
     def complete(self, exchange: Exchange) -> None:
@@ -318,18 +324,26 @@ class Client:
     def _accepted(self, exchange: Exchange) -> None:
         """A complete response that is no stream."""
         if exchange.kind is Kind.REQUEST and exchange.ids:
-            if self._old_endpoint:
-                return  # its response comes in the stream
+            if self._comes_in_old_stream(exchange):
+                return
             if exchange.collected:
                 self._answered(exchange)
             else:
                 what = f"The server has accepted the request (HTTP {exchange.status}) without a response"
                 self._fail(exchange, what, Progress.NO_ANSWER)
         elif exchange.kind is Kind.REOPEN:
-            if not self._old_endpoint:
+            if not self._comes_in_old_stream(exchange):
                 self._reopened(exchange, bytes(exchange.collected))
         else:
             self._end_other(exchange, "")
+
+    def _comes_in_old_stream(self, exchange: Exchange) -> bool:
+        """Its response comes in the stream of HTTP+SSE: the body is none, although some servers put it there."""
+        return bool(self._old_endpoint) and not self._is_response(exchange, _as_one_line(bytes(exchange.collected)))
+
+    def _is_response(self, exchange: Exchange, body: bytes) -> bool:
+        """The body answers a request of the exchange."""
+        return any(messages.key_of(raw_id) in exchange.ids for raw_id in messages.answered_ids(body) or ())
 
     def _answered(self, exchange: Exchange) -> None:
         """The body is the response."""
@@ -400,7 +414,7 @@ class Client:
             return
         owner.ids.pop(key, None)
         self._awaiting.pop(key, None)
-        self._wire.deliver(feedback.response_too_long(raw_id, event.size, self._limit))
+        self._wire.deliver_failure(feedback.response_too_long(raw_id, event.size, self._limit))
 
     # --- the end of an exchange ---
 
@@ -413,7 +427,7 @@ class Client:
         elif exchange.kind is Kind.REOPEN:
             self._reopen_failed(exchange, why)
         elif not exchange.ids:
-            self._end_other(exchange, why) if exchange.kind is Kind.MESSAGE else self._done(exchange)
+            self._end_other(exchange, "") if exchange.kind is Kind.MESSAGE else self._done(exchange)
         elif exchange.last_event_id and not (exchange.message and exchange.message.version):
             self._resume(exchange)
         else:
@@ -504,15 +518,17 @@ class Client:
             self._end_other(exchange, why or f"HTTP status {exchange.status}{self._error_text(exchange)}")
             return
         line = _as_one_line(bytes(exchange.collected))
-        ids = messages.answered_ids(line) if line else None
-        if ids and any(messages.key_of(raw_id) in exchange.ids for raw_id in ids):
+        is_response = self._is_response(exchange, line)
+        may_be_lost = exchange.status == 404 and bool(exchange.sent_session) and not exchange.session_lost
+        if may_be_lost and exchange.ids and (not is_response or messages.error_code(line) in _LOST_SESSION):
+            self._session_lost(exchange)
+            return
+        if is_response:
             self._message(exchange, line)  # an error that the server has written for this request
         if not exchange.ids:
             if self._opening is exchange:
                 self._opened()
             self._done(exchange)
-        elif exchange.status == 404 and exchange.sent_session and not exchange.session_lost:
-            self._session_lost(exchange)
         elif self._may_be_old_transport(exchange):
             self._try_old_transport(exchange)
         else:
@@ -543,7 +559,7 @@ class Client:
         refusal = _as_one_line(bytes(exchange.collected)) if refused else None
         is_call = exchange.method in (messages.CALL_TOOL, "")
         for raw_id in self._take_ids(exchange):
-            self._wire.deliver(
+            self._wire.deliver_failure(
                 feedback.remote_failure(raw_id, why, progress, is_call=is_call, refusal=refusal, hint=hint)
             )
         self._done(exchange)
@@ -637,6 +653,16 @@ class Client:
             self._opened()
 
     # --- HTTP+SSE of 2024-11-05 ---
+
+    @property
+    def awaits_old_endpoint(self) -> bool:
+        """The stream is asked for, and has not named the address for messages."""
+        return not self._old_endpoint
+
+    def awaited_in_old_stream(self) -> list[Exchange]:
+        """What has been sent to the named address, and is not answered."""
+        kinds = (Kind.REQUEST, Kind.REOPEN)
+        return [one for one in self._open if one.kind in kinds and one.sent] if self._old_endpoint else []
 
     def _may_be_old_transport(self, exchange: Exchange) -> bool:
         status = exchange.status

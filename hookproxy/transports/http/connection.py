@@ -28,7 +28,7 @@ class Handler(Protocol):
     """Whoever gets a response. After `on_complete` or `on_lost` nothing more is called."""
 
     def on_head(self, status: int, headers: dict[bytes, bytes]) -> None:
-        """The head has come. Names are in lower case; repeated headers are joined."""
+        """The head has come. Names are in lower case; repeated ones are joined by commas, those of cookies by LF."""
 
     def on_body(self, piece: bytes) -> None:
         """A piece of the body has come."""
@@ -203,7 +203,8 @@ class Connection(asyncio.Protocol):
         if name in self._headers:
             if name in (b"content-length", b"transfer-encoding"):
                 self._fault = f"it has sent two headers {name.decode('latin-1')}"
-            value = b"%b, %b" % (self._headers[name], value)
+            separator = b"\n" if name == b"set-cookie" else b", "  # dates in cookies have commas
+            value = self._headers[name] + separator + value
         self._headers[name] = value
 
     def on_headers_complete(self) -> None:

@@ -40,6 +40,7 @@ class Exchange:
         "resumed_for",
         "retry",
         "sent",
+        "sent_at",
         "sent_session",
         "session_lost",
         "status",
@@ -57,6 +58,8 @@ class Exchange:
         """Path and query after a redirect; empty: those of the URL."""
         self.last_event_id = b""
         self.retry = 0.0
+        self.sent_at = 0.0
+        """When it was sent last, by the loop's clock."""
         self.sent_session = b""
         """The session id that it was sent with."""
         self.session_lost = False

@@ -30,6 +30,7 @@ Headers = Sequence[tuple[bytes, bytes]]
 _METHODS: Final = frozenset({b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS"})
 """Others are not implemented: some make a tunnel (CONNECT), return what they get (TRACE) or belong to RTSP."""
 
+_BACKLOG: Final = 1024  # connections that wait to be accepted: as many agents may come back at once after a restart
 _SLASH: Final = ord("/")
 _MAX_DIGITS: Final = 18  # of a length: leading zeros are allowed, and no number of so many digits takes long to read
 _VERSIONS: Final = frozenset({"1.1", "1.0"})
@@ -100,9 +101,9 @@ class ListenerLimits(Struct, frozen=True):
     """From the first byte of a request, or from the start of the connection, to the end of the head (408). Over the
     worst networks a head takes three round trips of a second."""
     body_seconds: float = 20.0
-    """That a body may take in any case (408), as in Apache's mod_reqtimeout."""
+    """That a short body may take, and any pause of a longer one (408), as in Apache's mod_reqtimeout."""
     body_bytes_per_second: float = 500.0
-    """How fast the rest of a body must come on average, as there: the slowest modem is faster."""
+    """How fast a longer body must come, as there: the slowest modem is faster. To be faster earns no longer pause."""
     idle_seconds: float = 75.0
     """That a connection stays open without a request. Balancers close theirs after 60: they must be first, or a request
     meets a connection that is being closed."""
@@ -204,7 +205,7 @@ class Responder:
             framing += _CLOSE
         if self._head_only or status in _WITHOUT_BODY:
             body = b""
-        head = _head(status, headers, connection.listener.date_line(), framing)
+        head = _head(status, headers, connection.listener.date_line, framing)
         if len(body) < _SMALL_PIECE:
             connection.send(head + body)
         else:
@@ -228,7 +229,7 @@ class Responder:
         if self._is_last or connection.listener.is_draining:
             framing += _CLOSE
             self._is_last = True
-        head = _head(status, headers, connection.listener.date_line(), framing)
+        head = _head(status, headers, connection.listener.date_line, framing)
         self._is_started = True
         connection.send(head + self._framed(piece))
 
@@ -292,6 +293,12 @@ class Responder:
             raise ValueError("the response has not been started")
 
 
+def _date_line() -> bytes:
+    now = time.gmtime()  # strftime would write the words of the user's language
+    day = f"{_DAYS[now.tm_wday]}, {now.tm_mday:02} {_MONTHS[now.tm_mon - 1]} {now.tm_year}"
+    return f"Date: {day} {now.tm_hour:02}:{now.tm_min:02}:{now.tm_sec:02} GMT\r\n".encode()
+
+
 def _head(status: int, headers: Headers, date: bytes, framing: bytes) -> bytes:
     lines = b""
     if headers:
@@ -345,8 +352,8 @@ class Listener:
         self._timer: asyncio.TimerHandle | None = None
         shortest = min(limits.head_seconds, limits.body_seconds, limits.idle_seconds, limits.linger_seconds)
         self._interval = min(1.0, shortest / 4)  # seconds between looks at the deadlines: one timer for all
-        self._second = 0
-        self._date = b""
+        self.date_line = b""
+        """The header `Date` of responses: made with each look at the deadlines, so at most once a second."""
 
     def __call__(self) -> asyncio.Protocol:
         """Return the protocol of a new connection."""
@@ -387,7 +394,7 @@ class Listener:
             return False
         self._open.add(connection)
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(self._interval, self._look_at_deadlines)
+            self._look_at_deadlines()
         return True
 
     def lost(self, connection: _Connection) -> None:
@@ -402,23 +409,13 @@ class Listener:
                 self._timer.cancel()
                 self._timer = None
 
-    def date_line(self) -> bytes:
-        """Return the header `Date`, made once for each second."""
-        second = int(time.time())
-        if second != self._second:
-            self._second, now = second, time.gmtime(second)
-            self._date = (
-                f"Date: {_DAYS[now.tm_wday]}, {now.tm_mday:02} {_MONTHS[now.tm_mon - 1]} {now.tm_year}"
-                f" {now.tm_hour:02}:{now.tm_min:02}:{now.tm_sec:02} GMT\r\n"
-            ).encode()
-        return self._date
-
     def _look_at_deadlines(self) -> None:
         loop = asyncio.get_running_loop()
         now = loop.time()
+        self.date_line = _date_line()
+        self._timer = loop.call_later(self._interval, self._look_at_deadlines)  # until the last connection is lost
         for connection in [one for one in self._open if one.deadline <= now]:
             connection.expire(now)
-        self._timer = loop.call_later(self._interval, self._look_at_deadlines) if self._open else None
 
 
 class _Connection(asyncio.Protocol):
@@ -471,7 +468,7 @@ class _Connection(asyncio.Protocol):
             self._close()
             return
         if not self.is_full:
-            self._await(_Awaited.REQUEST, self.listener.idle_seconds)
+            self._awaited, self.deadline = _Awaited.REQUEST, self._loop.time() + self.listener.idle_seconds
         if self._ready or self._early or self._in_request or self._refusal is not None:
             self._loop.call_soon(self._serve)  # not here: this may be the stack of the handler
 
@@ -487,7 +484,16 @@ class _Connection(asyncio.Protocol):
         responder = self._responder
         self.abort()
         if responder is not None:
+            self._gone(responder)
+
+    def _gone(self, responder: Responder) -> None:
+        try:
             responder.gone()
+        except Exception as problem:  # it must not keep other connections from their end
+            self._report_failure("A handler failed when its client was gone", problem)
+
+    def _report_failure(self, what: str, problem: Exception) -> None:
+        self._loop.call_exception_handler({"message": what, "exception": problem, "protocol": self})
 
     def drain(self) -> None:
         """The listener is draining: do not wait long for another request."""
@@ -542,7 +548,7 @@ class _Connection(asyncio.Protocol):
         responder, self._responder = self._responder, None
         self._close()
         if responder is not None:
-            responder.gone()
+            self._gone(responder)
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -552,7 +558,7 @@ class _Connection(asyncio.Protocol):
         self.listener.lost(self)
         responder, self._responder = self._responder, None
         if responder is not None:
-            responder.gone()
+            self._gone(responder)
 
     def pause_writing(self) -> None:
         """As documented."""
@@ -608,8 +614,7 @@ class _Connection(asyncio.Protocol):
         try:
             self.listener.handle(request, responder)
         except Exception as problem:
-            context = {"message": "The handler of a request failed", "exception": problem, "protocol": self}
-            self._loop.call_exception_handler(context)
+            self._report_failure("The handler of a request failed", problem)
             responder.fail()
 
     def _await_rest(self) -> None:
@@ -619,7 +624,8 @@ class _Connection(asyncio.Protocol):
             if self._awaited is not _Awaited.BODY:
                 self._await(_Awaited.BODY, self._limits.body_seconds)
                 self._received = 0
-            self.deadline += (self._size - self._received) / self._limits.body_bytes_per_second
+            earned = (self._size - self._received) / self._limits.body_bytes_per_second
+            self.deadline = min(self.deadline + earned, self._loop.time() + self._limits.body_seconds)
             self._received = self._size
             if self._owes_continue:
                 self._owes_continue = False
@@ -643,7 +649,7 @@ class _Connection(asyncio.Protocol):
         headers = [(b"Content-Type", b"text/plain; charset=utf-8"), (b"Content-Length", b"%d" % len(body))]
         if status == 503:
             headers.append((b"Retry-After", b"1"))
-        self.send(_head(status, headers, self.listener.date_line(), _CLOSE) + body)
+        self.send(_head(status, headers, self.listener.date_line, _CLOSE) + body)
         self._forget_request()
         transport = self._transport
         if transport is None or not transport.can_write_eof():
@@ -795,5 +801,11 @@ def _notice_death(sock: socket.socket, seconds: int) -> None:
 
 
 async def serve_sockets(listener: Listener, listening: socket.socket, tls: ssl.SSLContext | None) -> asyncio.Server:
-    """Accept connections at a socket that listens, until the loop ends or the server is closed."""
-    return await asyncio.get_running_loop().create_server(listener, sock=listening, ssl=tls)
+    """Accept connections at a socket that listens, until the loop ends or the server is closed.
+
+    The start of TLS has the time of a head: connections are counted only after it.
+    """
+    seconds = listener.limits.head_seconds if tls is not None else None
+    return await asyncio.get_running_loop().create_server(
+        listener, sock=listening, ssl=tls, backlog=_BACKLOG, ssl_handshake_timeout=seconds
+    )

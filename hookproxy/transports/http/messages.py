@@ -163,6 +163,14 @@ def error_message(body: bytes) -> str:
     return ""
 
 
+def error_code(body: bytes) -> int | None:
+    """Return the code of a JSON-RPC error; None: the body is none."""
+    with contextlib.suppress(*_ERRORS):
+        found = _ERROR_RESPONSE.decode(body).error.code
+        return found if isinstance(found, int) else None
+    return None
+
+
 class _InitializeResult(msgspec.Struct, gc=False):
     version: str = msgspec.field(name="protocolVersion")
     capabilities: Raw = _ABSENT

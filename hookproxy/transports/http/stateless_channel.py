@@ -10,22 +10,29 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
+from ...protocol.calls import Progress
 from ...protocol.fast_scan import response_id
-from ...protocol.feedback import failed_call
+from ...protocol.feedback import remote_failure
 from ...protocol.multiplex import SERVER, Multiplexer, Send
 from ..lines import Lines
 from .agent_stream import AgentStream
 from .listener import Responder
-from .messages import Message, answered_ids
+from .messages import CALL_TOOL, Message, answered_ids
 
 _BEAT_SECONDS: Final = 25.0
 """Between comments on a silent stream: below the 30 s after which the strictest of usual balancers close it."""
 
-_ENDED: Final = "The MCP server has ended, and there is no response to this request."
+_OWNER: Final = "the user"
+"""All requests are of one user: what one of them creates, such as a task, belongs to all."""
+
+_ENDED: Final = "The session with the MCP server has ended"
 
 
 class StatelessChannel:
     """The agent's side of all stateless requests of one user to one server."""
+
+    is_substitute = False
+    """As in Channel."""
 
     def __init__(self, max_bytes: int, report: Callable[[str], None]) -> None:
         self._multiplexer = Multiplexer(one_owner=True, report=report)
@@ -54,13 +61,14 @@ class StatelessChannel:
 
     def post(self, line: bytes, message: Message, responder: Responder) -> None:
         """A message of the agent."""
-        client = self._multiplexer.attach()
+        client = self._multiplexer.attach(_OWNER)
         if not message.ids or message.is_response:
             responder.respond(202)
             self._dispatch(self._multiplexer.from_client(client, line))
             self._dispatch(self._multiplexer.detach(client))
             return
         stream = AgentStream(responder)
+        stream.is_call = message.method == CALL_TOOL
         self._streams[client] = stream, message.ids[0]
         responder.on_gone = lambda: self._leave(client)
         responder.on_full = lambda full: self._set_full(client, full=full)
@@ -75,10 +83,11 @@ class StatelessChannel:
             self._on_end()
 
     def fail(self, why: str) -> None:
-        """Answer all requests in flight with an error; `why` is a sentence."""
+        """Answer all requests in flight with an error that says what is known of them; `why` has no full stop."""
         streams, self._streams = self._streams, {}
+        progress = Progress.NOT_SENT if self._on_end is None else Progress.NO_ANSWER
         for client, (stream, raw_id) in streams.items():
-            stream.finish(failed_call(raw_id, why))
+            stream.finish(remote_failure(raw_id, why, progress, is_call=stream.is_call))
             self._multiplexer.detach(client)
 
     def _leave(self, client: int) -> None:

@@ -14,7 +14,7 @@ from tests.dialects.calls import inputs, read, recognised
 
 GUARD: Final = {"command": "python3 guard.py"}
 
-SHOWN: Final = {"command": "./check.sh", "show_output": True}
+SHOWN: Final = {"command": "./guard.sh", "show_output": True}
 PUBLISHED: Final[dict[str, tuple[Any, int]]] = {
     # the shape of a repository that checks commands only, the page's logging and read-guard examples, and a worktree's
     "command guard": ({"hooks": {"pre_run_command": [SHOWN]}}, 1),
@@ -25,7 +25,7 @@ PUBLISHED: Final[dict[str, tuple[Any, int]]] = {
                     name: [SHOWN]
                     for name in ("post_read_code", "post_write_code", "post_run_command", "post_mcp_tool_use")
                 },
-                "post_cascade_response": [{"command": "./check.sh"}],
+                "post_cascade_response": [{"command": "./guard.sh"}],
             }
         },
         4,

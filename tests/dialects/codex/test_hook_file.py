@@ -273,6 +273,12 @@ def test_a_plugins_hooks_find_its_files(tmp_path: Path) -> None:
     assert dict(hook.env) == {"PLUGIN_ROOT": str(tmp_path), "CLAUDE_PLUGIN_ROOT": str(tmp_path)}
 
 
+def test_a_command_that_needs_the_folder_of_a_plugins_data_is_told_that_there_is_none() -> None:
+    found = read("codex", {"hooks": {"PreToolUse": [group("", {**GUARD, "command": "${PLUGIN_DATA}/guard"}, GUARD)]}})
+    (note,) = found.notes
+    assert "hooks[0]: PLUGIN_DATA is not set" in note
+
+
 def test_a_manifest_may_have_the_hooks_or_name_their_file() -> None:
     path = "/p/.codex-plugin/plugin.json"
     assert len(read("codex", {"name": "p", "hooks": {"PreToolUse": [group()]}}, path).hooks) == 1

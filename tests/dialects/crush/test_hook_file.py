@@ -36,8 +36,21 @@ def test_a_file_that_could_be_code_assists_must_be_named(tmp_path: Path) -> None
 def test_a_file_that_could_be_docker_agents_is_an_error_that_names_both(tmp_path: Path) -> None:
     content = {"hooks": {"pre_tool_use": [{"matcher": "^bash$", "command": "./x.sh"}]}}
     with pytest.raises(ConfigError, match="could be a hook file of crush or docker-agent"):
-        recognised(tmp_path / "crush.json", content)
+        recognised(tmp_path / "hooks.json", content)
     assert recognised(tmp_path / ".config" / "crush" / "crush.json", content) == "crush"
+
+
+@pytest.mark.parametrize("name", ["crush.json", ".crush.json", ".config/crush/crush.json"])
+@pytest.mark.parametrize("event", ["PreToolUse", "pre_tool_use"])
+def test_a_file_with_crushs_name_is_crushs(event: str, name: str, tmp_path: Path) -> None:
+    assert recognised(tmp_path / name, {"hooks": {event: [{"command": "./x.sh"}]}}) == "crush"
+
+
+def test_a_file_with_crushs_name_and_the_format_of_another_system_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="has the format of claude, but has the name of a file of crush"):
+        recognised(
+            tmp_path / "crush.json", {"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "x"}]}]}}
+        )
 
 
 def test_an_entry_is_a_hook() -> None:

@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 
 from hookproxy.config.hook_files import parse_option, read_use
+from hookproxy.dialects.dialect import HookFile
 from hookproxy.dialects.droid import DROID
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Event
@@ -122,3 +123,15 @@ def test_a_file_of_its_shape_elsewhere_is_claudes(tmp_path: Path) -> None:
 def test_a_file_of_another_system_in_droids_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is in a folder of droid"):
         recognised(tmp_path / ".factory" / "hooks.json", {"hooks": {"SessionStart": ["./x.sh"]}})
+
+
+@pytest.mark.parametrize(
+    ("path", "root"),
+    [("/p/audit/hooks/hooks.json", "/p/audit"), ("/repo/.factory/hooks/hooks.json", ""), ("/p/hooks.json", "")],
+)
+def test_a_plugins_hooks_find_its_folder(path: str, root: str) -> None:
+    plugin = DROID.find_plugin(path, FileContext({}, "/repo"))
+    assert (plugin.root if plugin else "") == root
+    text = '{"PreToolUse":[{"hooks":[{"type":"command","command":"${DROID_PLUGIN_ROOT}/guard.sh"}]}]}'
+    (hook,) = DROID.read_hook_file(HookFile(path, text, "/repo", plugin=plugin)).hooks
+    assert dict(hook.env).get("DROID_PLUGIN_ROOT", "") == root

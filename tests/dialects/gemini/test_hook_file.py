@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from hookproxy.config.hook_files import parse_option, read_use
 from hookproxy.dialects.gemini.hook_file import compile_matcher, mcp_tool_name
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Event
+from hookproxy.trust.sources import FileContext
 from tests.dialects.calls import inputs, read, recognised
 
 COMMAND: Final = {"type": "command", "command": "guard"}
+SCRIPT: Final = {"type": "command", "command": "./guard.sh"}
 PUBLISHED: Final[dict[str, tuple[Any, int]]] = {
     # the shapes of the example extension, of the page on writing hooks, and of a repository's settings
-    "extension": ({"hooks": {"SessionStart": [{"hooks": [{**COMMAND, "name": "hello"}]}]}}, 1),
+    "extension": ({"hooks": {"SessionStart": [{"hooks": [{**SCRIPT, "name": "hello"}]}]}}, 1),
     "secrets": (
         {
             "hooks": {
                 "BeforeTool": [
                     {
                         "matcher": "write_file|replace",
-                        "hooks": [{**COMMAND, "name": "scan", "description": "no secrets", "timeout": 5000}],
+                        "hooks": [{**SCRIPT, "name": "scan", "description": "no secrets", "timeout": 5000}],
                     }
                 ]
             }
@@ -32,10 +36,10 @@ PUBLISHED: Final[dict[str, tuple[Any, int]]] = {
     "planning": (
         {
             "hooks": {
-                "SessionStart": [{"hooks": [{**COMMAND, "timeout": 10000}]}],
-                "BeforeTool": [{"matcher": "write_file|replace|run_shell_command", "hooks": [COMMAND]}],
-                "AfterTool": [{"matcher": "write_file", "hooks": [COMMAND]}],
-                "BeforeModel": [{"hooks": [COMMAND]}],
+                "SessionStart": [{"hooks": [{**SCRIPT, "timeout": 10000}]}],
+                "BeforeTool": [{"matcher": "write_file|replace|run_shell_command", "hooks": [SCRIPT]}],
+                "AfterTool": [{"matcher": "write_file", "hooks": [SCRIPT]}],
+                "BeforeModel": [{"hooks": [SCRIPT]}],
             },
             "mcpServers": {},
         },
@@ -172,3 +176,33 @@ def test_hooks_for_the_agents_own_tools_run_for_tools_that_do_the_same(
 def test_a_file_of_gemini_in_another_systems_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="has the format of gemini, but is in a folder of claude"):
         recognised(tmp_path / ".claude/settings.json", one())
+
+
+@pytest.mark.parametrize(
+    ("command", "run"),
+    [
+        ('node "${extensionPath}/scripts/x.js"', 'node "{root}/scripts/x.js"'),
+        ("${extensionPath}${/}x${pathSeparator}y", "{root}/x/y"),
+        ("${workspacePath}/x ${HOME}", "{cwd}/x ${HOME}"),
+    ],
+)
+def test_the_hooks_of_an_extension_find_its_files(command: str, run: str, tmp_path: Path) -> None:
+    root = tmp_path / "extension"
+    (root / "hooks").mkdir(parents=True)
+    (root / "gemini-extension.json").write_text("{}")
+    (root / "hooks/hooks.json").write_text(json.dumps(one(command=command)))
+    context = FileContext({}, str(tmp_path))
+    (loaded,) = read_use(parse_option(f"gemini={root / 'hooks/hooks.json'}", str(tmp_path)), context)
+    (hook,) = loaded.group.hooks
+    assert hook.argv[-1] == run.replace("{root}", str(root)).replace("{cwd}", str(tmp_path))
+
+
+def test_the_hooks_of_an_installed_extension_are_recognised(tmp_path: Path) -> None:
+    content, _ = PUBLISHED["extension"]
+    assert recognised(tmp_path / ".gemini/extensions/hello/hooks/hooks.json", content) == "gemini"
+
+
+def test_a_command_that_names_an_extensions_folder_outside_of_one_is_left_out_with_a_note() -> None:
+    found = read("gemini", one(command="${extensionPath}/x"))
+    assert found.hooks == ()
+    assert "command names ${extensionPath}: the file must be in an extension" in found.notes[0]

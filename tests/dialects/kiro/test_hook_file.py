@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any, Final
 
@@ -180,6 +181,13 @@ def test_a_file_that_cannot_be_read_is_an_error(content: str) -> None:
         ("@git/status", "@git/status", "@git/status2 @git/push"),
         ("@git/s*", "@git/status", "@git/push"),
         ("@git-?/x", "@git-1/x", "@git/x"),
+        ("@git/{push,merge}*", "@git/push @git/merge_all", "@git/status @git/{push,merge}"),
+        ("@git/[^s]*", "@git/push", "@git/status"),
+        ("@git/[!a-r]*", "@git/status", "@git/push"),
+        ("@git/[]x]?", "@git/]1 @git/x1", "@git/a1"),
+        (r"@git/\*_*", "@git/*_all", "@git/push_all"),
+        ("**/push", "@git/push push", "@git/status"),
+        ("@git/**", "@git/push", "@github/push"),
         ("fs_*", "fs_write fs_read", "execute_bash @x/fs_write"),
         ("fs_write", "fs_write", "fs_write2 FS_WRITE fs_read"),
         ("fs_write|fs_read", "", "fs_write"),
@@ -189,6 +197,12 @@ def test_matchers_of_agent_files(pattern: str, names: str, others: str) -> None:
     matches = agent_matcher(pattern)
     assert all(map(matches, names.split()))
     assert not any(map(matches, others.split()))
+
+
+@pytest.mark.parametrize("pattern", ["@git/{push,*", "@git/push}*", "@git/[pu*", "@git/*\\"])
+def test_a_glob_that_is_not_valid_is_an_error(pattern: str) -> None:
+    with pytest.raises(re.error):
+        agent_matcher(pattern)
 
 
 @pytest.mark.parametrize(

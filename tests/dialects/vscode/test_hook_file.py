@@ -17,17 +17,17 @@ from tests.dialects.calls import read, recognised
 COMMAND: Final = {"type": "command", "command": "guard"}
 PUBLISHED: Final[dict[str, tuple[Any, int]]] = {
     # the shapes of 1Password's file, of a demo's and of the documentation's own repository
-    "without types": ({"hooks": {"PreToolUse": [{"command": "guard", "timeout": 30, "type": "command"}]}}, 1),
+    "without types": ({"hooks": {"PreToolUse": [{"command": "./guard.sh", "timeout": 30}]}}, 1),
     "by system": (
-        {"hooks": {"PreToolUse": [{"type": "command", "windows": "g.ps1", "linux": "g.sh", "osx": "g.sh"}]}},
+        {"hooks": {"PreToolUse": [{"type": "command", "windows": "g.ps1", "linux": "./guard.sh", "osx": "./b.sh"}]}},
         1,
     ),
     "several events": (
         {
             "hooks": {
-                "SessionStart": [{"type": "command", "command": "hello", "env": {"A": "b"}}],
-                "PostToolUse": [{"type": "command", "command": "format"}],
-                "Stop": [{"type": "command", "command": "check"}],
+                "SessionStart": [{"type": "command", "command": "./guard.sh", "env": {"A": "b"}}],
+                "PostToolUse": [{"type": "command", "command": "./b.sh"}],
+                "Stop": [{"type": "command", "command": "./guard.sh"}],
             }
         },
         2,
@@ -97,7 +97,7 @@ def test_folders_variables_and_timeouts_are_the_entrys() -> None:
 
 
 def test_a_timeout_that_is_no_number_is_ignored_and_the_hook_runs() -> None:
-    entries = [{"command": "c", "timeout": "5"}, {"command": "c", "timeout": None, "timeoutSec": 7}]
+    entries = [{"command": "c", "timeout": "5"}, {"command": "c", "timeout": [], "timeoutSec": 7}]
     found = read("vscode", {"hooks": {"PreToolUse": entries}})
     assert [hook.timeout for hook in found.hooks] == [30.0, 7.0]
     assert len(found.notes) == 2

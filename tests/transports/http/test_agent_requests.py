@@ -300,6 +300,8 @@ BAD_BODIES: Final = {
     "UTF-32": (call().decode().encode("utf-32"), -32700),
     "not UTF-8": (b'{"jsonrpc":"2.0","id":7,"method":"m","params":{"a":"\xff"}}', -32700),
     "a surrogate in UTF-8": (b'{"jsonrpc":"2.0","id":7,"method":"m","params":{"a":"\xed\xa0\x80"}}', -32700),
+    "a line end in a text": (b'{"jsonrpc":"2.0","id":7,"method":"m","params":{"a":"x\ny"}}', -32700),
+    "a carriage return in a text": (b'{"jsonrpc":"2.0","id":7,"method":"m","params":{"a":"x\ry"}}', -32700),
     "a text": (b'"tools/call"', -32700),
     "NaN": (b'{"jsonrpc":"2.0","id":7,"method":"m","params":{"a":NaN}}', -32700),
     "a comment": (b'{"jsonrpc":"2.0","id":7,/**/"method":"m"}', -32700),

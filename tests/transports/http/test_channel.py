@@ -13,6 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from hookproxy.model.credentials import Credentials, NoCredentials, NotReady
+from hookproxy.transports.http import channel as channel_module
 from hookproxy.transports.http.address import Address
 from hookproxy.transports.http.channel import HttpChannel, Remote
 from tests.support.http_server import Request, Respond, Server, serving
@@ -515,6 +516,36 @@ async def endless_trailer(request: Request) -> None:
     await request.send(b"0\r\nX: ", *[b"y" * 10_000] * 100)
 
 
+async def half_closed(request: Request) -> None:
+    await request.send(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+    request.writer.write_eof()
+    await request.closed.wait()
+
+
+async def half_closed_in_a_chunk(request: Request) -> None:
+    await request.stream()
+    await request.send(b'fff\r\ndata: {"jsonrpc":"2.0","id":7,"result":{}}\n')
+    request.writer.write_eof()
+    await request.closed.wait()
+
+
+async def cut_at_the_end_of_the_connection(request: Request) -> None:
+    await request.send(b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{"jsonrpc":"2.0","id":7,"result":{}')
+    request.writer.write_eof()
+
+
+async def two_responses(request: Request) -> None:
+    body = b'{"jsonrpc":"2.0","id":7,"result":{}}'
+    await request.send(
+        (b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)) * 2
+    )
+
+
+async def ids_that_no_header_can_contain(request: Request) -> None:
+    await request.stream(b"id: " + b"x" * 5000 + b"\ndata:\n\n", b"id: a\0b\ndata:\n\n")
+    await request.end()
+
+
 async def no_http(request: Request) -> None:
     await request.send(b"SSH-2.0-OpenSSH_9.2\r\n")
 
@@ -557,6 +588,11 @@ NOT_RUN, MAYBE = "was not run", "may have had an effect"
         (endless_trailers, "65536 bytes", MAYBE),
         (endless_trailer, "65536 bytes", MAYBE),
         (endless_interim, "no final response", MAYBE),
+        (half_closed, "closed the connection", MAYBE),
+        (half_closed_in_a_chunk, "ended without a response", MAYBE),
+        (cut_at_the_end_of_the_connection, "no JSON-RPC message", MAYBE),
+        (two_responses, "second response", MAYBE),
+        (ids_that_no_header_can_contain, "ended without a response", MAYBE),
         (no_http, "HTTP is invalid", MAYBE),
         (other_origin, "redirects to another address", NOT_RUN),
         (to_get, "redirects to another address", NOT_RUN),
@@ -962,3 +998,294 @@ async def test_a_server_that_closes_idle_connections_loses_no_call() -> None:
         for i in range(20):
             agent.send(call(i))
             assert (await agent.response(i))["result"] == {}
+
+
+@pytest.mark.slow  # it waits for a deadline
+async def test_a_resumption_that_is_silent_is_given_up_after_the_deadline() -> None:
+    async def respond(request: Request) -> None:
+        if request.method == "GET" and "last-event-id" in request.headers:
+            await request.closed.wait()
+        elif request.id == 7:
+            await request.stream(b"retry: 10\nid: e-1\ndata:\n\n")
+            await request.end()
+        else:
+            await handshake(answer)(request)
+
+    async with running(respond, silence_seconds=0.3) as agent:
+        await agent.opened()
+        agent.send(call(7))
+        text = await agent.error(7)
+        assert "silence_seconds" in text
+        assert "may have had an effect" in text
+        await works_again(agent)
+
+
+def older(streams: list[Request], respond: Respond) -> Respond:
+    """A server of HTTP+SSE that leaves all but the handshake to `respond`."""
+
+    async def all_of_it(request: Request) -> None:
+        if request.method == "GET":
+            streams.append(request)
+            await request.stream(b"event: endpoint\ndata: /messages\n\n")
+            await request.closed.wait()
+        elif request.target == "/mcp?a=1":
+            await request.status("404 Not Found")
+        elif request.message.get("method") == "initialize":
+            await request.status("202 Accepted")
+            text = f'{{"jsonrpc":"2.0","id":0,"result":{INIT_RESULT}}}'
+            await streams[-1].events(f"data: {text}\n\n".encode())
+        elif "id" in request.message:
+            await respond(request)
+        else:
+            await request.status("202 Accepted")
+
+    return all_of_it
+
+
+async def test_a_server_of_the_older_transport_may_put_the_response_in_the_body() -> None:
+    streams: list[Request] = []
+    async with running(older(streams, answer)) as agent:
+        await agent.opened()
+        agent.send(call(7))
+        assert (await agent.response(7))["result"] == {}
+
+
+@pytest.mark.slow  # it waits for a deadline
+async def test_a_request_that_the_stream_of_the_older_transport_leaves_open_is_given_up_after_the_deadline() -> None:
+    streams: list[Request] = []
+
+    async def respond(request: Request) -> None:
+        await request.status("202 Accepted")
+        if request.id == 8:
+            await streams[-1].events(b'data: {"jsonrpc":"2.0","id":8,"result":{}}\n\n')
+
+    async with running(older(streams, respond), silence_seconds=0.2) as agent:
+        await agent.opened()
+        agent.send(call(7))
+        text = await agent.error(7)
+        assert "silence_seconds" in text
+        assert "may have had an effect" in text
+        agent.send(call(8))
+        assert (await agent.response(8))["result"] == {}
+        assert len(streams) == 1, "the stream stays open"
+
+
+@asynccontextmanager
+async def dripping(request: Request) -> AsyncIterator[None]:
+    """Comments come in the request's stream, meanwhile."""
+
+    async def drip() -> None:
+        while True:
+            await request.events(b":\n")
+            await asyncio.sleep(0.01)
+
+    task = asyncio.create_task(drip())
+    try:
+        yield
+    finally:
+        task.cancel()
+
+
+@pytest.mark.slow  # it waits for a deadline
+async def test_comments_in_the_stream_of_the_older_transport_show_that_the_server_is_not_silent() -> None:
+    streams: list[Request] = []
+
+    async def respond(request: Request) -> None:
+        await request.status("202 Accepted")
+        async with dripping(streams[-1]):
+            await asyncio.sleep(0.5)
+        await streams[-1].events(b'data: {"jsonrpc":"2.0","id":7,"result":{}}\n\n')
+
+    async with running(older(streams, respond), silence_seconds=0.2) as agent:
+        await agent.opened()
+        agent.send(call(7))
+        assert (await agent.response(7))["result"] == {}
+
+
+@pytest.mark.slow  # it waits for a deadline
+async def test_a_stream_that_never_names_an_address_holds_up_the_handshake_only_so_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(channel_module, "_ENDPOINT_SECONDS", 0.2)
+
+    async def respond(request: Request) -> None:
+        if request.method == "GET":
+            await request.stream(b":\n\n")
+            async with dripping(request):
+                await request.closed.wait()
+        else:
+            await request.status("405 Method Not Allowed")
+
+    async with running(respond, silence_seconds=0.4) as agent:
+        agent.send(INITIALIZE)
+        assert "HTTP status 405" in await agent.error(0)
+        with anyio.fail_after(TIMEOUT):
+            await agent.server.of("GET")[0].closed.wait()
+
+
+@pytest.mark.slow  # it waits for a deadline
+async def test_a_notification_whose_acknowledgement_trickles_does_not_hold_up_the_session(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(channel_module, "_MESSAGE_SECONDS", 0.2)
+
+    async def respond(request: Request) -> None:
+        if request.message.get("method") == "notifications/initialized":
+            await request.send(b"HTTP/1.1 202 Accepted\r\nContent-Length: 100000\r\n\r\n")
+            while not request.closed.is_set():
+                await request.send(b"x")
+                await asyncio.sleep(0.01)
+        else:
+            await handshake(answer)(request)
+
+    async with running(respond, silence_seconds=0.4) as agent:
+        await agent.opened()
+        agent.send(call(7))
+        assert (await agent.response(7))["result"] == {}
+        assert any("was not acknowledged" in one for one in agent.reports)
+
+
+# --- cookies, and other origins ---
+
+
+async def test_cookies_of_a_balancer_go_back_with_each_request_of_the_session() -> None:
+    async def respond(request: Request) -> None:
+        if request.message.get("method") == "initialize":
+            later = "Fri, 01 Jan 2100 00:00:00 GMT"
+            cookies = f"Set-Cookie: AWSALB=one; Expires={later}; Path=/\r\nSet-Cookie: other=x; Domain=example.com\r\n"
+            await request.result(INIT_RESULT, f"Mcp-Session-Id: s-1\r\n{cookies}Set-Cookie: b=2; Path=/mcp\r\n")
+        elif request.id == 7:
+            await request.result(extra="Set-Cookie: AWSALB=two; Path=/\r\n")
+        else:
+            await handshake(answer)(request)
+
+    async with running(respond) as agent:
+        await agent.opened()
+        agent.send(call(7))
+        await agent.response(7)
+        agent.send(call(8))
+        await agent.response(8)
+        agent.channel.end_output()
+        await agent.until(lambda: agent.ended)
+        sent = [one.headers.get("cookie") for one in agent.server.requests]
+        assert sent == [None, *["b=2; AWSALB=one"] * 3, *["b=2; AWSALB=two"] * 2]
+
+
+async def test_a_cookie_of_the_command_line_replaces_those_of_the_server() -> None:
+    async def respond(request: Request) -> None:
+        await request.result(extra="Set-Cookie: a=1\r\n")
+
+    async with running(respond, headers=(("Cookie", "mine=1"),)) as agent:
+        for number in (7, 8):
+            agent.send(call(number))
+            await agent.response(number)
+        assert [one.headers["cookie"] for one in agent.server.requests] == ["mine=1", "mine=1"]
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
+async def test_a_redirect_to_another_origin_is_never_followed(method: str, status: int) -> None:
+    """Nothing arrives there: no message, no header, no cookie, no credential."""
+    async with serving(answer) as other:
+
+        async def respond(request: Request) -> None:
+            if request.method == method and request.message.get("method") != "initialize":
+                await request.status(f"{status} Moved", f"Location: http://127.0.0.1:{other.port}/mcp\r\n")
+            else:
+                await handshake(answer)(request)
+
+        async with running(respond, Tokens("Bearer secret")) as agent:
+            await agent.opened()
+            agent.send(call(7))
+            if method == "POST":
+                assert "redirects to another address" in await agent.error(7)
+            else:
+                await agent.response(7)
+            agent.channel.end_output()
+            await agent.until(lambda: agent.ended)
+        assert other.connections == 0
+
+
+@pytest.mark.parametrize("spelled", ["http://{}/m", "//{}/m", "http://u@{}/m", "https://{}/m", "\\\\{}/m"])
+async def test_an_address_for_messages_of_another_origin_gets_nothing(spelled: str) -> None:
+    async with serving(answer) as other:
+
+        async def respond(request: Request) -> None:
+            if request.method == "GET":
+                await request.stream(f"event: endpoint\ndata: {spelled.format(f'127.0.0.1:{other.port}')}\n\n".encode())
+                await request.closed.wait()
+            elif request.target == "/mcp?a=1":
+                await request.status("405 Method Not Allowed")
+            else:
+                await answer(request)
+
+        async with running(respond, Tokens("Bearer secret")) as agent:
+            agent.send(INITIALIZE)
+            await agent.response(0)
+        assert other.connections == 0
+
+
+# --- a server that answers twice, late, or goes while a request is on its way ---
+
+
+@pytest.mark.parametrize("how", ["close", "abort"])
+async def test_a_request_on_a_connection_that_is_being_closed_is_never_posted_twice(how: str) -> None:
+    """The server has closed the kept connection, and the request goes out before that is seen here."""
+    async with running(answer) as agent:
+        for number in range(0, 40, 2):
+            agent.send(call(number))
+            await agent.response(number)
+            writer = agent.server.requests[-1].writer
+            (writer.close if how == "close" else writer.transport.abort)()
+            agent.send(call(number + 1))
+            response = await agent.response(number + 1)
+            if "error" in response:
+                assert "It may have had an effect" in response["error"]["message"]
+            posted = [one.id for one in agent.server.requests]
+            assert posted.count(number + 1) <= 1
+            assert ("result" in response) == (number + 1 in posted)
+
+
+async def test_of_a_connection_the_server_closes_while_it_is_idle_nothing_is_lost() -> None:
+    async with running(answer) as agent:
+        for number in range(20):
+            agent.send(call(number))
+            assert (await agent.response(number))["result"] == {}
+            agent.server.requests[-1].writer.close()
+            await agent.until(lambda: not agent.channel._idle)
+
+
+async def test_a_response_after_the_error_of_its_request_is_passed_on_for_the_session_to_judge() -> None:
+    """As over stdio: what comes late is handled where calls are known."""
+
+    async def respond(request: Request) -> None:
+        if request.id == 7:
+            request.drop()
+        else:
+            await request.stream(
+                b'data: {"jsonrpc":"2.0","id":7,"result":{}}\n\n', b'data: {"jsonrpc":"2.0","id":8,"result":{}}\n\n'
+            )
+            await request.end()
+
+    async with running(respond) as agent:
+        agent.send(call(7))
+        await agent.error(7)
+        agent.send(call(8))
+        await agent.response(8)
+        assert [json.loads(line)["id"] for line in agent.lines] == [7, 7, 8]
+
+
+@pytest.mark.slow  # it waits for a deadline
+async def test_while_the_agent_does_not_read_no_notification_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its acknowledgement may have come, and is not read either."""
+    monkeypatch.setattr(channel_module, "_MESSAGE_SECONDS", 0.1)
+    async with running(accepted, silence_seconds=0.2) as agent:
+        agent.send(call(1))
+        await agent.error(1)
+        agent.channel.pause()
+        agent.send({"jsonrpc": "2.0", "method": "n"})
+        await agent.until(lambda: agent.server.of("n"))
+        await asyncio.sleep(0.4)
+        agent.channel.resume()
+        await agent.until(lambda: agent.channel._idle)
+        assert agent.reports == []

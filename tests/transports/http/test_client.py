@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -48,6 +49,9 @@ class World:
     def deliver(self, lines: bytes) -> None:
         assert lines.count(b"\n") == 1
         self.delivered.append(json.loads(lines))
+
+    def deliver_failure(self, line: bytes) -> None:
+        self.deliver(line)
 
     def report(self, text: str) -> None:
         assert "\n" not in text
@@ -104,6 +108,13 @@ class World:
                     self.client.body(exchange, f"data: {json.dumps(self.answer(others[0], number))}\n\n".encode())
             case "not connected" | "lost":
                 self.lost(exchange)
+            case "unknown session":
+                self.repeatable[exchange.body] += 1
+                number = ids[0] if ids else None
+                error = {"jsonrpc": "2.0", "id": number, "error": {"code": -32001, "message": "Session not found"}}
+                head(exchange, 404, {b"content-type": b"application/json"})
+                self.client.body(exchange, json.dumps(error).encode())
+                self.complete(exchange)
             case "redirect":
                 self.status(exchange, 307, {b"location": b"/new"})
             case _ if how.isdigit():
@@ -166,6 +177,7 @@ HOWS = [
     "not connected",
     "lost",
     "redirect",
+    "unknown session",
     "other",
 ]
 STEPS = st.one_of(
@@ -268,3 +280,120 @@ def test_a_session_can_be_abandoned_at_any_moment(steps: list[tuple[str, Any]]) 
         run.world.fire()
     assert run.world.finishes == 1
     assert not run.world.in_flight
+
+
+# --- single schedules ---
+
+
+def opened(session: bytes = b"s-1") -> World:
+    """A world after the handshake of 2025-11-25."""
+    world = World()
+    send(world, 0, "initialize", {"protocolVersion": "2025-11-25"})
+    (initialize,) = world.in_flight
+    world.client.head(initialize, 200, {b"content-type": b"application/json", b"mcp-session-id": session})
+    world.client.body(initialize, json.dumps(world.answer(initialize, 0)).encode())
+    world.complete(initialize)
+    notify(world, "notifications/initialized")
+    world.status(world.in_flight[0], 202, {})
+    (listen,) = world.in_flight
+    world.status(listen, 405, {})
+    world.delivered.clear()
+    return world
+
+
+def send(world: World, number: int, method: str, params: dict[str, Any]) -> None:
+    line = json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+    world.client.send_line(line.encode() + b"\n")
+
+
+def notify(world: World, method: str, **params: object) -> None:
+    world.client.send_line(json.dumps({"jsonrpc": "2.0", "method": method, "params": params}).encode() + b"\n")
+
+
+def in_flight(world: World, number: int) -> Exchange:
+    return next(one for one in world.in_flight if b"%d" % number in one.ids)
+
+
+def test_a_late_404_waits_for_the_session_that_is_being_opened() -> None:
+    world = opened()
+    send(world, 1, "tools/call", {"name": "t"})
+    send(world, 2, "tools/call", {"name": "t"})
+    world.status(in_flight(world, 1), 404, {})
+    (reopen,) = [one for one in world.in_flight if one.kind is Kind.REOPEN]
+    world.client.head(reopen, 200, {b"content-type": b"text/event-stream", b"mcp-session-id": b"s-2"})
+    world.status(in_flight(world, 2), 404, {})  # the new id is known, and the session is not open yet
+    assert world.in_flight == [reopen]
+    world.client.body(reopen, b"data: %b\n\n" % json.dumps(world.answer(reopen, 0)).encode())
+    (initialized,) = world.in_flight
+    assert initialized.method == "notifications/initialized"
+    world.status(initialized, 202, {})
+    assert [one.sent_session for one in world.in_flight if one.ids] == [b"s-2", b"s-2"]
+
+
+def resuming() -> World:
+    """A world in which the rest of the response to request 1 is asked for."""
+    world = opened()
+    send(world, 1, "tools/call", {"name": "t"})
+    world.respond(in_flight(world, 1), "half a stream")
+    world.fire()
+    assert in_flight(world, 1).kind is Kind.RESUME
+    return world
+
+
+def test_to_cancel_a_request_whose_response_is_being_resumed_is_to_post_the_notification() -> None:
+    world = resuming()
+    assert not in_flight(world, 1).sent
+    notify(world, "notifications/cancelled", requestId=1)
+    assert [one.method for one in world.in_flight if one.kind is Kind.MESSAGE] == ["notifications/cancelled"]
+
+
+def refusal(number: object, code: int) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": "No"}}).encode()
+
+
+def refuse(world: World, exchange: Exchange, status: int, body: bytes) -> None:
+    world.client.head(exchange, status, {b"content-type": b"application/json"})
+    world.client.body(exchange, body)
+    world.complete(exchange)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        refusal("server-error", -32600),  # the Python SDK
+        refusal(None, -32001),  # the TypeScript SDK
+        refusal(1, -32001),
+        refusal(1, -32600),
+        refusal(1, -32000),
+        b"",
+        b"session not found",
+    ],
+)
+def test_a_404_that_says_nothing_about_the_request_itself_is_a_lost_session(body: bytes) -> None:
+    world = opened()
+    send(world, 1, "tools/call", {"name": "t"})
+    refuse(world, in_flight(world, 1), 404, body)
+    assert [one.kind for one in world.in_flight] == [Kind.REOPEN]
+    assert not world.delivered
+    world.respond(world.in_flight[0], "json")
+    world.status(world.in_flight[0], 202, {})
+    refuse(world, in_flight(world, 1), 404, refusal(1, -32001))  # the second time it is the response
+    assert [one["error"]["code"] for one in world.delivered] == [-32001]
+
+
+@pytest.mark.parametrize("code", [-32601, -32602, -32002, 7])
+def test_a_404_with_an_error_about_the_request_itself_is_its_response(code: int) -> None:
+    world = opened()
+    send(world, 1, "tools/call", {"name": "t"})
+    refuse(world, in_flight(world, 1), 404, refusal(1, code))
+    assert [one["error"]["code"] for one in world.delivered] == [code]
+    assert not world.in_flight
+
+
+@pytest.mark.parametrize("code", [-32601, -32001])
+def test_a_404_in_the_stateless_era_is_a_response_because_there_is_no_session(code: int) -> None:
+    world = World()
+    send(world, 1, "tools/call", {"name": "t", "_meta": META})
+    refuse(world, in_flight(world, 1), 404, refusal(1, code))
+    assert [one["error"]["code"] for one in world.delivered] == [code]
+    assert not world.in_flight

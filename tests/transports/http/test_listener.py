@@ -1,0 +1,824 @@
+"""The listener for agents: framing compared with another reader, limits, what a client's end means; real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import socket
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+import anyio
+import h11
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hookproxy.transports.http.listener import Listener, ListenerLimits, Peer, Request, Responder
+
+pytestmark = pytest.mark.anyio
+
+HOST: Final = b"Host: a\r\n"
+SOON: Final = 0.02  # seconds: a time limit that a test waits for
+POST: Final = b"POST /mcp/x HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+def echo(request: Request, responder: Responder) -> None:
+    """The method, the target and the body."""
+    responder.respond(200, [(b"X-Test", b"yes")], b"%b %b %b" % (request.method, request.target, request.body))
+
+
+class Kept:
+    """A handler that keeps what it gets, for the test to respond."""
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+        self.responders: list[Responder] = []
+        self._came = asyncio.Event()
+
+    def __call__(self, request: Request, responder: Responder) -> None:
+        self.requests.append(request)
+        self.responders.append(responder)
+        self._came.set()
+
+    async def next(self) -> Responder:
+        """The responder of the next request."""
+        with anyio.fail_after(5):
+            await self._came.wait()
+        self._came.clear()
+        return self.responders[-1]
+
+
+class Client:
+    """A client that writes and reads bytes."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+        self._left = b""  # of what was read, behind the response
+
+    async def ask(self, data: bytes) -> h11.Response:
+        """Send bytes and read one response; its body is in `self.body`."""
+        self.writer.write(data)
+        return await self.response()
+
+    async def response(self) -> h11.Response:
+        reading = h11.Connection(h11.CLIENT)
+        if self._left:
+            reading.receive_data(self._left)
+        reading.send(h11.Request(method="POST", target="/", headers=[("Host", "a"), ("Content-Length", "0")]))
+        reading.send(h11.EndOfMessage())
+        found: h11.Response | None = None
+        self.body = b""
+        async with asyncio.timeout(5):
+            while True:
+                event = reading.next_event()
+                if event is h11.NEED_DATA:
+                    reading.receive_data(await self.reader.read(65536))
+                elif isinstance(event, h11.Response):
+                    found = event
+                elif isinstance(event, h11.Data):
+                    self.body += bytes(event.data)
+                else:
+                    assert isinstance(event, h11.EndOfMessage)
+                    assert found is not None
+                    self._left = reading.trailing_data[0]
+                    return found
+
+    async def rest(self) -> bytes:
+        """All that comes until the listener closes the connection."""
+        with anyio.fail_after(5):
+            return await self.reader.read()
+
+
+@asynccontextmanager
+async def listening(
+    handle: Callable[[Request, Responder], None] = echo,
+    limits: ListenerLimits | None = None,
+    refused: list[tuple[int, str]] | None = None,
+    tls: ssl.SSLContext | None = None,
+) -> AsyncIterator[tuple[Listener, int]]:
+    """A listener and its port."""
+
+    def note(_peer: Peer, status: int, why: str) -> None:
+        if refused is not None:
+            refused.append((status, why))
+
+    listener = Listener(handle, limits or ListenerLimits(), note)
+    server = await asyncio.get_running_loop().create_server(listener, "127.0.0.1", 0, ssl=tls)
+    try:
+        yield listener, server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        listener.close()
+        with anyio.fail_after(5):
+            await listener.closed()
+        assert listener.connections == 0
+        assert listener.unfinished_bytes == 0
+
+
+@asynccontextmanager
+async def connected(port: int, tls: ssl.SSLContext | None = None) -> AsyncIterator[Client]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls)
+    try:
+        yield Client(reader, writer)
+    finally:
+        writer.transport.abort()
+
+
+@asynccontextmanager
+async def client_of(
+    handle: Callable[[Request, Responder], None] = echo, limits: ListenerLimits | None = None
+) -> AsyncIterator[Client]:
+    async with listening(handle, limits) as (_, port), connected(port) as client:
+        yield client
+
+
+# --- requests and responses ---
+
+
+async def test_a_request_is_handled_whole_and_the_connection_is_used_again() -> None:
+    kept = Kept()
+    async with client_of(kept) as client:
+        for _ in range(2):
+            client.writer.write(
+                b"POST /mcp/x HTTP/1.1\r\nHOST: a\r\nX-A:  1 \t\r\nx-a: 2\r\nContent-Length: 3\r\n\r\nabc"
+            )
+            responder = await kept.next()
+            was_open = responder.is_open
+            responder.respond(200, [], b"fine")
+            assert (was_open, responder.is_open) == (True, False)
+            response = await client.response()
+            assert (response.status_code, client.body) == (200, b"fine")
+            assert b"date" in dict(response.headers)
+        request = kept.requests[0]
+        assert (request.method, request.target, request.body) == (b"POST", b"/mcp/x", b"abc")
+        assert request.headers == [(b"host", b"a"), (b"x-a", b"1"), (b"x-a", b"2"), (b"content-length", b"3")]
+        assert (request.header(b"x-a"), request.header(b"x-b")) == (b"1", None)
+        assert request.peer == Peer("127.0.0.1")
+
+
+async def test_a_body_in_chunks_is_one_body() -> None:
+    async with client_of() as client:
+        head = b"POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+        await client.ask(head + b"3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nHost: b\r\n\r\n")
+        assert client.body == b"POST /x abcde"
+
+
+async def test_a_client_that_asks_whether_it_may_send_its_body_may() -> None:
+    async with client_of() as client:
+        client.writer.write(b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nExpect: 100-Continue\r\n\r\n")
+        with anyio.fail_after(5):
+            assert await client.reader.readexactly(25) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        await client.ask(b"abc")
+        assert client.body == b"POST /x abc"
+
+
+async def test_the_question_about_a_body_is_answered_after_the_response_before_it() -> None:
+    kept = Kept()
+    async with client_of(kept) as client:
+        client.writer.write(POST + b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n")
+        (await kept.next()).respond(204)
+        with anyio.fail_after(5):
+            head = await client.reader.readuntil(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 204")
+            assert await client.reader.readexactly(25) == b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+async def test_a_response_in_pieces_has_chunks_and_the_connection_is_used_again() -> None:
+    def handle(_request: Request, responder: Responder) -> None:
+        responder.start(200, [(b"Content-Type", b"text/event-stream")], b"one ")
+        responder.write(b"")
+        responder.write(b"two ")
+        responder.write(b"x" * 100_000)
+        responder.end(b" three")
+
+    async with client_of(handle) as client:
+        for _ in range(2):
+            response = await client.ask(POST)
+            assert (b"transfer-encoding", b"chunked") in response.headers
+            assert client.body == b"one two " + b"x" * 100_000 + b" three"
+
+
+async def test_to_a_client_of_http_1_0_the_end_of_the_connection_is_the_end_of_the_body() -> None:
+    def handle(_request: Request, responder: Responder) -> None:
+        responder.start(200, [], b"one ")
+        responder.write(b"two")
+        responder.end()
+
+    async with client_of(handle) as client:
+        client.writer.write(b"GET / HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\n\r\n")
+        head, _, body = (await client.rest()).partition(b"\r\n\r\n")
+        assert b"chunked" not in head
+        assert b"Connection: close" in head
+        assert body == b"one two"
+
+
+async def test_a_response_to_head_has_no_body() -> None:
+    async with client_of() as client:
+        client.writer.write(b"HEAD / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        answer = await client.rest()
+        assert b"Content-Length: 7\r\n" in answer
+        assert answer.endswith(b"\r\n\r\n")
+
+
+async def test_requests_sent_ahead_are_handled_one_after_another() -> None:
+    kept = Kept()
+    async with client_of(kept) as client:
+        client.writer.write(POST + POST)
+        first = await kept.next()
+        client.writer.write(POST)
+        first.respond(200, [], b"1")
+        await client.response()
+        for number in (2, 3):
+            (await kept.next()).respond(200, [], b"%d" % number)
+            await client.response()
+            assert client.body == b"%d" % number
+
+
+async def test_what_is_written_after_the_end_is_dropped() -> None:
+    def handle(_request: Request, responder: Responder) -> None:
+        responder.respond(200, [], b"first")
+        responder.respond(500, [], b"second")
+        responder.start(500)
+        responder.write(b"third")
+        responder.end()
+
+    async with client_of(handle) as client:
+        await client.ask(POST)
+        assert client.body == b"first"
+        await client.ask(POST)
+        assert client.body == b"first"
+
+
+@pytest.mark.parametrize("bad", [b"a\r\nX: y", b"a\n", b"a\rb"])
+async def test_a_header_cannot_end_the_head(bad: bytes) -> None:
+    raised: list[BaseException] = []
+
+    def handle(_request: Request, responder: Responder) -> None:
+        try:
+            responder.respond(200, [(b"X", bad)], b"")
+        except ValueError as problem:
+            raised.append(problem)
+            responder.respond(500)
+
+    async with client_of(handle) as client:
+        assert (await client.ask(POST)).status_code == 500
+        assert raised
+
+
+@pytest.mark.parametrize("started", [False, True])
+async def test_a_handler_that_fails_is_reported_and_the_client_is_not_left_waiting(started: bool) -> None:
+    contexts: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: contexts.append(context))
+
+    def handle(_request: Request, responder: Responder) -> None:
+        if started:
+            responder.start(200)
+        raise RuntimeError("as a test")
+
+    async with client_of(handle) as client:
+        client.writer.write(POST)
+        if started:
+            with pytest.raises(h11.RemoteProtocolError):
+                await client.response()
+        else:
+            assert (await client.response()).status_code == 500
+    assert isinstance(contexts[0]["exception"], RuntimeError)
+
+
+async def test_a_handler_that_fails_when_its_client_is_gone_keeps_nobody_else_from_the_end() -> None:
+    contexts: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: contexts.append(context))
+
+    def fail() -> None:
+        raise RuntimeError("as a test")
+
+    kept = Kept()
+    async with listening(kept) as (listener, port), connected(port) as first, connected(port) as second:
+        for client in (first, second):
+            client.writer.write(POST)
+            (await kept.next()).on_gone = fail
+        listener.close()
+        with anyio.fail_after(5):
+            await listener.closed()
+    assert [str(one["exception"]) for one in contexts] == ["as a test"] * 2
+
+
+# --- framing that readers could take differently ---
+
+CHUNKED: Final = b"Transfer-Encoding: chunked\r\n"
+REFUSED: Final = {
+    "length and chunks": (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n" + CHUNKED + b"\r\n0\r\n\r\n", 400),
+    "chunks and length": (b"POST / HTTP/1.1\r\nHost: a\r\n" + CHUNKED + b"Content-Length: 5\r\n\r\n0\r\n\r\n", 400),
+    "two lengths": (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd", 400),
+    "twice the same length": (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\nabc", 400),
+    "a list of lengths": (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3, 3\r\n\r\nabc", 400),
+    "a signed length": (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: +3\r\n\r\nabc", 400),
+    "a length beyond all numbers": (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 18446744073709551616\r\n\r\n", 400),
+    "a folded header": (b"POST / HTTP/1.1\r\nHost: a\r\nX: a\r\n b\r\n\r\n", 400),
+    "line feeds": (b"GET / HTTP/1.1\nHost: a\n\n", 400),
+    "one line feed": (b"GET / HTTP/1.1\r\nHost: a\nX: b\r\n\r\n", 400),
+    "a line feed at the end": (b"GET / HTTP/1.1\r\nHost: a\r\n\n", 400),
+    "a line feed in chunks": (b"POST / HTTP/1.1\r\nHost: a\r\n" + CHUNKED + b"\r\n3\nabc\n0\n\n", 400),
+    "a line feed in an extension": (b"POST / HTTP/1.1\r\nHost: a\r\n" + CHUNKED + b"\r\n3;a\nabc\r\n0\r\n\r\n", 400),
+    "a carriage return": (b"GET / HTTP/1.1\r\nHost: a\r\nX: a\rb\r\n\r\n", 400),
+    "NUL": (b"GET / HTTP/1.1\r\nHost: a\r\nX: a\0b\r\n\r\n", 400),
+    "a blank before the colon": (b"GET / HTTP/1.1\r\nHost : a\r\n\r\n", 400),
+    "chunks of HTTP/1.0": (b"POST / HTTP/1.0\r\nHost: a\r\n" + CHUNKED + b"\r\n0\r\n\r\n", 400),
+    "gzip": (b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501),
+    "chunked twice": (b"POST / HTTP/1.1\r\nHost: a\r\n" + CHUNKED + CHUNKED + b"\r\n0\r\n\r\n", 400),
+    "no chunked": (b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: identity\r\n\r\n", 501),
+    "two hosts": (b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
+    "no host": (b"GET / HTTP/1.1\r\n\r\n", 400),
+    "no host in HTTP/1.0": (b"GET / HTTP/1.0\r\n\r\n", 400),
+    "another protocol": (b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", 400),
+    "HTTP/2 without TLS": (b"POST / HTTP/1.1\r\nHost: a\r\nUpgrade: h2c\r\nContent-Length: 0\r\n\r\n", 400),
+    "the preface of HTTP/2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400),
+    "HTTP/2.0": (b"GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505),
+    "HTTP/0.9": (b"GET /\r\n\r\n", 505),
+    "a whole URL": (b"GET http://a/ HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+    "a star": (b"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+    "CONNECT": (b"CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n", 501),
+    "TRACE": (b"TRACE / HTTP/1.1\r\nHost: a\r\n\r\n", 501),
+    "a method of RTSP": (b"DESCRIBE /x RTSP/1.0\r\nHost: a\r\n\r\n", 501),
+    "a target that is no ASCII": (b"GET /\xff HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+    "an encoded body": (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc", 415),
+    "another expectation": (b"POST / HTTP/1.1\r\nHost: a\r\nExpect: x\r\nContent-Length: 3\r\n\r\nabc", 417),
+    "TLS": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\0" * 40, 400),
+    "markup": (b"<script>alert(1)</script>\r\n\r\n", 400),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+async def test_what_readers_could_frame_differently_is_refused(case: str) -> None:
+    data, status = REFUSED[case]
+    kept = Kept()
+    refused: list[tuple[int, str]] = []
+    async with listening(kept, refused=refused) as (_, port), connected(port) as client:
+        response = await client.ask(data)
+        assert response.status_code == status
+        assert dict(response.headers)[b"content-type"].startswith(b"text/plain")
+        assert dict(response.headers)[b"connection"] == b"close"
+        assert b"<script>" not in client.body
+        assert await client.rest() == b""
+        assert [one for one, _ in refused] == [status]
+    assert kept.requests == []
+
+
+async def test_the_request_before_a_refused_one_has_its_response_first() -> None:
+    async with client_of() as client:
+        client.writer.write(POST + b"GET / HTTP/1.1\r\n\r\n")
+        assert (await client.response()).status_code == 200
+        assert (await client.response()).status_code == 400
+
+
+class Wire(asyncio.Transport):
+    """A transport that keeps what is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = b""
+
+    def write(self, data: object) -> None:
+        assert isinstance(data, bytes)
+        self.written += data
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None: ...
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def can_write_eof(self) -> bool:
+        return False
+
+    def close(self) -> None: ...
+
+
+def requests_in(pieces: list[bytes]) -> tuple[list[Request], bytes]:
+    """The requests that the listener reads, and all that it writes."""
+    found: list[Request] = []
+    wire = Wire()
+
+    def handle(request: Request, responder: Responder) -> None:
+        found.append(request)
+        responder.respond(200)
+
+    async def receive() -> None:
+        connection = Listener(handle)()
+        connection.connection_made(wire)
+        for piece in pieces:
+            connection.data_received(piece)
+
+    asyncio.run(receive())
+    return found, wire.written.split(b"Date: ")[0] if not found else wire.written
+
+
+def h11_reads(data: bytes, count: int) -> list[tuple[bytes, bytes, bytes]]:
+    """The first requests that h11 reads: each one's method, target and body."""
+    reading = h11.Connection(h11.SERVER)
+    reading.receive_data(data)
+    found: list[tuple[bytes, bytes, bytes]] = []
+    body = b""
+    head: h11.Request | None = None
+    while len(found) < count:
+        event = reading.next_event()
+        if isinstance(event, h11.Request):
+            head, body = event, b""
+        elif isinstance(event, h11.Data):
+            body += bytes(event.data)
+        elif isinstance(event, h11.EndOfMessage):
+            assert head is not None
+            found.append((head.method, head.target, body))
+            if len(found) == count:
+                break
+            reading.send(h11.Response(status_code=200, headers=[("Content-Length", "0")]))
+            reading.send(h11.EndOfMessage())
+            if reading.our_state is not h11.DONE or reading.their_state is not h11.DONE:
+                break
+            reading.start_next_cycle()
+        else:
+            break
+    return found
+
+
+VALID: Final = [
+    POST,
+    b"GET /a HTTP/1.1\r\nHost: a\r\nAccept: x\r\n\r\n",
+    b"POST /b HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n1\r\nd\r\n0\r\n\r\n",
+    b"DELETE /c HTTP/1.1\r\nHost: a\r\nX: " + b"y" * 50 + b"\r\n\r\n",
+]
+
+
+@given(st.lists(st.sampled_from(VALID), min_size=1, max_size=4), st.lists(st.integers(0, 400), max_size=12))
+def test_cuts_anywhere_change_nothing(requests: list[bytes], cuts: list[int]) -> None:
+    data = b"".join(requests)
+    places = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
+    pieces = [data[start:end] for start, end in pairwise(places)]
+    whole, _ = requests_in([data])
+    assert requests_in(pieces)[0] == whole
+    assert len(whole) == len(requests)
+
+
+PARTS: Final = st.sampled_from(
+    [
+        b"\r\n", b"\n", b"\r", b" ", b"\t", b"\0", b":", b",", b";", b"0", b"3", b"\x0b", b"\xff", b"%", b"#", b"//",
+        b"Content-Length: 3\r\n", b"Content-Length: 4\r\n", CHUNKED, b"Transfer-Encoding: identity\r\n", HOST,
+        b"HTTP/1.0", b"HTTP/1.1", b"Connection: close\r\n", b"0\r\n\r\n", b"Transfer-Encoding:\x0bchunked\r\n",
+        b"Transfer-Encoding : chunked\r\n", b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n", b"Expect: 100-continue\r\n",
+    ]
+)  # fmt: skip
+EDITS: Final = st.lists(st.tuples(st.integers(0, 300), st.integers(0, 4), PARTS | st.binary(max_size=2)), max_size=5)
+
+
+@given(st.lists(st.sampled_from(VALID), min_size=1, max_size=3), EDITS)
+def test_no_request_is_read_as_another_one_by_another_reader(
+    requests: list[bytes], edits: list[tuple[int, int, bytes]]
+) -> None:
+    data = b"".join(requests)
+    for place, removed, part in edits:
+        data = data[:place] + part + data[place + removed :]
+    ours = [(one.method, one.target, one.body) for one in requests_in([data])[0]]
+    try:
+        theirs = h11_reads(data, len(ours))
+    except h11.RemoteProtocolError:
+        return  # the other reader refuses all: nothing of it gets past it
+    assert ours[: len(theirs)] == theirs
+
+
+# --- limits ---
+
+
+async def test_a_body_that_says_it_is_too_long_is_refused_before_it_comes() -> None:
+    async with client_of(limits=ListenerLimits(body_bytes=10)) as client:
+        response = await client.ask(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\nExpect: 100-continue\r\n\r\n")
+        assert response.status_code == 413
+
+
+async def test_a_body_in_chunks_that_is_too_long_is_refused() -> None:
+    async with client_of(limits=ListenerLimits(body_bytes=10)) as client:
+        assert (
+            await client.ask(b"POST / HTTP/1.1\r\nHost: a\r\n" + CHUNKED + b"\r\n" + b"6\r\nabcdef\r\n" * 2)
+        ).status_code == 413
+
+
+async def test_the_reason_of_a_refusal_can_be_read_while_the_body_is_still_sent() -> None:
+    async with client_of(limits=ListenerLimits(body_bytes=10)) as client:
+        client.writer.write(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5000000\r\n\r\n" + b"x" * 5_000_000)
+        assert (await client.response()).status_code == 413
+
+
+@pytest.mark.parametrize("endless", [b"X-Y: " + b"z" * 1000 + b"\r\n", b"z" * 1000], ids=["headers", "one header"])
+async def test_a_head_without_end_is_refused(endless: bytes) -> None:
+    async with client_of(limits=ListenerLimits(head_bytes=4096, headers=1000)) as client:
+        assert (await client.ask(b"GET / HTTP/1.1\r\nHost: a\r\nX: " + endless * 8)).status_code == 431
+
+
+async def test_a_head_that_comes_whole_is_not_longer_than_one_in_pieces_may_be() -> None:
+    async with client_of(limits=ListenerLimits(head_bytes=4096)) as client:
+        assert (
+            await client.ask(b"GET /" + b"x" * 4000 + b" HTTP/1.1\r\nHost: " + b"a" * 200 + b"\r\n\r\n")
+        ).status_code == 431
+
+
+async def test_a_long_body_does_not_count_as_a_head() -> None:
+    async with client_of(limits=ListenerLimits(head_bytes=4096)) as client:
+        await client.ask(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n" + b"x" * 200_000)
+        assert len(client.body) == 200_007
+
+
+async def test_trailers_without_end_are_refused() -> None:
+    async with client_of(limits=ListenerLimits(head_bytes=4096)) as client:
+        data = b"POST / HTTP/1.1\r\nHost: a\r\n" + CHUNKED + b"\r\n1\r\na\r\n0\r\n" + b"X: y\r\n" * 100_000
+        assert (await client.ask(data)).status_code == 431
+
+
+async def test_too_many_headers_are_refused() -> None:
+    async with client_of() as client:
+        assert (await client.ask(b"GET / HTTP/1.1\r\nHost: a\r\n" + b"X: y\r\n" * 128 + b"\r\n")).status_code == 431
+
+
+async def test_one_connection_more_than_the_most_gets_a_503() -> None:
+    async with listening(limits=ListenerLimits(connections=1)) as (listener, port), connected(port) as first:
+        await first.ask(POST)
+        async with connected(port) as second:
+            response = await second.response()
+            assert (response.status_code, dict(response.headers)[b"retry-after"]) == (503, b"1")
+            assert listener.connections == 1
+        assert (await first.ask(POST)).status_code == 200
+
+
+async def test_bodies_that_have_not_come_whole_are_limited_together() -> None:
+    begin = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3000\r\n\r\n" + b"x" * 2000
+    async with listening(limits=ListenerLimits(bodies_bytes=3000)) as (listener, port), connected(port) as first:
+        first.writer.write(begin)
+        async with connected(port) as second:
+            statuses = {(await second.ask(begin + b"x")).status_code}
+            assert statuses == {503}
+        assert listener.unfinished_bytes == 2000
+        assert (await first.ask(b"x" * 1000)).status_code == 200
+
+
+async def test_too_many_requests_ahead_are_refused() -> None:
+    async with client_of(limits=ListenerLimits(pipelined_requests=2)) as client:
+        client.writer.write(POST * 3)
+        statuses = [(await client.response()).status_code for _ in range(3)]
+        assert statuses == [200, 200, 400]
+
+
+async def test_too_many_bytes_ahead_end_the_connection_and_the_handler_learns_of_it() -> None:
+    kept, gone = Kept(), asyncio.Event()
+    async with client_of(kept, ListenerLimits(pipelined_bytes=1000)) as client:
+        client.writer.write(POST)
+        (await kept.next()).on_gone = gone.set
+        client.writer.write(b"x" * 1001)
+        with anyio.fail_after(5):
+            await gone.wait()
+
+
+@pytest.mark.parametrize(
+    ("begin", "status"),
+    [
+        (b"POST / HT", b"408"),
+        (b"POST / HTTP/1.1\r\nHost: a\r\n", b"408"),
+        (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\na", b"408"),
+        (b"POST / HTTP/1.1\r\nHost: a\r\n" + CHUNKED + b"\r\n5\r\nab", b"408"),
+        (b"", b""),
+        (POST, b"200"),
+        (POST + b"POST", b"200"),
+    ],
+)
+async def test_a_client_that_stops_in_the_middle_is_disconnected(begin: bytes, status: bytes) -> None:
+    limits = ListenerLimits(head_seconds=SOON, body_seconds=SOON, idle_seconds=SOON, linger_seconds=SOON)
+    async with client_of(limits=limits) as client:
+        client.writer.write(begin)
+        assert (await client.rest())[9:12] == status
+
+
+async def test_a_body_that_comes_in_drops_is_refused() -> None:
+    limits = ListenerLimits(body_seconds=SOON, body_bytes_per_second=1000, linger_seconds=SOON)
+    async with client_of(limits=limits) as client:
+        client.writer.write(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3000\r\n\r\n")
+        statuses: list[int] = []
+
+        async def drip() -> None:
+            while True:
+                client.writer.write(b"x")
+                await asyncio.sleep(0.002)
+
+        dripping = asyncio.ensure_future(drip())
+        statuses.append((await client.response()).status_code)
+        dripping.cancel()
+        assert statuses == [408]
+
+
+async def test_a_body_that_came_fast_must_still_end() -> None:
+    limits = ListenerLimits(body_seconds=SOON, body_bytes_per_second=1, linger_seconds=SOON)
+    async with client_of(limits=limits) as client:
+        begin = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3000\r\n\r\n"
+        assert (await client.ask(begin + b"x" * 2999)).status_code == 408
+
+
+async def test_while_the_handler_takes_its_time_no_limit_ends_the_connection() -> None:
+    limits = ListenerLimits(head_seconds=SOON, body_seconds=SOON, idle_seconds=SOON, linger_seconds=SOON)
+    kept = Kept()
+    async with listening(kept, limits) as (_, port), connected(port) as client, connected(port) as other:
+        client.writer.write(POST)
+        responder = await kept.next()
+        assert await other.rest() == b""  # it was ended by its limit
+        responder.respond(200)
+        assert (await client.response()).status_code == 200
+
+
+# --- the end ---
+
+
+@pytest.mark.parametrize("started", [False, True])
+@pytest.mark.parametrize("reset", [False, True])
+async def test_a_client_that_goes_before_the_end_is_noticed(started: bool, reset: bool) -> None:
+    kept, gone = Kept(), asyncio.Event()
+    async with listening(kept) as (listener, port), connected(port) as client:
+        client.writer.write(POST)
+        responder = await kept.next()
+        responder.on_gone = gone.set
+        if started:
+            responder.start(200)
+        if reset:
+            client.writer.transport.abort()
+        else:
+            client.writer.write_eof()
+        with anyio.fail_after(5):
+            await gone.wait()
+            assert not responder.is_open
+            responder.write(b"dropped")
+            responder.end()
+            await listener.closed()
+
+
+async def test_a_client_that_reads_nothing_is_noticed_and_its_end_too() -> None:
+    kept, gone, full = Kept(), asyncio.Event(), asyncio.Event()
+    async with client_of(kept) as client:
+        client.writer.transport.pause_reading()  # type: ignore[attr-defined]  # it is a read transport too
+        client.writer.write(POST)
+        responder = await kept.next()
+        responder.on_full = lambda now: full.set() if now else full.clear()
+        responder.on_gone = gone.set
+        responder.start(200)
+        with anyio.fail_after(5):
+            while not full.is_set():
+                responder.write(b"x" * 65536)
+            assert responder.is_full
+            client.writer.transport.abort()
+            await gone.wait()
+
+
+async def test_a_client_that_reads_again_gets_all() -> None:
+    kept, empty = Kept(), asyncio.Event()
+    async with client_of(kept) as client:
+        client.writer.write(POST)
+        responder = await kept.next()
+        states: list[bool] = []
+
+        def note(now: bool) -> None:
+            states.append(now)
+            if not now:
+                empty.set()
+
+        responder.on_full = note
+        responder.start(200)
+        written = 0
+        while True not in states:
+            responder.write(b"x" * 65536)
+            written += 65536
+        reading = asyncio.ensure_future(client.response())
+        with anyio.fail_after(5):
+            await empty.wait()
+            responder.end()
+            await reading
+        assert states[:2] == [True, False]
+        assert len(client.body) == written
+
+
+async def test_a_client_that_takes_nothing_for_long_is_disconnected() -> None:
+    kept, gone = Kept(), asyncio.Event()
+    async with client_of(kept, ListenerLimits(write_seconds=SOON, linger_seconds=SOON)) as client:
+        client.writer.transport.pause_reading()  # type: ignore[attr-defined]  # it is a read transport too
+        client.writer.write(POST)
+        responder = await kept.next()
+        responder.on_gone = gone.set
+        responder.start(200, [], b"x" * 20_000_000)
+        with anyio.fail_after(5):
+            await gone.wait()
+
+
+async def test_a_response_that_is_broken_off_is_not_taken_for_a_whole_one() -> None:
+    kept = Kept()
+    async with client_of(kept) as client:
+        client.writer.write(POST)
+        responder = await kept.next()
+        responder.start(200, [], b"half")
+        responder.abort()
+        with pytest.raises((h11.RemoteProtocolError, ConnectionResetError)):
+            await client.response()
+
+
+async def test_while_draining_the_next_response_is_the_last_of_its_connection() -> None:
+    kept = Kept()
+    async with listening(kept) as (listener, port), connected(port) as client:
+        client.writer.write(POST)
+        responder = await kept.next()
+        listener.close_when_idle()
+        responder.respond(200, [], b"last")
+        response = await client.response()
+        assert dict(response.headers)[b"connection"] == b"close"
+        with anyio.fail_after(5):
+            await listener.closed()
+
+
+async def test_while_draining_a_connection_without_a_request_is_closed_soon() -> None:
+    limits = ListenerLimits(drain_idle_seconds=SOON, linger_seconds=SOON)
+    async with listening(limits=limits) as (listener, port), connected(port) as client:
+        await client.ask(POST)
+        listener.close_when_idle()
+        assert await client.rest() == b""
+
+
+async def test_to_close_ends_streams_and_their_handlers_learn_of_it() -> None:
+    kept, gone = Kept(), asyncio.Event()
+    async with listening(kept) as (listener, port), connected(port) as client:
+        client.writer.write(POST)
+        responder = await kept.next()
+        responder.on_gone = gone.set
+        responder.start(200)
+        listener.close()
+        assert gone.is_set()
+        with anyio.fail_after(5):
+            await listener.closed()
+
+
+async def test_a_unix_socket_has_no_address(tmp_path: Path) -> None:
+    kept = Kept()
+    listener = Listener(kept)
+    server = await asyncio.get_running_loop().create_unix_server(listener, str(tmp_path / "s"))
+    reader, writer = await asyncio.open_unix_connection(str(tmp_path / "s"))
+    writer.write(POST)
+    (await kept.next()).respond(200)
+    assert kept.requests[0].peer == Peer("")
+    assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+    writer.transport.abort()
+    server.close()
+    listener.close()
+    await listener.closed()
+
+
+async def test_tcp_looks_for_peers_that_are_gone_without_a_word() -> None:
+    listener = Listener(echo, ListenerLimits(dead_seconds=80))
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()),
+        server.accept()[0] as accepted,
+    ):
+        transport, _ = await asyncio.get_running_loop().connect_accepted_socket(listener, accepted)
+        assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 40
+        transport.abort()
+        with anyio.fail_after(5):
+            await listener.closed()
+
+
+@pytest.mark.slow
+async def test_over_tls_the_client_s_certificate_is_known(tmp_path: Path) -> None:
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("there is no openssl to make a certificate with")
+    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "cert.pem")
+    making = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
+    names = ["-subj", "/CN=alice", "-addext", "subjectAltName=IP:127.0.0.1"]
+    await anyio.run_process([openssl, *making, *names, "-keyout", key, "-out", certificate])
+    ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    ours.load_cert_chain(certificate, key)
+    ours.load_verify_locations(certificate)
+    ours.verify_mode = ssl.CERT_OPTIONAL
+    theirs = ssl.create_default_context(cafile=certificate)
+    kept = Kept()
+    async with listening(kept, tls=ours) as (_, port):
+        for has_certificate in (False, True):
+            if has_certificate:
+                theirs.load_cert_chain(certificate, key)
+            async with connected(port, theirs) as client:
+                client.writer.write(POST)
+                (await kept.next()).respond(200)
+                assert (await client.response()).status_code == 200
+    first, second = (request.peer for request in kept.requests)
+    assert (first.is_tls, first.certificate) == (True, None)
+    assert second.certificate is not None
+    assert second.certificate["subject"] == ((("commonName", "alice"),),)
