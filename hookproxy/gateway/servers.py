@@ -123,9 +123,7 @@ class _SharedProcess:
 
     async def wait(self, scope: anyio.CancelScope) -> None:
         """Wait for its end, and cancel the scope then."""
-        with anyio.CancelScope(shield=True) as wait:
-            self._scope = wait
-            await self._process.wait()
+        await self._process.wait()
         self.has_ended, self.ended_by_itself = True, not self._is_ending
         scope.cancel()
 

@@ -571,3 +571,17 @@ def test_a_caller_cannot_make_the_gateway_wait_for_its_pipes(gateway: GatewayPro
         for one in pipes:
             os.close(one)
     gateway.settles_at(before)
+
+
+@pytest.mark.parametrize("share", ["session", "user", "all"])
+async def test_sigterm_ends_the_gateway_and_every_server(
+    own_gateway: GatewayProcess, scene: Scene, share: str
+) -> None:
+    own_gateway.reload(table("tools", f'share = "{share}"'))
+    agent = connect(scene, own_gateway)
+    await agent.initialize()
+    server = (await agent.ask(request(1, "process")))["result"]["pid"]
+    own_gateway.process.terminate()
+    assert own_gateway.process.wait(10) == 0
+    await ends(server, 1)
+    assert await agent.ended() == 1
