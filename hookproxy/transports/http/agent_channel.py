@@ -31,7 +31,7 @@ half the time."""
 _BEAT_SECONDS: Final = 25.0
 """Between comments on a silent stream: below the 30 s after which the strictest of usual balancers close it."""
 
-_RESUMABLE: Final = 64
+RESUMABLE: Final = 64
 """Streams that have ended, or lost their agent, and are kept to be resumed: an agent resumes at once, or never."""
 
 
@@ -132,7 +132,7 @@ class AgentChannel:
 
     def _attach(self, stream: AgentStream, responder: Responder) -> None:
         self._streams[stream.number] = stream
-        while len(self._streams) > _RESUMABLE + len(self._waiting) + 1:
+        while len(self._streams) > RESUMABLE + len(self._waiting) + 1:
             oldest = next((one for one in self._streams.values() if one.ended or one.responder is None), None)
             if oldest is None:
                 break
