@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -12,6 +11,7 @@ import anyio
 from ..config.gateway import load_gateway
 from ..config.gateway_models import DEFAULT_SOCKET
 from ..gateway.http_listeners import http_addresses, listen, networks, probes_address, tls_context
+from ..gateway.log import GatewayLog
 from ..model.errors import ConfigError
 from ..processes import inherited_state, process
 from ..transports import unix_socket
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str]) -> int:
     cwd = working_directory()
     config = load_gateway(options.config, os.environ, cwd)
     inherited_state.reset()
-    report = _report
+    report = GatewayLog(as_json=config.gateway.log == "json")
     for note in config.notes:
         report(note)
     web = http_addresses(config)
@@ -75,12 +75,6 @@ def _listeners(config: GatewayConfig) -> Iterator[socket.socket]:
             raise ConfigError(config.path, f"gateway.listen[{number}]: {address} is no address", hint)
         mode = int(config.gateway.socket_mode, 8)
         yield unix_socket.listen(address.removeprefix(_UNIX), mode, config.gateway.socket_group)
-
-
-def _report(text: str) -> None:
-    """Write a line to standard error; where nobody can read it, the gateway goes on."""
-    with suppress(OSError):
-        os.write(2, f"hookproxy: {text}\n".encode(errors="replace"))
 
 
 def build_parser() -> argparse.ArgumentParser:

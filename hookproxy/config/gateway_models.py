@@ -85,11 +85,13 @@ class GatewayTable(Table, frozen=True):
     more than an agent with many servers and subagents opens, and keep one user from using up the processes of all.
     """
     max_requests: Annotated[int, Meta(ge=1)] = 256
-    """How many requests of one session over HTTP may be in flight; in the stateless era, of one user at one server. A
-    further one is refused with the status 429.
+    """How many requests of one user over HTTP may be in flight, at all servers together. A further one is refused with
+    the status 429.
     """
     instance: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_\-]{1,32}\Z")] = "gateway"
     """The name of this gateway among several, at the head of session ids: balancers find the gateway by it."""
+    log: Literal["text", "json"] = "text"
+    """How the log on standard error is written: as lines for people, or as JSON objects, one in each line."""
     probes: Annotated[str, Meta(pattern=r"^http://")] | None = None
     """An address of its own for /healthz, /readyz and /metrics, such as "http://127.0.0.1:9090". It may be any address:
     nothing there is about single users. Default: they are at the addresses for HTTP, and only for this machine.

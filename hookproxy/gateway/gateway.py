@@ -13,17 +13,18 @@ from ..model.errors import UserError
 from ..model.settings import Limit, Per
 from ..policy.rate_limits import Window
 from ..transports.http.mirror_headers import ParameterHeaders, ParameterTable
+from .log import GatewayLog
 from .metrics import OTHER, Metrics
 from .session import GatewaySession, OpenServer, SessionIdentity, new_session_id
 
 if TYPE_CHECKING:
     from ..config.gateway import GatewayConfig
     from ..model.principal import Principal
-    from ..session.proxy import Report
     from ..transports.channel import Channel
     from .servers import Servers
 
 
+_SHOWN_OF_ID: Final = 8  # characters of a session's id in the log: enough to tell sessions apart
 _NO_TOOLS: Final = ParameterTable()
 
 
@@ -38,7 +39,7 @@ class NotAdmitted(UserError):
 class Gateway:
     """All sessions, and the policy for new ones."""
 
-    def __init__(self, config: GatewayConfig, servers: Servers, report: Report) -> None:
+    def __init__(self, config: GatewayConfig, servers: Servers, report: GatewayLog) -> None:
         self.config = config
         self.servers = servers
         self.metrics = Metrics()
@@ -76,8 +77,8 @@ class Gateway:
             problem = f"{principal.name} has {most} sessions, and may not have more"
             raise NotAdmitted(problem, "end one, or try later", HTTPStatus.TOO_MANY_REQUESTS)
         identity = SessionIdentity(new_session_id(), principal, caller_cwd)
-        who = f"{server_name}, {principal.name}, session {identity.id[:8]}"
-        session = GatewaySession(identity, server, self.metrics, lambda text: self._report(f"{who}: {text}"))
+        report = self._report.about(server_name, principal.name, identity.id[:_SHOWN_OF_ID])
+        session = GatewaySession(identity, server, self.metrics, report)
         self.sessions.add(session)
         return session
 

@@ -20,7 +20,7 @@ from ..model.credentials import NotReady
 from ..model.errors import UserError, describe_error
 from ..protocol.feedback import failed_call
 from ..transports.http import messages
-from ..transports.http.agent_channel import AgentChannel, TooManyRequests
+from ..transports.http.agent_channel import AgentChannel
 from ..transports.http.agent_requests import Accepted, Era, Kind, Rejected, Rules, allowed_hosts, allowed_origins, check
 from ..transports.http.agent_stream import JSON_HEADER
 from ..transports.http.stateless_channel import StatelessChannel
@@ -48,6 +48,10 @@ _NO_SESSION: Final = "There is no such session. Initialize a new one."
 _MISSING_SESSION: Final = "The header Mcp-Session-Id is missing. Initialize a session first."
 _RETRY_AFTER: Final = (b"retry-after", b"1")
 _NO_ID: Final = b"null"
+
+
+class TooManyRequests(Exception):
+    """The user has as many requests in flight as one user may have."""
 
 
 class _HttpSession:
@@ -87,6 +91,7 @@ class HttpAgents:
         self._tasks = tasks
         self._report = report
         self._sessions: dict[str, _HttpSession] = {}
+        self._by_user: dict[str, set[_HttpSession]] = {}
         self._stateless: dict[tuple[str, str], _HttpSession] = {}  # by user and server
 
     def handle(self, request: Request, responder: Responder) -> None:
@@ -163,6 +168,9 @@ class HttpAgents:
 
     def _dispatch(self, found: Accepted, sender: Principal, responder: Responder) -> None:
         """Give a request to its session. Raises NotAdmitted, TooManyRequests."""
+        in_flight = sum(one.channel.requests for one in self._by_user.get(sender.id, ()))
+        if found.id and in_flight >= self._gateway.config.gateway.max_requests:
+            raise TooManyRequests
         if found.era is Era.STATELESS:
             self._post_stateless(found, sender, responder)
         elif found.session:
@@ -196,7 +204,7 @@ class HttpAgents:
         session_id = f"{self._gateway.config.gateway.instance}.{new_session_id()}"
         limits = session.server.loaded.settings
         headers = ((b"mcp-session-id", session_id.encode()),)
-        channel = AgentChannel(limits.max_message_bytes, self._gateway.config.gateway.max_requests, headers)
+        channel = AgentChannel(limits.max_message_bytes, headers)
         self._sessions[session_id] = opened = _HttpSession(session, channel)
         line = found.line + b"\n"
         channel.post(line, messages.read(line), responder)
@@ -212,14 +220,13 @@ class HttpAgents:
             self._tasks.start_soon(self._run, known, lambda: self._stateless.pop(key, None))
         channel = known.channel
         assert isinstance(channel, StatelessChannel)
-        if channel.requests >= self._gateway.config.gateway.max_requests:
-            raise TooManyRequests
         line = found.line + b"\n"
         channel.post(line, messages.read(line), responder)
 
     async def _run(self, opened: _HttpSession, forget: Callable[[], object]) -> None:
         """Run a session. Whatever happens concerns it alone."""
         why = ""
+        self._by_user.setdefault(opened.user, set()).add(opened)
         try:
             await self._gateway.run(opened.session, opened.channel, self._gateway.servers.open)
         except UserError as problem:
@@ -230,6 +237,9 @@ class HttpAgents:
             why = f"The gateway has failed: {describe_error(defect)}"
         finally:
             forget()
+            self._by_user[opened.user].discard(opened)
+            if not self._by_user[opened.user]:
+                del self._by_user[opened.user]
             if why:
                 opened.channel.fail(why)
             opened.channel.close()

@@ -17,6 +17,7 @@ from ..authorization.authenticate import Authenticator
 from ..authorization.bearer_tokens import BearerTokens
 from ..model.errors import UserError
 from .gateway import Gateway
+from .log import GatewayLog
 from .servers import Servers
 from .unix_connections import accept_connections
 
@@ -47,7 +48,7 @@ class Listening(Struct, frozen=True):
     probes: socket.socket | None
 
 
-async def serve(config: GatewayConfig, listening: Listening, report: Report, load: Load) -> None:
+async def serve(config: GatewayConfig, listening: Listening, report: GatewayLog, load: Load) -> None:
     """Serve agents until SIGTERM or SIGINT. A second one ends it without waiting for calls; SIGHUP reloads.
 
     On cancel all servers and hooks are killed.

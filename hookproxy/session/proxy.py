@@ -157,11 +157,11 @@ class Proxy:
     async def _close_former(self) -> None:
         """Close what only earlier policies used, once no call runs under them."""
         await self.changes.until(lambda: not any(one.running for one in self._former))
-        for services in self._former:
-            await services.hooks.runners.aclose()
+        former, self._former = self._former, []
+        for services in former:
             if problem := services.audit.close():
                 self.report_once(f"{NOT_WRITTEN}: {problem}")
-        self._former.clear()
+            await services.hooks.runners.aclose()
 
     async def aclose(self) -> str:
         """Close the hooks' runners and the audit of all policies. Returns why a record could not be written."""

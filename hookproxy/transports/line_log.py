@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from typing import Final
 
+from ..model.errors import printable
 from .channel import READ_SIZE
 
 _LONGEST_LINE: Final = 4096  # bytes of a line that are reported at once: a longer one becomes several
@@ -36,12 +37,7 @@ class _LineLog:
             lines, self._rest = [*lines, self._rest], b""
         for line in lines:
             for start in range(0, len(line), _LONGEST_LINE):
-                self._report(_visible(line[start : start + _LONGEST_LINE].decode(errors="replace")))
+                self._report(printable(line[start : start + _LONGEST_LINE].decode(errors="replace")))
         if not piece:
             self._loop.remove_reader(self._source)
             os.close(self._source)
-
-
-def _visible(text: str) -> str:
-    """The text with control characters as escapes: a server must not move the cursor of whoever reads the log."""
-    return "".join(one if one.isprintable() or one == "\t" else one.encode("unicode_escape").decode() for one in text)

@@ -38,20 +38,15 @@ RESUMABLE: Final = 64
 _ENDED: Final = "The session with the MCP server has ended"
 
 
-class TooManyRequests(Exception):
-    """The session has as many requests in flight as it may have."""
-
-
 class AgentChannel:
     """The agent's side of one session of the handshake era (2025-03-26 to 2025-11-25)."""
 
     is_substitute = False
     """As in Channel."""
 
-    def __init__(self, max_bytes: int, max_requests: int, headers: Headers) -> None:
+    def __init__(self, max_bytes: int, headers: Headers) -> None:
         """`headers` are for each response, such as the session's id."""
         self._headers = headers
-        self._max_requests = max_requests
         self._lines = Lines(max_bytes, response_id)
         self._waiting: dict[bytes, AgentStream] = {}  # by the key of the request's id, in order of arrival
         self._ids: dict[bytes, bytes] = {}  # the ids of these requests as spelled, by key
@@ -73,18 +68,21 @@ class AgentChannel:
     # --- what the listener brings ---
 
     @property
+    def requests(self) -> int:
+        """How many requests are in flight."""
+        return len(self._waiting)
+
+    @property
     def in_use(self) -> bool:
         """A request is in flight, or the agent listens."""
         return bool(self._waiting) or (self._listening is not None and self._listening.responder is not None)
 
     def post(self, line: bytes, message: Message, responder: Responder) -> None:
-        """A message of the agent. Raises TooManyRequests."""
+        """A message of the agent."""
         if not message.ids or message.is_response:
             responder.respond(202, self._headers, b"")
             self._feed(line)
             return
-        if len(self._waiting) >= self._max_requests:
-            raise TooManyRequests
         self._numbers += 1
         stream = AgentStream(responder, self._headers, self._numbers)
         stream.is_call = message.method == CALL_TOOL
