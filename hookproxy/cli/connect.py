@@ -20,17 +20,16 @@ USAGE = "hookproxy connect NAME [--socket PATH] [-- COMMAND [ARG...]]"
 DEFAULT_SOCKET = "/run/hookproxy/mcp.sock"  # as `config.gateway_models` has it; compared by a test
 _PIECE = 65_536  # bytes per read: the capacity of a pipe on Linux
 _LONGEST_REPLY = 2048  # bytes: the gateway's is shorter
+_RIGHTS_BYTES = socket.CMSG_SPACE(8)  # two descriptors
 
 
 def main(arguments: "Sequence[str]") -> int:
     """Relay between the agent and the gateway until one of them ends. Returns the exit status."""
     name, path, command = _options(list(arguments))
     gateway = _open(path)
-    server, pipes = _start(command) if command else (0, ())
+    pipes = _ask(gateway, name, command)
+    server = _start(command, pipes) if command else 0
     try:
-        _ask(gateway, name, pipes)
-        for pipe in pipes:  # the gateway has them now, and alone: when it closes them, the server sees the end
-            os.close(pipe)
         status = _relay(gateway, server)
     finally:
         if server:
@@ -55,10 +54,9 @@ def _options(arguments: "list[str]") -> "tuple[str, str, list[str]]":
     return options.name, options.socket or path, command
 
 
-def _start(command: "Sequence[str]") -> "tuple[int, tuple[int, int]]":
-    """Start a server as this user, for the gateway. Returns its process id, its output, and its input."""
-    stdin, to_server = os.pipe()
-    from_server, stdout = os.pipe()
+def _start(command: "Sequence[str]", pipes: "Sequence[int]") -> int:
+    """Start a server as this user with these pipes, which the gateway has made. Returns its process id."""
+    stdin, stdout = pipes
     try:
         actions = ((os.POSIX_SPAWN_DUP2, stdin, 0), (os.POSIX_SPAWN_DUP2, stdout, 1))
         pid = os.posix_spawnp(command[0], list(command), os.environ, file_actions=actions, setsigdef=(signal.SIGPIPE,))
@@ -69,7 +67,7 @@ def _start(command: "Sequence[str]") -> "tuple[int, tuple[int, int]]":
         raise UserError(f"cannot start the server {command[0]}: {error.strerror}", hint, EXIT_NOT_FOUND) from None
     os.close(stdin)
     os.close(stdout)
-    return pid, (from_server, to_server)
+    return pid
 
 
 def _end(server: int) -> None:
@@ -103,29 +101,34 @@ def _open(path: str) -> "socket.socket":
     return connection
 
 
-def _ask(gateway: "socket.socket", name: str, pipes: "Sequence[int]") -> None:
-    """Say which server is wanted, and wait until it is there. Raises UserError with what the gateway says."""
+def _ask(gateway: "socket.socket", name: str, command: "Sequence[str]") -> "Sequence[int]":
+    """Say which server is wanted, and wait until it is there. Returns the pipes for the server that `command` starts.
+
+    Raises UserError with what the gateway says.
+    """
     from ..model.errors import UserError
 
     try:
         cwd = os.getcwd()
     except OSError:
         cwd = ""
-    lines = ["hookproxy 1", f"server {name}"] + ([f"cwd {cwd}"] if cwd and "\n" not in cwd else [])
     if "\n" in name:
         raise UserError("a server's name cannot contain a line end", f"usage: {USAGE}")
-    message = "\n".join([*lines, "", ""]).encode("utf-8", "surrogateescape")
-    rights = b"".join(pipe.to_bytes(4, sys.byteorder) for pipe in pipes)
-    gateway.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)] if pipes else [])
-    reply = b""
+    lines = ["hookproxy 1", f"server {name}"] + ([f"cwd {cwd}"] if cwd and "\n" not in cwd else [])
+    lines += ["pipes"] if command else []
+    gateway.sendall("\n".join([*lines, "", ""]).encode("utf-8", "surrogateescape"))
+    reply, rights = b"", b""
     while not reply.endswith(b"\n") and len(reply) < _LONGEST_REPLY:
-        piece = gateway.recv(1)  # what follows it is the server's
+        piece, ancillary, _, _ = gateway.recvmsg(1, _RIGHTS_BYTES, socket.MSG_CMSG_CLOEXEC)  # the rest is the server's
         if not piece:
             break
         reply += piece
+        for _, _, data in ancillary:
+            rights += data
     if reply != b"ok\n":
         text, _, hint = reply.removeprefix(b"error ").decode("utf-8", "replace").strip().partition("\t")
         raise UserError(text or "the gateway has closed the connection", hint or "its log says more")
+    return [int.from_bytes(rights[at : at + 4], sys.byteorder) for at in range(0, len(rights), 4)]
 
 
 def _relay(gateway: "socket.socket", server: int) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from ..config.gateway import load_gateway
+from ..config.gateway import check_folder, load_gateway
 from ..config.gateway_models import DEFAULT_SOCKET
 from ..gateway.http_listeners import http_addresses, listen, networks, probes_address, tls_context
 from ..gateway.log import GatewayLog
@@ -73,8 +73,9 @@ def _listeners(config: GatewayConfig) -> Iterator[socket.socket]:
         if not address.startswith(_UNIX) or not os.path.isabs(address.removeprefix(_UNIX)):
             hint = f'write listen = ["{_UNIX}/run/hookproxy/mcp.sock"]'
             raise ConfigError(config.path, f"gateway.listen[{number}]: {address} is no address", hint)
-        mode = int(config.gateway.socket_mode, 8)
-        yield unix_socket.listen(address.removeprefix(_UNIX), mode, config.gateway.socket_group)
+        path = address.removeprefix(_UNIX)
+        check_folder(os.path.dirname(path))
+        yield unix_socket.listen(path, int(config.gateway.socket_mode, 8), config.gateway.socket_group)
 
 
 def build_parser() -> argparse.ArgumentParser:

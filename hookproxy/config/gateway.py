@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-import pwd
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct
@@ -17,7 +17,8 @@ from msgspec.structs import replace
 from ..model.errors import ConfigError
 from ..model.principal import Principal
 from ..model.settings import Settings
-from ..trust.managed_files import Ownership, read_owned
+from ..processes import service
+from ..trust.managed_files import Ownership, check_programs, read_owned, resolve
 from ..trust.sources import FileContext, FileSnapshot, Layer
 from .errors import line_of
 from .gateway_models import GatewayFile, GatewayPermissions, GatewayTable, ServerTable
@@ -62,7 +63,7 @@ class GatewayServer(Struct, frozen=True):
 
     def starts_differently(self, other: GatewayServer) -> bool:
         """Whether a process or a connection of the other one would not be what is meant here."""
-        keys = ("command", "url", "headers", "ca", "cert", "key", "env", "user", "share", "from_caller")
+        keys = ("command", "url", "headers", "ca", "cert", "key", "allow_http", "env", "user", "share", "from_caller")
         return (
             any(getattr(self.table, key) != getattr(other.table, key) for key in keys)
             or self.cwd != other.cwd
@@ -107,13 +108,15 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConf
     check_permission_rules_for_users(file.permissions, path, ())
     if not file.servers:
         raise ConfigError(path, "names no server", 'add one: [servers.NAME] with command = ["…"] or url = "…"')
-    for_all = layer_of(file, tables, path, text, file_context)
+    hook_environ = service.environment(service.own_account(), {})
+    for_all = check_programs(layer_of(file, tables, path, text, file_context), hook_environ, _ownership())
     rules_for_all = tuple(_rules_for_users(file.permissions, path, text, ()))
     servers = {}
     for name, table in file.servers.items():
         within = ("servers", name)
         _check_server(table, path, text, within)
         layer = layer_of(table, _tables_of(tables, name), path, text, file_context, within)
+        layer = check_programs(layer, hook_environ, _ownership())
         rules = (*rules_for_all, *_rules_for_users(table.permissions, path, text, within))
         servers[name] = GatewayServer(
             name,
@@ -133,10 +136,20 @@ def _named(loaded: Loaded) -> Loaded:
     return replace(loaded, settings=replace(loaded.settings, called="the gateway's configuration"))
 
 
+def check_folder(path: str) -> None:
+    """Raise ConfigError if another account can put something else in the place of this folder; it may be missing."""
+    with suppress(FileNotFoundError):
+        resolve(path, _ownership()).close()
+
+
 def _read(path: str) -> FileSnapshot:
-    account = pwd.getpwuid(os.geteuid()).pw_name
+    return read_owned(path, _ownership())
+
+
+def _ownership() -> Ownership:
     owners = frozenset({0, os.geteuid()})
-    return read_owned(path, Ownership(owners, "root" if owners == {0} else account, "the gateway's files", True))
+    owner = "root" if owners == {0} else service.own_account().name
+    return Ownership(owners, owner, "the gateway's files", True)
 
 
 def _version(files: Mapping[str, FileSnapshot]) -> str:

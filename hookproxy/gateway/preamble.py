@@ -3,10 +3,11 @@
     hookproxy 1
     server NAME
     cwd FOLDER
+    pipes
 
 ends with an empty line. The gateway replies with the line `ok`, or with `error`, a sentence for people and a hint after
-a tab. With `ok`, the connection is the agent's from then on. For a `from_caller` server, two descriptors come beside
-the first byte: what the server prints, and what it reads.
+a tab. With `ok`, the connection is the agent's from then on. `pipes` asks for those of a `from_caller` server: two
+descriptors come beside `ok`, the server's input and its output.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ OK: Final = b"ok\n"
 MAX_BYTES: Final = 8192
 """A path has at most 4096 bytes, a server's name 64."""
 
+_KEYS: Final = (b"server", b"cwd", b"pipes")
+_LONGEST_KEY_SHOWN: Final = 32  # bytes: the names above are shorter
 _LONGEST_ERROR: Final = 1000  # bytes: `connect` reads one piece
 
 
@@ -30,6 +33,8 @@ class Preamble(Struct, frozen=True):
     server: str
     cwd: str = ""
     """The folder in which the agent runs, as it says itself: text for people, and nothing is opened there."""
+    pipes: bool = False
+    """The caller starts the server, and wants its pipes."""
 
 
 class NotAPreamble(ValueError):
@@ -47,15 +52,20 @@ def end_of(received: bytes) -> int:
 def read(received: bytes) -> Preamble:
     """What a whole preamble says. Raises NotAPreamble."""
     version, *lines = received.rstrip(b"\n").split(b"\n")
-    values = dict(line.partition(b" ")[::2] for line in lines)
     if version != VERSION:
         raise NotAPreamble("this version of `hookproxy connect` does not fit the gateway")
-    if unknown := set(values) - {b"server", b"cwd"}:
-        raise NotAPreamble(f"the gateway does not know {sorted(unknown)[0].decode(errors='replace')!r}")
+    values: dict[bytes, bytes] = {}
+    for line in lines:
+        key, _, value = line.partition(b" ")
+        if key not in _KEYS or key in values:
+            problem = "it says twice" if key in values else "the gateway does not know"
+            raise NotAPreamble(f"{problem} {key[:_LONGEST_KEY_SHOWN].decode(errors='replace')!a}")
+        values[key] = value
     try:
-        return Preamble(values[b"server"].decode(), values.get(b"cwd", b"").decode(errors="replace"))
+        server = values[b"server"].decode()
     except (KeyError, UnicodeDecodeError):
         raise NotAPreamble("it does not say which server is wanted") from None
+    return Preamble(server, values.get(b"cwd", b"").decode(errors="replace"), b"pipes" in values)
 
 
 def error(text: str) -> bytes:

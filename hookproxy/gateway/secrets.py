@@ -1,10 +1,12 @@
-"""Reads the secrets of servers from their files, and keeps them out of the audit."""
+"""Reads the secrets of servers from their files, and keeps them out of the audit and the log."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
+from ..jsonrpc.redact import MARK
 from ..model.errors import UserError
 from ..session.remote_server import with_values_redacted
 
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from ..config.gateway import GatewayServer
     from ..model.settings import Settings
 
+_SHORTEST_SECRET: Final = 8  # characters, as in the audit: shorter values, such as `1`, would redact ordinary text
 _MAX_SECRET_BYTES: Final = 65_536
 """A secret is a token or a small key file; a file that grows without end must not fill memory."""
 
@@ -19,6 +22,15 @@ _MAX_SECRET_BYTES: Final = 65_536
 def secrets_redacted(server: GatewayServer, settings: Settings) -> Settings:
     """The settings so that the audit contains none of the server's secrets. Raises UserError."""
     return with_values_redacted(settings, read_secrets(server.credentials).values())
+
+
+def remover(secrets: Iterable[str]) -> Callable[[str], str]:
+    """A function that removes these secrets from a line of the log: a server may print what it has."""
+    lines = {line for one in secrets for line in one.splitlines() if len(line) >= _SHORTEST_SECRET}
+    if not lines:
+        return lambda text: text
+    pattern = re.compile("|".join(re.escape(line) for line in sorted(lines, key=len, reverse=True)))
+    return lambda text: pattern.sub(MARK, text)
 
 
 def read_secrets(files: Mapping[str, str]) -> dict[str, str]:

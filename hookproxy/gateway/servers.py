@@ -19,7 +19,7 @@ from ..transports.http.address import parse
 from ..transports.line_log import relay_lines
 from ..transports.pipe import open_channel
 from ..transports.shared_server import SharedServer
-from .secrets import read_secrets
+from .secrets import read_secrets, remover
 
 if TYPE_CHECKING:
     from ..config.gateway import GatewayServer
@@ -123,9 +123,7 @@ class _SharedProcess:
 
     async def wait(self, scope: anyio.CancelScope) -> None:
         """Wait for its end, and cancel the scope then."""
-        with anyio.CancelScope(shield=True) as wait:
-            self._scope = wait
-            await self._process.wait()
+        await self._process.wait()
         self.has_ended, self.ended_by_itself = True, not self._is_ending
         scope.cancel()
 
@@ -158,7 +156,9 @@ class _SharedProcess:
 def _start(server: GatewayServer, report: Report) -> tuple[Channel, ServerProcess]:
     """Start a process of the server. Raises UserError."""
     account = service.account_named(server.table.user) if server.table.user else service.own_account()
-    values = {**server.table.env, **read_secrets(server.credentials)}
+    secrets = read_secrets(server.credentials)
+    values = {**server.table.env, **secrets}
+    without_secrets = remover(secrets.values())
     output, stderr = os.pipe()
     try:
         started = service.start(
@@ -169,7 +169,7 @@ def _start(server: GatewayServer, report: Report) -> tuple[Channel, ServerProces
         raise
     finally:
         os.close(stderr)
-    relay_lines(output, lambda line: report(f"the server says: {line}"))
+    relay_lines(output, lambda line: report(f"the server says: {without_secrets(line)}"))
     return open_channel(started.from_server, started.to_server), ServerProcess(started, leads_group=True)
 
 

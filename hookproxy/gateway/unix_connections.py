@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-import stat
 import struct
 import traceback
-from typing import TYPE_CHECKING, Final, Self
+from collections import Counter
+from typing import TYPE_CHECKING, Final
 
 import anyio
 import anyio.to_thread
@@ -21,6 +21,7 @@ from ..transports.pipe import open_channel
 from . import preamble
 
 if TYPE_CHECKING:
+    from ..model.principal import Principal
     from ..model.settings import Settings
     from ..session.proxy import Report
     from ..session.server_end import ServerEnd
@@ -28,17 +29,22 @@ if TYPE_CHECKING:
     from .gateway import Gateway
     from .session import GatewaySession
 
-_DESCRIPTOR: Final = struct.Struct("i")  # of SCM_RIGHTS
+_TWO_DESCRIPTORS: Final = struct.Struct("ii")  # of SCM_RIGHTS
 
 _PREAMBLE_SECONDS: Final = 10.0
 """How long a connection may take to say what it wants: `connect` does it at once."""
+
+_MOST_WITHOUT_PREAMBLE: Final = 64
+"""Connections of one user that have not said what they want: more than all servers of several agents that start at the
+same moment, and few enough that one user cannot use up the gateway's descriptors."""
 
 _ACCEPT_AGAIN_SECONDS: Final = 0.1
 """After an error in accepting, mostly because there are no more descriptors: connections wait in the queue."""
 
 
 async def accept_connections(listener: socket.socket, gateway: Gateway, report: Report) -> None:
-    """Accept connections and serve them, until it is cancelled; their sessions go on to their end."""
+    """Accept connections and serve them, until it is cancelled; their sessions end then too."""
+    without_preamble = Counter[int]()
     async with anyio.create_task_group() as tasks:
         while True:
             await anyio.wait_readable(listener)
@@ -51,106 +57,122 @@ async def accept_connections(listener: socket.socket, gateway: Gateway, report: 
                 await anyio.sleep(_ACCEPT_AGAIN_SECONDS)
                 continue
             connection.setblocking(False)
-            tasks.start_soon(_serve, connection, gateway, report)
+            tasks.start_soon(_Connection(connection, gateway, report, without_preamble).serve)
 
 
-async def _serve(connection: socket.socket, gateway: Gateway, report: Report) -> None:
-    with connection:
-        refusal = ""
-        try:
-            await _run_session(connection, gateway)
-        except (preamble.NotAPreamble, OSError) as problem:
-            refusal = str(problem) or "it took too long to say which server is wanted"
-        except UserError as problem:
-            refusal = f"{problem.message}\t{problem.hint}"
-        except Exception as defect:  # the boundary of one session: the others go on
-            report("".join(traceback.format_exception(defect)).rstrip())
-            refusal = f"the gateway has failed: {describe_error(defect)}"
-        if refusal:
-            report(f"a connection was refused: {refusal.replace(chr(9), '; ')}")
-            _send(connection, preamble.error(refusal))
+class _Connection:
+    """A connection, which is refused in a sentence or becomes a session."""
 
+    def __init__(self, peer: socket.socket, gateway: Gateway, report: Report, without_preamble: Counter[int]) -> None:
+        """`without_preamble` counts the connections of each user that have not said what they want."""
+        self._peer = peer
+        self._gateway = gateway
+        self._report = report
+        self._without_preamble = without_preamble
+        self._confirmed = False
 
-async def _run_session(connection: socket.socket, gateway: Gateway) -> None:
-    account = unix_socket.account_of_peer(connection)
-    with anyio.fail_after(_PREAMBLE_SECONDS):
-        principal = await anyio.to_thread.run_sync(unix_socket.principal_of, *account)
-        wanted, pipes = await _read_preamble(connection)
-    with pipes:
-        session = gateway.admit(principal, wanted.server, wanted.cwd)
-
-        def open_and_confirm(opened_for: GatewaySession, settings: Settings) -> tuple[Channel, ServerEnd]:
-            server = opened_for.server
-            if pipes.descriptors and not server.table.from_caller:
-                raise UserError(f"the server {server.name} is started by the gateway", "leave out the command")
-            opened = pipes.open() if server.table.from_caller else gateway.servers.open(opened_for, settings)
-            _send(connection, preamble.OK)
-            return opened
-
-        agent = open_channel(os.dup(connection.fileno()), os.dup(connection.fileno()))
-        await gateway.run(session, agent, open_and_confirm)
-
-
-class _CallerPipes:
-    """The descriptors that came with a preamble: what a server of the caller prints, and what it reads."""
-
-    def __init__(self, descriptors: list[int]) -> None:
-        self.descriptors = descriptors
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        close_all(self.descriptors)
-        self.descriptors = []
-
-    def open(self) -> tuple[Channel, ServerEnd]:
-        """The channel to the caller's server, which owns the descriptors from now on. Raises UserError.
-
-        Only pipes and sockets can be waited for: a device would be read for ever.
-        """
-        if len(self.descriptors) != 2:
-            raise UserError("this server runs as the user", "hookproxy connect NAME -- COMMAND starts it")
-        modes = [os.fstat(one).st_mode for one in self.descriptors]
-        if not all(stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) for mode in modes):
-            raise UserError("the server's input and output are no pipes", "use hookproxy connect NAME -- COMMAND")
-        (source, sink), self.descriptors = self.descriptors, []
-        channel = open_channel(source, sink)
-        return channel, ForeignServer(channel.close)
-
-
-async def _read_preamble(connection: socket.socket) -> tuple[preamble.Preamble, _CallerPipes]:
-    """Read what comes before the agent's bytes, and nothing of those. Raises NotAPreamble, OSError."""
-    while True:
-        await anyio.wait_readable(connection)
-        received = connection.recv(preamble.MAX_BYTES + 2, socket.MSG_PEEK)
-        if not received:
-            raise preamble.NotAPreamble("it ended before it said which server is wanted")
-        if (end := preamble.end_of(received)) >= 0:
-            message, pipes = _receive(connection, end)
+    async def serve(self) -> None:
+        """Serve it to its end. What goes wrong concerns nothing else."""
+        with self._peer:
+            refusal = ""
             try:
-                return preamble.read(message), pipes
-            except BaseException:
-                close_all(pipes.descriptors)
-                raise
+                await self._run_session(*await self._read())
+            except (preamble.NotAPreamble, OSError) as problem:
+                refusal = str(problem) or "it took too long to say which server is wanted"
+            except UserError as problem:
+                refusal = f"{problem.message}\t{problem.hint}"
+            except Exception as defect:  # the boundary of one session: the others go on
+                self._report("".join(traceback.format_exception(defect)).rstrip())
+                refusal = f"the gateway has failed: {describe_error(defect)}"
+            if refusal:
+                what = "a session has ended" if self._confirmed else "a connection was refused"
+                self._report(f"{what}: {refusal.replace(chr(9), '; ')}")
+                if not self._confirmed:  # afterwards only the agent's server speaks on it
+                    with contextlib.suppress(OSError):  # the peer is gone
+                        self._peer.send(preamble.error(refusal))
+
+    async def _read(self) -> tuple[Principal, preamble.Preamble]:
+        """Who has connected, and what it wants. Raises NotAPreamble, OSError."""
+        uid, gids = unix_socket.account_of_peer(self._peer)
+        if self._without_preamble[uid] >= _MOST_WITHOUT_PREAMBLE:
+            raise preamble.NotAPreamble(f"too many connections of user {uid} do not say which server they want")
+        self._without_preamble[uid] += 1
+        try:
+            with anyio.fail_after(_PREAMBLE_SECONDS):
+                wanted = await _read_preamble(self._peer)
+                return await anyio.to_thread.run_sync(unix_socket.principal_of, uid, gids), wanted
+        finally:
+            self._without_preamble[uid] -= 1
+            if not self._without_preamble[uid]:
+                del self._without_preamble[uid]
+
+    async def _run_session(self, principal: Principal, wanted: preamble.Preamble) -> None:
+        source, sink = os.dup(self._peer.fileno()), -1
+        try:
+            sink = os.dup(source)
+            session = self._gateway.admit(principal, wanted.server, wanted.cwd)
+        except BaseException:
+            close_all([one for one in (source, sink) if one >= 0])
+            raise
+        agent = open_channel(source, sink)
+        try:
+            await self._gateway.run(session, agent, lambda one, settings: self._open_server(one, settings, wanted))
+        finally:
+            agent.close()
+
+    def _open_server(
+        self, session: GatewaySession, settings: Settings, wanted: preamble.Preamble
+    ) -> tuple[Channel, ServerEnd]:
+        """Start the session's server, and say that it is there. Raises UserError, OSError."""
+        server = session.server
+        if wanted.pipes and not server.table.from_caller:
+            raise UserError(f"the server {server.name} is started by the gateway", "leave out the command")
+        if server.table.from_caller and not wanted.pipes:
+            raise UserError("this server runs as the user", "hookproxy connect NAME -- COMMAND starts it")
+        if server.table.from_caller:
+            opened = _send_pipes(self._peer)
+        else:
+            opened = self._gateway.servers.open(session, settings)
+            with contextlib.suppress(OSError):  # the peer is gone: the session sees it too
+                self._peer.send(preamble.OK)
+        self._confirmed = True
+        return opened
 
 
-def _receive(connection: socket.socket, size: int) -> tuple[bytes, _CallerPipes]:
-    """Read so many bytes, which are there, and the descriptors that come with them."""
-    message, ancillary, flags, _ = connection.recvmsg(size, socket.CMSG_SPACE(_DESCRIPTOR.size * 2))
-    data = b"".join(
-        piece for level, kind, piece in ancillary if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS
-    )
-    found = [number for (number,) in _DESCRIPTOR.iter_unpack(data[: len(data) // _DESCRIPTOR.size * _DESCRIPTOR.size])]
-    for one in found:
-        os.set_inheritable(one, False)
-    if flags & socket.MSG_CTRUNC:
-        close_all(found)
-        raise preamble.NotAPreamble("it came with more descriptors than a server has")
-    return message, _CallerPipes(found)
+def _send_pipes(peer: socket.socket) -> tuple[Channel, ServerEnd]:
+    """Make the pipes of a server that the peer starts, and send their far ends with `ok`. Raises OSError.
+
+    They are ours and not the peer's: whoever shares an open file with us could make it blocking, and to close a file of
+    a user's own file system could take for ever.
+    """
+    ends: list[int] = []
+    try:
+        ends += os.pipe()
+        ends += os.pipe()
+        stdin, to_server, from_server, stdout = ends
+        for one in (stdin, stdout):
+            os.fchmod(one, 0o666)  # so that the server, as another user, can open /dev/stdin and /dev/stdout
+        rights = _TWO_DESCRIPTORS.pack(stdin, stdout)
+        peer.sendmsg([preamble.OK], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+    except BaseException:
+        close_all(ends)
+        raise
+    close_all((stdin, stdout))
+    channel = open_channel(from_server, to_server)
+    return channel, ForeignServer(channel.close)
 
 
-def _send(connection: socket.socket, reply: bytes) -> None:
-    """Send a short reply to a peer that may be gone."""
-    with contextlib.suppress(OSError):
-        connection.send(reply)
+async def _read_preamble(peer: socket.socket) -> preamble.Preamble:
+    """Read what comes before the agent's bytes, and nothing of those. Raises NotAPreamble, OSError.
+
+    Descriptors that come along are dropped by the kernel.
+    """
+    received = b""
+    while (end := preamble.end_of(received)) < 0:
+        await anyio.wait_readable(peer)
+        seen = received + peer.recv(preamble.MAX_BYTES + 2, socket.MSG_PEEK)
+        if seen == received:
+            raise preamble.NotAPreamble("it ended before it said which server is wanted")
+        end = preamble.end_of(seen)
+        received += peer.recv((end if end >= 0 else len(seen)) - len(received))
+    return preamble.read(received)

@@ -39,21 +39,23 @@ class ServerProcess:
     def __init__(self, server: Server, *, leads_group: bool = False) -> None:
         """`leads_group`: it leads a process group of its own, and signals are for all of it."""
         self._pid = server.pid
-        self._send = os.killpg if leads_group else os.kill
+        self._leads_group = leads_group
 
     async def wait(self) -> int:
-        """As in ServerEnd."""
+        """As in ServerEnd. What it has left running in its own group is ended too."""
         exit_fd = process.open_exit_fd(self._pid)
         try:
             await anyio.wait_readable(exit_fd)
         finally:
             os.close(exit_fd)
+        if self._leads_group:  # before it is reaped: no other group can have its number yet
+            self.signal(signal.SIGKILL)
         return process.reap(self._pid)
 
     def signal(self, number: int) -> None:
         """As in ServerEnd."""
         with contextlib.suppress(PermissionError):  # it runs as another user; its input has ended
-            self._send(self._pid, number)
+            (os.killpg if self._leads_group else os.kill)(self._pid, number)
 
     def kill(self) -> None:
         """As in ServerEnd."""

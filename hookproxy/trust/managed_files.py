@@ -12,6 +12,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct
@@ -45,7 +46,8 @@ def layers(folder: str, read_layer: ReadLayer, environ: Mapping[str, str]) -> Se
         return ()
     clean = environment(environ, real_home=True)
     file_context = FileContext(clean, folder, read_root_owned, managed=True)
-    return [_check_programs(read_layer(path, file_context), clean) for path in _files(folder)]
+    checked = (check_programs(read_layer(path, file_context), clean) for path in _files(folder))
+    return [replace(layer, notes=(*layer.notes, *_server_name_notes(layer))) for layer in checked]
 
 
 def environment(environ: Mapping[str, str], allowed: Sequence[str] = (), *, real_home: bool = False) -> dict[str, str]:
@@ -241,34 +243,43 @@ def _enter_folder(folder_fd: int, name: str) -> int:
 # --- programs of managed hooks ---
 
 
-def _check_programs(layer: Layer, environ: Mapping[str, str]) -> Layer:
-    """The layer with notes. Raises ConfigError if a program or script that its hooks start does not belong to root."""
+def check_programs(layer: Layer, environ: Mapping[str, str], ownership: Ownership = ROOT_ONLY) -> Layer:
+    """The layer with notes. Raises ConfigError if others can change a program or script that its hooks start."""
     notes: list[str] = []
     for spec in (spec for group in layer.groups for spec in group.hooks):
         files = files_of_hook(spec, environ)
         for program in files.programs:
-            _check_program(program, spec.source)
+            _check_program(program, spec.source, ownership)
         notes += [
-            f"{spec.source} starts {one}: hookproxy cannot check that it belongs to root"
+            f"{spec.source} starts {one}: hookproxy cannot check that it belongs to {ownership.owner}"
             for one in files.unresolved_programs
         ]
     if layer.settings.prompter:
         program = program_path(layer.settings.prompter[0], os.path.dirname(layer.source), environ)
-        _check_program(program, f"{layer.source}: on_ask_fallback")
-    return replace(layer, notes=(*layer.notes, *notes, *_server_name_notes(layer)))
+        _check_program(program, f"{layer.source}: on_ask_fallback", ownership)
+    return replace(layer, notes=(*layer.notes, *notes))
 
 
-def _check_program(path: str, source: str) -> None:
+def _check_program(path: str, source: str, ownership: Ownership) -> None:
     try:
-        resolve(path).close()
-    except (FileNotFoundError, NotADirectoryError):  # only root can create it: its folder belongs to root
-        return
+        with suppress(FileNotFoundError, NotADirectoryError):  # only the owner can create it: the folder is the owner's
+            resolve(path, ownership).close()
+        if ownership.sticky_folders:  # where everybody can put a missing program, or a module beside a script
+            _check_folder_of(path, replace(ownership, sticky_folders=False))
     except ConfigError as problem:
         raise ConfigError(source, f"starts {path}, and {problem.message}", problem.hint) from None
     except OSError as error:
         raise ConfigError(
             source, f"starts {path}, which cannot be checked: {error.strerror}", file_hint(path, error)
         ) from None
+
+
+def _check_folder_of(path: str, ownership: Ownership) -> None:
+    """Check the folder that the path is in, or would be in. Raises OSError, ConfigError."""
+    folder = os.path.dirname(os.path.realpath(path))
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    ownership.check(folder, os.stat(folder))
 
 
 def _server_name_notes(layer: Layer) -> Iterator[str]:
