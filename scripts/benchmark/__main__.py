@@ -20,6 +20,7 @@ from pathlib import Path
 
 from agent import Placement
 from contestants import DIRECT, OWN_ENVIRONMENT, PRE_HOOK, SPAWN, all_contestants, echo_server, try_out
+from gateway import measure_gateway
 from measures import Bench, Samples, hooked, remote, unhooked
 from report import (
     FIGURES,
@@ -97,6 +98,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="about one minute; ratios are rough")
     parser.add_argument("--rounds", type=int, help="default: 5, or 2 with --quick")
+    parser.add_argument("--gateway", action="store_true", help="only the gateway, beside nginx and other bridges")
     parser.add_argument("--only", action="append", choices=names, default=[], help="only this; may be repeated")
     parser.add_argument("--markdown", action="store_true", help="print tables as Markdown")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write figures and ratios to a file")
@@ -175,6 +177,8 @@ def main() -> int:
         folder = Path(name).resolve()
         os.chdir(folder)
         everywhere = placements()
+        if options.gateway:
+            return measure_gateway(everywhere[-1], folder, options.markdown)
         contestants = all_contestants(folder)
         reasons = {who: try_out(one, everywhere[0], folder) for who, one in contestants.items()}
         able = {who: one for who, one in contestants.items() if reasons[who] is None}
