@@ -57,9 +57,10 @@ http {{
     uwsgi_temp_path {folder}/uwsgi;
     scgi_temp_path {folder}/scgi;
     client_max_body_size 64m;
-    upstream servers {{ server 127.0.0.1:{upstream}; keepalive 256; }}
+    upstream servers {{ server 127.0.0.1:{upstream}; keepalive 256; keepalive_requests 1000000; }}
     server {{
         listen 127.0.0.1:{port};
+        keepalive_requests 1000000;
         location / {{
             proxy_pass http://servers;
             proxy_http_version 1.1;
