@@ -574,9 +574,7 @@ def test_a_caller_cannot_make_the_gateway_wait_for_its_pipes(gateway: GatewayPro
 
 
 @pytest.mark.parametrize("share", ["session", "user", "all"])
-async def test_sigterm_ends_the_gateway_and_every_server(
-    own_gateway: GatewayProcess, scene: Scene, share: str
-) -> None:
+async def test_sigterm_ends_the_gateway_and_every_server(own_gateway: GatewayProcess, scene: Scene, share: str) -> None:
     own_gateway.reload(table("tools", f'share = "{share}"'))
     agent = connect(scene, own_gateway)
     await agent.initialize()
