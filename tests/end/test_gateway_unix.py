@@ -321,6 +321,27 @@ async def test_an_unreadable_file_is_refused_and_the_old_policy_stays(
     assert text_of(await agent.ask(call(1, "echo"))) == "{}"
 
 
+@pytest.mark.parametrize("kind", ["missing", "folder", "fifo", "binary", "deep"])
+async def test_a_file_of_any_kind_is_refused_and_the_old_policy_stays(
+    own_gateway: GatewayProcess, scene: Scene, kind: str
+) -> None:
+    agent = connect(scene, own_gateway)
+    await agent.initialize()
+    path = own_gateway.path
+    if kind in ("binary", "deep"):
+        path.write_bytes(b"\xff\0" if kind == "binary" else b"x = " + b"[" * 100_000)
+    else:
+        path.unlink()
+    if kind == "folder":
+        path.mkdir()
+    if kind == "fifo":
+        os.mkfifo(path, 0o600)
+    before = len(own_gateway.log)
+    own_gateway.process.send_signal(signal.SIGHUP)
+    own_gateway.logged("the policy stays", before)
+    assert text_of(await agent.ask(call(1, "echo"))) == "{}"
+
+
 async def test_a_file_that_others_may_write_is_refused_at_a_reload(own_gateway: GatewayProcess) -> None:
     own_gateway.path.chmod(0o666)
     before = len(own_gateway.log)
