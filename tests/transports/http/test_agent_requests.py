@@ -406,6 +406,11 @@ def test_what_the_head_and_the_body_say_differently_is_refused(case: str) -> Non
     rejected(check(body, STATELESS, change), 400, -32020, id=7)
 
 
+def test_a_handshake_in_the_version_that_has_none_is_refused() -> None:
+    body = stateless_call().replace(b"tools/call", b"initialize")
+    rejected(check(body, STATELESS, {"mcp-method": "initialize", "mcp-name": None}), 404, -32601, id=7)
+
+
 def test_a_body_without_the_version_that_the_head_names_lacks_a_parameter() -> None:
     rejected(check(call(), STATELESS, {}), 400, -32602, id=7)
 
