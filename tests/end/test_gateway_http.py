@@ -97,6 +97,12 @@ def stateless(name: str, **arguments: object) -> tuple[dict[str, object], dict[s
     return message, {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": name}
 
 
+def calls_of(gateway: HttpGateway) -> int:
+    """How many calls the server has got."""
+    path = gateway.folder / "calls"
+    return path.read_text().count("tools/call") if path.exists() else 0
+
+
 def text_of(body: str) -> str:
     if body.startswith(("id:", ":")):
         body = [line[6:] for line in body.splitlines() if line.startswith("data: {")][-1]
@@ -141,8 +147,8 @@ command = ["/nonexistent/server"]
     gateway = HttpGateway(folder, config)
     try:
         yield gateway
-        log_text, audit = gateway.log, (folder / "audit.jsonl").read_text()
         assert gateway.end() == 0, gateway.log
+        log_text, audit = gateway.log, json.dumps(gateway.audit())
         for secret in (SECRET, *gateway.tokens.values()):
             assert secret not in log_text
             assert secret not in audit
@@ -206,7 +212,7 @@ def test_who_may_not_use_a_server_learns_no_more_than_if_it_were_not_there(gatew
 
 
 def test_requests_from_elsewhere_or_to_another_path_run_nothing(gateway: HttpGateway) -> None:
-    before = (gateway.folder / "calls").read_text().count("tools/call")
+    before = calls_of(gateway)
     message, headers = stateless("echo")
     for change, status in (({"Origin": "https://evil.example"}, 403), ({"Host": "evil.example"}, 421)):
         assert gateway.ask("alice", message, headers={**headers, **change})[0] == status
@@ -223,7 +229,7 @@ def test_requests_from_elsewhere_or_to_another_path_run_nothing(gateway: HttpGat
         status, _, body = gateway.ask("alice", message, headers={**headers, **change})
         assert status == 400, body
     assert gateway.ask("alice", message, headers={**headers, "Authorization": "Bearer hkp_x"})[0] == 401
-    assert (gateway.folder / "calls").read_text().count("tools/call") == before
+    assert calls_of(gateway) == before
 
 
 def test_refused_requests_leave_no_session(gateway: HttpGateway) -> None:
@@ -251,6 +257,16 @@ def test_more_sessions_than_allowed_are_refused_for_now(gateway: HttpGateway) ->
     status, headers, _ = gateway.ask("carol", request(0, "initialize", INITIALIZE))
     assert status == 429
     assert headers["retry-after"] == "1"
+
+
+@pytest.mark.parametrize("server", ["tools", "all"])
+def test_a_result_that_is_too_long_fails_alone(gateway: HttpGateway, server: str) -> None:
+    session = gateway.opened("bob", server)
+    for size, passes in ((10_000_000, True), (65 * 1024 * 1024, False), (5, True)):
+        status, _, body = gateway.ask("bob", call(1, "big", size=size), session, server)
+        assert status == 200
+        assert (("x" * size) in body) is passes
+        assert passes or "bytes" in body
 
 
 def test_a_server_that_cannot_start_is_an_error_for_the_agent(gateway: HttpGateway) -> None:
