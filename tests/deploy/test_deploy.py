@@ -33,7 +33,7 @@ def test_systemd_accepts_the_units(tmp_path: Path) -> None:
 
 
 def test_the_example_of_a_gateway_is_valid(tmp_path: Path) -> None:
-    shutil.copytree(ROOT / "configs" / "gateway", tmp_path / "gateway")
+    shutil.copytree(ROOT / "deploy" / "example", tmp_path / "gateway")
     (tmp_path / "gateway").chmod(0o755)
     for file in (tmp_path / "gateway").iterdir():
         file.chmod(0o755)
