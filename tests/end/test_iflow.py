@@ -33,7 +33,6 @@ async def test_a_hook_after_a_failed_call_observes_it_and_people_see_what_it_pri
     assert "seen mcp__shell__reply" in agent.standard_error()
 
 
-async def test_a_hook_that_is_killed_lets_the_call_go_and_is_reported(scene: Scene) -> None:
+async def test_a_hook_that_is_killed_refuses_the_call(scene: Scene) -> None:
     agent = await begun(scene, "PreToolUse", "*", "kill -KILL $$")
-    assert text_of(await agent.ask(call(1, "echo", a=1))) == '{"a": 1}'
-    assert "was ended by signal SIGKILL" in agent.standard_error()
+    assert "was ended by signal SIGKILL" in refused(await agent.ask(call(1, "echo", a=1)))
