@@ -92,12 +92,10 @@ def _open(path: str) -> "socket.socket":
     try:
         connection.connect(path)
     except OSError as error:
-        from ..model.errors import UserError
-
         hint = "start it: hookproxy serve --config FILE; --socket or HOOKPROXY_SOCKET names another place"
         if error.errno == 13:
             hint = "this account may not connect: it must be in the group of the socket"
-        raise UserError(f"cannot reach the gateway at {path}: {error.strerror}", hint) from None
+        raise _error(f"cannot reach the gateway at {path}: {error.strerror}", hint) from None
     return connection
 
 
@@ -106,29 +104,45 @@ def _ask(gateway: "socket.socket", name: str, command: "Sequence[str]") -> "Sequ
 
     Raises UserError with what the gateway says.
     """
-    from ..model.errors import UserError
-
     try:
         cwd = os.getcwd()
     except OSError:
         cwd = ""
     if "\n" in name:
-        raise UserError("a server's name cannot contain a line end", f"usage: {USAGE}")
+        raise _error("a server's name cannot contain a line end", f"usage: {USAGE}")
     lines = ["hookproxy 1", f"server {name}"] + ([f"cwd {cwd}"] if cwd and "\n" not in cwd else [])
     lines += ["pipes"] if command else []
-    gateway.sendall("\n".join([*lines, "", ""]).encode("utf-8", "surrogateescape"))
-    reply, rights = b"", b""
-    while not reply.endswith(b"\n") and len(reply) < _LONGEST_REPLY:
-        piece, ancillary, _, _ = gateway.recvmsg(1, _RIGHTS_BYTES, socket.MSG_CMSG_CLOEXEC)  # the rest is the server's
-        if not piece:
-            break
-        reply += piece
-        for _, _, data in ancillary:
-            rights += data
+    try:  # noqa: SIM105 - contextlib is an import
+        gateway.sendall("\n".join([*lines, "", ""]).encode("utf-8", "surrogateescape"))
+    except OSError:  # it has refused us already, and says why
+        pass
+    reply, pipes = _read_reply(gateway)
     if reply != b"ok\n":
         text, _, hint = reply.removeprefix(b"error ").decode("utf-8", "replace").strip().partition("\t")
-        raise UserError(text or "the gateway has closed the connection", hint or "its log says more")
-    return [int.from_bytes(rights[at : at + 4], sys.byteorder) for at in range(0, len(rights), 4)]
+        raise _error(text or "the gateway has closed the connection", hint or "its log says more")
+    return pipes
+
+
+def _read_reply(gateway: "socket.socket") -> "tuple[bytes, Sequence[int]]":
+    """The gateway's first line and the pipes beside it, and nothing of what follows, which is the server's."""
+    reply, rights = b"", b""
+    try:
+        while not reply.endswith(b"\n") and len(reply) < _LONGEST_REPLY:
+            piece, ancillary, _, _ = gateway.recvmsg(1, _RIGHTS_BYTES, socket.MSG_CMSG_CLOEXEC)
+            if not piece:
+                break
+            reply += piece
+            for _, _, data in ancillary:
+                rights += data
+    except OSError:  # it was killed
+        pass
+    return reply, [int.from_bytes(rights[at : at + 4], sys.byteorder) for at in range(0, len(rights), 4)]
+
+
+def _error(message: str, hint: str) -> Exception:
+    from ..model.errors import UserError  # only if something has failed
+
+    return UserError(message, hint)
 
 
 def _relay(gateway: "socket.socket", server: int) -> int:

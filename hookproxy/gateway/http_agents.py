@@ -7,7 +7,7 @@ user who opened it: for all others it does not exist.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
@@ -22,7 +22,7 @@ from ..protocol.feedback import failed_call
 from ..transports.http import messages
 from ..transports.http.agent_channel import AgentChannel
 from ..transports.http.agent_requests import Accepted, Era, Kind, Rejected, Rules, allowed_hosts, allowed_origins, check
-from ..transports.http.agent_stream import JSON_HEADER
+from ..transports.http.agent_stream import JSON_HEADER, TooManyRequests
 from ..transports.http.stateless_channel import StatelessChannel
 from . import probes
 from .gateway import NotAdmitted
@@ -48,10 +48,6 @@ _NO_SESSION: Final = "There is no such session. Initialize a new one."
 _MISSING_SESSION: Final = "The header Mcp-Session-Id is missing. Initialize a session first."
 _RETRY_AFTER: Final = (b"retry-after", b"1")
 _NO_ID: Final = b"null"
-
-
-class TooManyRequests(Exception):
-    """The user has as many requests in flight as one user may have."""
 
 
 class _HttpSession:
@@ -196,6 +192,7 @@ class HttpAgents:
                     text = "This stream cannot be resumed."
                     responder.respond(400, [JSON_HEADER], failed_call(_NO_ID, text))
             case Kind.END:
+                del self._sessions[found.session]  # from now on it does not exist for the agent
                 channel.end()
                 responder.respond(200)
 
@@ -208,22 +205,29 @@ class HttpAgents:
         self._sessions[session_id] = opened = _HttpSession(session, channel)
         line = found.line + b"\n"
         channel.post(line, messages.read(line), responder)
-        self._tasks.start_soon(self._run, opened, lambda: self._sessions.pop(session_id, None))
+        self._tasks.start_soon(self._run, opened)
 
     def _post_stateless(self, found: Accepted, sender: Principal, responder: Responder) -> None:
         key = sender.id, found.server
         known = self._stateless.get(key)
         if known is None:
-            session = self._gateway.admit(sender, found.server)
+            session = self._gateway.admit(sender, found.server, is_stateless=True)
             most = session.server.loaded.settings.max_message_bytes
             self._stateless[key] = known = _HttpSession(session, StatelessChannel(most, session.report))
-            self._tasks.start_soon(self._run, known, lambda: self._stateless.pop(key, None))
+            self._tasks.start_soon(self._run, known)
         channel = known.channel
         assert isinstance(channel, StatelessChannel)
         line = found.line + b"\n"
         channel.post(line, messages.read(line), responder)
 
-    async def _run(self, opened: _HttpSession, forget: Callable[[], object]) -> None:
+    def _forget(self, one: _HttpSession) -> None:
+        """No further request comes to this session."""
+        for key in [key for key, known in self._stateless.items() if known is one]:
+            del self._stateless[key]
+        for session_id in [key for key, known in self._sessions.items() if known is one]:
+            del self._sessions[session_id]
+
+    async def _run(self, opened: _HttpSession) -> None:
         """Run a session. Whatever happens concerns it alone."""
         why = ""
         self._by_user.setdefault(opened.user, set()).add(opened)
@@ -236,7 +240,7 @@ class HttpAgents:
             opened.session.report(f"the session has failed: {describe_error(defect)}")
             why = f"The gateway has failed: {describe_error(defect)}"
         finally:
-            forget()
+            self._forget(opened)
             self._by_user[opened.user].discard(opened)
             if not self._by_user[opened.user]:
                 del self._by_user[opened.user]
@@ -252,6 +256,7 @@ class HttpAgents:
             for one in [*self._sessions.values(), *self._stateless.values()]:
                 idle = one.session.server.table.idle_seconds
                 if not one.channel.in_use and now - one.channel.last_used > idle:
+                    self._forget(one)
                     one.channel.end()
 
     # --- metadata ---

@@ -15,7 +15,7 @@ from msgspec import Struct
 from ..authorization.access_tokens import IssuerSettings
 from ..authorization.authenticate import Authenticator
 from ..authorization.bearer_tokens import BearerTokens
-from ..model.errors import UserError
+from ..model.errors import UserError, describe_error
 from .gateway import Gateway
 from .log import GatewayLog
 from .servers import Servers
@@ -125,8 +125,14 @@ async def _reload(gateway: Gateway, load: Load, report: Report) -> None:
     try:
         config = await anyio.to_thread.run_sync(load)
     except UserError as problem:
+        why = f"{problem.message} ({problem.hint})"
+    except Exception as defect:  # the gateway must not end because of a file
+        why = describe_error(defect)
+    else:
+        why = ""
+    if why:
         gateway.metrics.reloads["error"] += 1
-        report(f"the policy stays {gateway.config.version[:12]}: {problem.message} ({problem.hint})")
+        report(f"the policy stays {gateway.config.version[:12]}: {why}")
         return
     for note in config.notes:
         report(note)

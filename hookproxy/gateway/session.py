@@ -11,6 +11,7 @@ import anyio
 from msgspec import Struct
 
 from ..hooks.evaluate import Hooks
+from ..model.errors import UserError
 from ..model.hooks import Session
 from ..processes import service
 from ..session.lifecycle import Lifecycle
@@ -46,6 +47,7 @@ class GatewaySession:
         self._proxy: Proxy | None = None
         self._lifecycle: Lifecycle | None = None
         self._ended = anyio.Event()
+        self._withdrawn = False
 
     async def run(
         self, agent: Channel, open_server: OpenServer, policy: str, window_of: WindowOf, parameters: ParameterTable
@@ -56,6 +58,8 @@ class GatewaySession:
         server is killed and waited for.
         """
         server, principal = self.server, self.identity.principal
+        if self._withdrawn:
+            raise UserError(f"there is no server {server.name} for {principal.name} any more", "the policy has changed")
         command = tuple(server.table.command or ())
         hooks, settings, audit = self._policy(server, policy, window_of)  # a hook that cannot be used stops it
         session = Session(
@@ -90,7 +94,7 @@ class GatewaySession:
         A session that cannot go on under the new policy ends.
         """
         if self._proxy is None or self._lifecycle is None:  # it has just been admitted
-            self.server = server or self.server
+            self.server, self._withdrawn = server or self.server, server is None
             return
         if server is None or server.starts_differently(self.server):
             self.report("ends, because the new policy has another server in its place, or none")
@@ -122,6 +126,8 @@ class SessionIdentity(Struct, frozen=True):
     principal: Principal
     caller_cwd: str = ""
     """The folder in which the agent runs, as it says itself."""
+    is_stateless: bool = False
+    """It is of requests that stand alone (2026-07-28)."""
 
 
 def note_parameters(parameters: ParameterTable, line: bytes) -> None:

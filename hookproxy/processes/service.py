@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from ..model.errors import UserError
 from . import guardian
-from .process import Server, find_program, prepare_for_children, why_not_started, widen_pipe
+from .process import Server, close_all, find_program, prepare_for_children, why_not_started, widen_pipe
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Where servers find programs, unless their `env` says otherwise."""
@@ -66,7 +66,11 @@ def start(argv: Sequence[str], env: Mapping[str, str], cwd: str, account: Accoun
         raise UserError(f"cannot start the server: command not found: {argv[0]}", "install it, or give its full path")
     other = account.uid != os.geteuid()
     stdin, to_server = os.pipe()
-    from_server, stdout = os.pipe()
+    try:
+        from_server, stdout = os.pipe()
+    except OSError:
+        close_all((stdin, to_server))
+        raise
     widen_pipe(from_server, _PIPE_BYTES)
     try:
         process = subprocess.Popen(

@@ -256,6 +256,12 @@ def no_client(raw_id: bytes) -> bytes:
     return response_edits.error_response(raw_id, response_edits.INTERNAL_ERROR, f"{why}, or that client has left.")
 
 
+def no_stream(raw_id: bytes) -> bytes:
+    """Return the response to a request of a server whose agent keeps no stream open on which it could come."""
+    why = "The client has no request in flight and does not listen for requests of the server."
+    return response_edits.error_response(raw_id, response_edits.INTERNAL_ERROR, why)
+
+
 def not_announced(raw_id: bytes) -> bytes:
     """Return the response to a request of a shared server for which its client has announced no capability."""
     return response_edits.error_response(raw_id, NO_METHOD, "The client of this request does not support it.")

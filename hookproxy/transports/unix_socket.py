@@ -54,12 +54,16 @@ def listen(path: str, mode: int, group: str | None) -> socket.socket:
 def inherited_listeners(environ: Mapping[str, str], pid: int) -> list[socket.socket]:
     """The sockets at which systemd listens for this process; empty if it is started in another way.
 
-    The variables that announce them are for us alone: children must not get them.
+    The variables that announce them are for us alone: children must not get them. Raises UserError for one that is no
+    Unix socket: nothing else says who connects.
     """
     if environ.get("LISTEN_PID") != str(pid) or not environ.get("LISTEN_FDS", "").isdecimal():
         return []
     found = [socket.socket(fileno=_FIRST_INHERITED + number) for number in range(int(environ["LISTEN_FDS"]))]
     for one in found:
+        if one.family != socket.AF_UNIX or one.type != socket.SOCK_STREAM:
+            problem = f"descriptor {one.fileno()} from systemd is not the stream socket of a path"
+            raise UserError(problem, "ListenStream= names a path; HTTP addresses belong into gateway.listen")
         one.set_inheritable(False)
         one.setblocking(False)
     return found
@@ -73,7 +77,10 @@ def account_of_peer(connection: socket.socket) -> tuple[int, tuple[int, ...]]:
     except OSError as error:
         if error.errno != errno.ERANGE:  # it has more than 256 groups: as many as are needed to decide are not known
             raise
-        return uid, (gid, *os.getgrouplist(pwd.getpwuid(uid).pw_name, gid))
+        try:
+            return uid, (gid, *os.getgrouplist(pwd.getpwuid(uid).pw_name, gid))
+        except KeyError:
+            raise error from None  # the account has no name to look its groups up by
     return uid, (gid, *struct.unpack(f"{len(raw) // 4}I", raw))
 
 

@@ -43,7 +43,6 @@ def gateway(nobody: int) -> Iterator[GatewayProcess]:
         gateway = GatewayProcess(folder, config_of(folder), as_user(GATEWAY), at=folder / "run" / "mcp.sock")
         try:
             yield gateway
-            print(gateway.log[-3000:])
             assert gateway.end() == 0, gateway.log
         finally:
             gateway.kill()
@@ -88,6 +87,10 @@ def attempt(user: int, program: str, *arguments: str) -> str:
 
 async def pid_of_server(agent: Agent) -> int:
     return int((await agent.ask(request("process", "process")))["result"]["pid"])
+
+
+def proc(pid: int, name: str) -> str:
+    return Path(f"/proc/{pid}/{name}").read_text()
 
 
 async def test_each_user_is_known_by_the_kernel(gateway: GatewayProcess, scene: Scene) -> None:
@@ -160,7 +163,7 @@ async def test_a_server_of_the_user_runs_as_the_user(gateway: GatewayProcess, sc
     await agent.initialize()
     pid = await pid_of_server(agent)
     assert os.stat(f"/proc/{pid}").st_uid == ALICE
-    assert SECRET not in Path(f"/proc/{pid}/environ").read_text()
+    assert SECRET not in proc(pid, "environ")
     assert "forbidden" in refused(await agent.ask(call(1, "forbidden")))
     agent.signal(signal.SIGKILL)
     await ends(pid)
@@ -192,19 +195,17 @@ async def test_a_server_can_run_as_another_account(nobody: int, tmp_path: Path, 
             agent = connect(scene, gateway, 0)
             await agent.initialize()
             pid = await pid_of_server(agent)
-            status = Path(f"/proc/{pid}/status").read_text()
+            status = proc(pid, "status")
             for name in ("Uid", "Gid"):
                 [ids] = [line.split()[1:] for line in status.splitlines() if line.startswith(name + ":")]
                 assert len(set(ids)) == 1
                 assert ids[0] != "0"
             [groups] = [line.split()[1:] for line in status.splitlines() if line.startswith("Groups:")]
             assert "0" not in groups
-            environ = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-            assert b"USER=nobody" in environ
+            assert "USER=nobody" in proc(pid, "environ").split("\0")
             gateway.kill()
             await ends(pid, 5)
         finally:
-            print(gateway.log)
             gateway.kill()
     finally:
         shutil.rmtree(copied)

@@ -321,6 +321,27 @@ async def test_an_unreadable_file_is_refused_and_the_old_policy_stays(
     assert text_of(await agent.ask(call(1, "echo"))) == "{}"
 
 
+@pytest.mark.parametrize("kind", ["missing", "folder", "fifo", "binary", "deep"])
+async def test_a_file_of_any_kind_is_refused_and_the_old_policy_stays(
+    own_gateway: GatewayProcess, scene: Scene, kind: str
+) -> None:
+    agent = connect(scene, own_gateway)
+    await agent.initialize()
+    path = own_gateway.path
+    if kind in ("binary", "deep"):
+        path.write_bytes(b"\xff\0" if kind == "binary" else b"x = " + b"[" * 100_000)
+    else:
+        path.unlink()
+    if kind == "folder":
+        path.mkdir()
+    if kind == "fifo":
+        os.mkfifo(path, 0o600)
+    before = len(own_gateway.log)
+    own_gateway.process.send_signal(signal.SIGHUP)
+    own_gateway.logged("the policy stays", before)
+    assert text_of(await agent.ask(call(1, "echo"))) == "{}"
+
+
 async def test_a_file_that_others_may_write_is_refused_at_a_reload(own_gateway: GatewayProcess) -> None:
     own_gateway.path.chmod(0o666)
     before = len(own_gateway.log)
@@ -536,10 +557,10 @@ def test_descriptors_of_a_caller_are_never_taken(gateway: GatewayProcess, path: 
     before = gateway.descriptors
     opened = os.open(path, os.O_RDONLY)
     try:
-        for preamble in (b"hookproxy 1\nserver mine\n\n", b"hookproxy 1\nserver mine\npipes\n\n", b"x"):
+        for preamble in (b"hookproxy 1\nserver mine\n\n", b"hookproxy 1\nserver mine\npipes\n\n"):
             with gateway.open(b"") as connection:
                 socket.send_fds(connection, [preamble[:1]], [opened] * count)
-                socket.send_fds(connection, [preamble[1:]] if preamble[1:] else [b"x"], [opened] * count)
+                socket.send_fds(connection, [preamble[1:]], [opened] * count)
                 assert connection.recv(4096).split()[0] in (b"ok", b"error")
                 assert not [one for one in os.listdir(f"/proc/{gateway.pid}/fd") if is_at(gateway.pid, one, path)] or (
                     path == "/dev/null"
@@ -574,9 +595,7 @@ def test_a_caller_cannot_make_the_gateway_wait_for_its_pipes(gateway: GatewayPro
 
 
 @pytest.mark.parametrize("share", ["session", "user", "all"])
-async def test_sigterm_ends_the_gateway_and_every_server(
-    own_gateway: GatewayProcess, scene: Scene, share: str
-) -> None:
+async def test_sigterm_ends_the_gateway_and_every_server(own_gateway: GatewayProcess, scene: Scene, share: str) -> None:
     own_gateway.reload(table("tools", f'share = "{share}"'))
     agent = connect(scene, own_gateway)
     await agent.initialize()
@@ -585,3 +604,46 @@ async def test_sigterm_ends_the_gateway_and_every_server(
     assert own_gateway.process.wait(10) == 0
     await ends(server, 1)
     assert await agent.ended() == 1
+
+
+# --- several sessions ---
+
+
+async def test_a_rate_limit_counts_a_user_over_all_sessions_and_policies(
+    own_gateway: GatewayProcess, scene: Scene
+) -> None:
+    limits = '[[limits]]\ntool = "*"\ncalls = 3\nper = "hour"\n'
+    own_gateway.reload(limits + table("tools") + table("others"))
+    first, second = connect(scene, own_gateway), connect(scene, own_gateway)
+    for agent in (first, second):
+        await agent.initialize()
+    assert text_of(await first.ask(call(1, "echo"))) == "{}"
+    assert text_of(await second.ask(call(1, "echo"))) == "{}"
+    own_gateway.reload(limits + AUDIT + table("tools") + table("others"))
+    assert text_of(await first.ask(call(2, "echo"))) == "{}"
+    refused(await second.ask(call(2, "echo")))
+    third = connect(scene, own_gateway)
+    await third.initialize()
+    refused(await third.ask(call(1, "echo")))
+    other = connect(scene, own_gateway, "others")
+    await other.initialize()
+    assert text_of(await other.ask(call(1, "echo"))) == "{}"
+
+
+async def test_the_audit_of_several_sessions_is_one_chain(own_gateway: GatewayProcess, scene: Scene) -> None:
+    own_gateway.reload(f"{AUDIT}chain = true\n{table('tools')}")
+    agents = [connect(scene, own_gateway) for _ in range(4)]
+    for agent in agents:
+        await agent.initialize()
+    for number in range(10):
+        for agent in agents:
+            await agent.send(call(number, "echo"))
+    for number in range(10):
+        for agent in agents:
+            assert text_of(await agent.answer(number)) == "{}"
+    for agent in agents:
+        agent.end_input()
+        assert await agent.ended() == 0
+    assert len(own_gateway.audit()) == 40
+    done = scene.complete([HOOKPROXY, "audit", "verify", str(own_gateway.folder / "audit.jsonl")])
+    assert done.returncode == 0, done

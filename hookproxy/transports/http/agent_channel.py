@@ -14,15 +14,27 @@ from typing import Final
 
 from ...protocol.calls import Progress, id_key
 from ...protocol.fast_scan import response_id
-from ...protocol.feedback import remote_failure
+from ...protocol.feedback import no_stream, refused_message, remote_failure
 from ..lines import Lines
 from . import messages
-from .agent_stream import AgentStream, stream_and_event
+from .agent_stream import (
+    JSON_HEADER,
+    MAX_KEPT_BYTES,
+    MAX_UNREAD_BYTES,
+    MAX_UNREAD_LINES,
+    AgentStream,
+    TooManyRequests,
+    stream_and_event,
+)
 from .listener import Headers, Responder
 from .messages import CALL_TOOL, Message, answered_ids
 
 MAX_KEPT_LINES: Final = 256
 """Lines of the server that are kept while no stream is open: more than a server sends before its agent listens."""
+
+_KEPT_SECONDS: Final = 30.0
+"""That a request of the server waits for a stream before it gets an error: an agent that listens at all does so by
+then, and the person or the call behind the request does not wait longer for nothing."""
 
 _STREAM_AFTER_SECONDS: Final = 1.0
 """A response that takes longer becomes a stream, which can be resumed. Most come earlier, as plain JSON, which takes
@@ -31,10 +43,13 @@ half the time."""
 _BEAT_SECONDS: Final = 25.0
 """Between comments on a silent stream: below the 30 s after which the strictest of usual balancers close it."""
 
-_RESUMABLE: Final = 64
+RESUMABLE: Final = 64
 """Streams that have ended, or lost their agent, and are kept to be resumed: an agent resumes at once, or never."""
 
+_RESUME_SECONDS: Final = 60.0
+"""That a stream that has ended can still be resumed: connections that break are made again within seconds."""
 
+_ID_IN_FLIGHT: Final = "Its id is the id of a request that is in flight."
 _ENDED: Final = "The session with the MCP server has ended"
 
 
@@ -52,14 +67,17 @@ class AgentChannel:
         self._ids: dict[bytes, bytes] = {}  # the ids of these requests as spelled, by key
         self._streams: dict[int, AgentStream] = {}  # those that can be resumed
         self._listening: AgentStream | None = None
-        self._unsent: list[bytes] = []
+        self._unsent: list[bytes] = []  # while there is no stream
+        self._unsent_bytes = 0
         self._numbers = 0
         self._is_paused = True  # until it is started
         self._unread: list[bytes] = []  # lines that came while it was paused
-        self._full: set[AgentStream] = set()
+        self._unread_bytes = 0
+        self._full: set[Responder] = set()
         self._loop = asyncio.get_running_loop()
         self._beat: asyncio.TimerHandle | None = None
         self._on_end: Callable[[], None] | None = None  # it is not started yet
+        self._is_ending = False
         self.last_used = self._loop.time()
         """When the last request has ended, in seconds of the loop's clock."""
         self.gone = False
@@ -73,44 +91,73 @@ class AgentChannel:
         return len(self._waiting)
 
     @property
+    def waiting(self) -> list[AgentStream]:
+        """The streams of these requests, in order of arrival."""
+        return list(self._waiting.values())
+
+    @property
     def in_use(self) -> bool:
-        """A request is in flight, or the agent listens."""
-        return bool(self._waiting) or (self._listening is not None and self._listening.responder is not None)
+        """An agent waits for a response, or listens."""
+        streams = (*self._waiting.values(), *([self._listening] if self._listening else []))
+        return any(one.responder is not None for one in streams)
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of events that are kept to be resumed."""
+        return sum(one.kept_bytes for one in self._streams.values())
 
     def post(self, line: bytes, message: Message, responder: Responder) -> None:
-        """A message of the agent."""
+        """A message of the agent. Raises TooManyRequests."""
+        unread, size = len(self._unread), self._unread_bytes + len(line)
+        if self._is_paused and (unread >= MAX_UNREAD_LINES or size > MAX_UNREAD_BYTES):
+            raise TooManyRequests
         if not message.ids or message.is_response:
             responder.respond(202, self._headers, b"")
             self._feed(line)
+            if message.method == messages.CANCELLED:
+                self._end_cancelled(message)
+            return
+        key = id_key(message.ids[0])
+        if key in self._waiting:
+            text = refused_message(message.ids[0], _ID_IN_FLIGHT, unreadable=False)
+            responder.respond(200, (JSON_HEADER, *self._headers), text.rstrip(b"\n"))
             return
         self._numbers += 1
         stream = AgentStream(responder, self._headers, self._numbers)
         stream.is_call = message.method == CALL_TOOL
-        key = id_key(message.ids[0])
         self._attach(stream, responder)
-        if key in self._waiting:  # the router refuses the second one; its error is the response to the newer POST
-            self._waiting.pop(key).close()
         self._waiting[key], self._ids[key] = stream, message.ids[0]
         self._loop.call_later(_STREAM_AFTER_SECONDS, self._make_stream, stream)
         self._feed(line)
+
+    def _end_cancelled(self, message: Message) -> None:
+        """The agent has cancelled a request: there is no response to it. One that comes all the same is dropped."""
+        key = id_key(bytes(message.params.request))
+        if (stream := self._waiting.pop(key, None)) is not None:
+            del self._ids[key]
+            stream.close()
+            self._streams.pop(stream.number, None)
 
     def listen(self, responder: Responder, last_event_id: bytes) -> bool:
         """Open the stream for what the server sends by itself, or resume one. False: it cannot be resumed."""
         if last_event_id:
             numbers = stream_and_event(last_event_id)
             stream = self._streams.get(numbers[0]) if numbers else None
-            if stream is None or numbers is None:
+            if stream is None or numbers is None or not stream.can_resume:
                 return False
             self._attach(stream, responder)
             stream.resume(responder, numbers[1], self._headers)
+            self._start_beat()
             return True
-        if self._listening is not None:
-            self._listening.close()
+        former = self._listening
         self._numbers += 1
         self._listening = stream = AgentStream(responder, self._headers, self._numbers)
         self._attach(stream, responder)
         stream.begin()
-        unsent, self._unsent = self._unsent, []
+        if former is not None:
+            former.hand_over(stream)
+            self._streams.pop(former.number, None)
+        unsent, self._unsent, self._unsent_bytes = self._unsent, [], 0
         for line in unsent:
             stream.send(line)
         self._start_beat()
@@ -118,36 +165,54 @@ class AgentChannel:
 
     def end(self) -> None:
         """The agent has ended the session, or it was unused for too long."""
-        if self._on_end is not None:
+        if self._on_end is not None and not self._is_ending:
             self._on_end()
+        self._is_ending = True
 
     def _feed(self, line: bytes) -> None:
         self.last_used = self._loop.time()
         if self._is_paused:
             self._unread.append(line)
+            self._unread_bytes += len(line)
         else:
             self._on_bytes(line)
 
     def _attach(self, stream: AgentStream, responder: Responder) -> None:
         self._streams[stream.number] = stream
-        while len(self._streams) > _RESUMABLE + len(self._waiting) + 1:
-            oldest = next((one for one in self._streams.values() if one.ended or one.responder is None), None)
-            if oldest is None:
-                break
-            del self._streams[oldest.number]
 
         def lost() -> None:
-            self._set_full(stream, full=False)
             if stream.responder is responder:
                 stream.lose()
+                self.last_used = self._loop.time()
+                self._forget_oldest()
 
         responder.on_gone = lost
-        responder.on_full = lambda full: self._set_full(stream, full=full)
+        responder.on_full = lambda full: self._set_full(responder, full=full)
 
-    def _set_full(self, stream: AgentStream, *, full: bool) -> None:
+    def _forget_oldest(self) -> None:
+        """Keep what can be resumed within its limits, the newest stream in any case."""
+        idle = [one for one in self._streams.values() if one.ended or one.responder is None]
+        size = sum(one.kept_bytes for one in idle)
+        for count, oldest in zip(range(len(idle), 1, -1), idle, strict=False):
+            if count <= RESUMABLE and size <= MAX_KEPT_BYTES:
+                break
+            size -= oldest.kept_bytes
+            del self._streams[oldest.number]
+
+    def _finish(self, stream: AgentStream, line: bytes) -> None:
+        """Send a response. Its stream can be resumed for a while, if it was one."""
+        stream.finish(line)
+        self.last_used = self._loop.time()
+        if stream.can_resume:
+            self._forget_oldest()
+            self._loop.call_later(_RESUME_SECONDS, self._streams.pop, stream.number, None)
+        else:
+            self._streams.pop(stream.number, None)
+
+    def _set_full(self, responder: Responder, *, full: bool) -> None:
         before = bool(self._full)
-        (self._full.add if full else self._full.discard)(stream)
-        if bool(self._full) != before:
+        (self._full.add if full else self._full.discard)(responder)
+        if bool(self._full) != before and self._on_end is not None:
             self._on_full(bool(self._full))
 
     def _make_stream(self, stream: AgentStream) -> None:
@@ -179,6 +244,8 @@ class AgentChannel:
         """As in Channel."""
         self._on_bytes, self._on_end, self._on_full, self._on_gone = on_bytes, on_end, on_full, on_gone
         self.resume()
+        if self._is_ending:
+            on_end()
 
     def write(self, piece: bytes) -> None:
         """As in Channel."""
@@ -193,16 +260,38 @@ class AgentChannel:
             stream = self._waiting.pop(key, None)
             self._ids.pop(key, None)
             if stream is not None:
-                stream.finish(line)
-                self.last_used = self._loop.time()
+                self._finish(stream, line)
+        elif (target := self._stream_for_server()) is not None:
+            target.send(line)
+            self._start_beat()
+        else:
+            self._keep(line)
+
+    def _stream_for_server(self) -> AgentStream | None:
+        """Where a message of the server goes that is no response: a stream that is read, else one to be resumed."""
+        newest_first = tuple(reversed(self._waiting.values()))
+        here = next((one for one in newest_first if one.responder is not None), None)
+        return here or self._listening or next((one for one in newest_first if one.can_resume), None)
+
+    def _keep(self, line: bytes) -> None:
+        """Keep a line until the agent listens. A request of the server does not wait for ever."""
+        ids = messages.read(line).ids
+        if len(self._unsent) >= MAX_KEPT_LINES or self._unsent_bytes + len(line) > MAX_KEPT_BYTES:
+            if ids:
+                self._feed(no_stream(ids[0]))
             return
-        newest = next(reversed(self._waiting.values()), None)
-        if newest is not None and (newest.responder is not None or self._listening is None):
-            newest.send(line)
-        elif self._listening is not None:
-            self._listening.send(line)
-        elif len(self._unsent) < MAX_KEPT_LINES:
-            self._unsent.append(line)
+        self._unsent.append(line)
+        self._unsent_bytes += len(line)
+        if ids:
+            self._loop.call_later(_KEPT_SECONDS, self._give_up, line, ids[0])
+
+    def _give_up(self, line: bytes, raw_id: bytes) -> None:
+        for number, one in enumerate(self._unsent):
+            if one is line:
+                del self._unsent[number]
+                self._unsent_bytes -= len(line)
+                self._feed(no_stream(raw_id))
+                return
 
     def pause(self) -> None:
         """As in Channel: what comes is kept, and no more of it than requests may be in flight."""
@@ -211,7 +300,7 @@ class AgentChannel:
     def resume(self) -> None:
         """As in Channel."""
         self._is_paused = False
-        unread, self._unread = self._unread, []
+        unread, self._unread, self._unread_bytes = self._unread, [], 0
         for line in unread:
             self._feed(line)
 
@@ -226,6 +315,8 @@ class AgentChannel:
         self.fail(_ENDED)
         if self._listening is not None:
             self._listening.close()
+        self._unsent.clear()
+        self._unsent_bytes = 0
 
     def fail(self, why: str) -> None:
         """Answer all requests that wait with an error that says what is known of them; `why` has no full stop."""
@@ -233,9 +324,10 @@ class AgentChannel:
         self._waiting, self._ids = {}, {}
         unsent = {key for line in self._unread for raw_id in messages.read(line).ids if (key := id_key(raw_id))}
         self._unread.clear()
+        self._unread_bytes = 0
         for key, stream in waiting.items():
             progress = Progress.NOT_SENT if key in unsent else Progress.NO_ANSWER
-            stream.finish(remote_failure(ids[key], why, progress, is_call=stream.is_call))
+            self._finish(stream, remote_failure(ids[key], why, progress, is_call=stream.is_call))
 
     def close(self) -> None:
         """As in Channel."""

@@ -20,6 +20,19 @@ _STREAM_HEADERS: Final = (
 MAX_KEPT_BYTES: Final = 1024 * 1024
 """Bytes of events that are kept so that a stream can be resumed. What was lost beyond it cannot be had again."""
 
+MAX_UNREAD_LINES: Final = 1000
+"""Messages of agents that wait while a session does not read: as many as one client of a shared server may send."""
+
+MAX_UNREAD_BYTES: Final = 16 * 1024 * 1024
+"""Of these messages: four of the longest that the listener takes."""
+
+_RETRY: Final = b"retry: 1000\n"
+"""Milliseconds before an agent opens a broken stream again: a gateway that starts anew is ready by then."""
+
+
+class TooManyRequests(Exception):
+    """More messages have come than may wait."""
+
 
 class AgentStream:
     """The response to a POST or a GET. With a `number` it can be resumed on another connection."""
@@ -29,35 +42,42 @@ class AgentStream:
         self.number = number
         self.is_stream = False
         self._headers = headers
-        self._events: deque[tuple[int, bytes]] = deque()  # the last ones, to resume
-        self._kept = 0  # bytes in them
+        self._events: deque[tuple[int, bytes]] = deque()  # the last ones without their ids, to resume
+        self.kept_bytes = 0
+        """Bytes of the events that are kept."""
         self._next = 1  # the number of the next event
+        self._unsent_from = 1  # the number of the first event that has reached no connection
         self.is_call = False
         """It is the response to a tools/call."""
         self.ended = False
+        self.opened = 0.0
+        """When it was opened, in seconds of the loop's clock, for those who need to know."""
+
+    @property
+    def can_resume(self) -> bool:
+        """The agent knows the id of an event of this stream."""
+        return self.is_stream and bool(self.number)
 
     def begin(self) -> None:
         """Make it a stream of events now. The agent can resume it from here on."""
-        if self.is_stream:
+        if self.is_stream or self.responder is None:
             return
         self.is_stream = True
-        if self.responder is not None and self.responder.is_open:
-            self.responder.start(200, (*_STREAM_HEADERS, *self._headers))
-            self._write(self._id(0) + b"data: \n\n" if self.number else b": \n\n")
+        self.responder.start(200, (*_STREAM_HEADERS, *self._headers))
+        self._write(self._id(0) + _RETRY + b"data: \n\n" if self.number else b": \n\n")
 
     def send(self, line: bytes) -> None:
         """Send a message that is not the response."""
         self.begin()
-        self._event(line)
+        # In a message, a CR is a blank between tokens; in a stream it ends a line, and what follows it is a new field.
+        self._event(b"data: " + line.rstrip(b"\r\n").replace(b"\r", b" ") + b"\n\n")
 
-    def finish(self, line: bytes) -> None:
-        """Send the response, and end."""
-        self.ended = True
-        if not self.is_stream and self.responder is not None and self.responder.is_open:
-            self.responder.respond(200, (JSON_HEADER, *self._headers), line.rstrip(b"\n"))
-            return
-        self.begin()
-        self._event(line)
+    def finish(self, line: bytes, status: int = 200) -> None:
+        """Send the response, and end. `status` is for a response that is no stream."""
+        if self.is_stream:
+            self.send(line)
+        elif self.responder is not None:
+            self.responder.respond(status, (JSON_HEADER, *self._headers), line.rstrip(b"\n"))
         self.close()
 
     def beat(self) -> None:
@@ -69,43 +89,53 @@ class AgentStream:
         """End it as it is."""
         self.ended = True
         if self.responder is not None and self.responder.is_open:
-            self.begin()
+            if not self.is_stream:
+                self.responder.start(200, (*_STREAM_HEADERS, *self._headers))
             self.responder.end()
 
     def lose(self) -> None:
         """The agent has disconnected: what comes from now on is kept until it resumes."""
         self.responder = None
+        self._unsent_from = self._next
 
     def resume(self, responder: Responder, after: int, headers: Headers) -> None:
         """Go on with another connection, with all kept events after this one."""
-        if self.responder is not None and self.responder.is_open:  # the agent has given it up, and we have not noticed
-            self.responder.end()
+        if self.responder is not None:  # the agent has given it up, and we have not noticed
+            self.responder.abort()
         self.responder, self._headers = responder, headers
-        self.is_stream = True
         responder.start(200, (*_STREAM_HEADERS, *headers))
         for number, event in list(self._events):
             if number > after:
-                responder.write(event)
+                responder.write(self._id(number) + event)
         if self.ended:
             responder.end()
 
-    def _event(self, line: bytes) -> None:
-        # In a message, a CR is a blank between tokens; in a stream it ends a line, and what follows it is a new field.
-        event = b"data: " + line.rstrip(b"\r\n").replace(b"\r", b" ") + b"\n\n"
-        if self.number:
-            event = self._id(self._next) + event
-            self._events.append((self._next, event))
-            self._kept += len(event)
-            while self._kept > MAX_KEPT_BYTES and len(self._events) > 1:
-                self._kept -= len(self._events.popleft()[1])
-            self._next += 1
-        self._write(event)
+    def hand_over(self, to: AgentStream) -> None:
+        """End it, and give the events that have reached no connection to another stream."""
+        self.close()
+        if self.responder is None:
+            for number, event in self._events:
+                if number >= self._unsent_from:
+                    to._event(event)
+        self._events.clear()
+        self.kept_bytes = 0
+
+    def _event(self, event: bytes) -> None:
+        if not self.number:
+            self._write(event)
+            return
+        self._events.append((self._next, event))
+        self.kept_bytes += len(event)
+        while self.kept_bytes > MAX_KEPT_BYTES and len(self._events) > 1:
+            self.kept_bytes -= len(self._events.popleft()[1])
+        self._write(self._id(self._next) + event)
+        self._next += 1
 
     def _id(self, event: int) -> bytes:
         return b"id: %d-%d\n" % (self.number, event)
 
     def _write(self, piece: bytes) -> None:
-        if self.responder is not None and self.responder.is_open:
+        if self.responder is not None:
             self.responder.write(piece)
 
 

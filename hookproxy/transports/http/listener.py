@@ -177,7 +177,8 @@ class Responder:
         self.on_gone: Callable[[], None] | None = None
         """Called once if the client disconnects before the response has ended, also while nothing is written."""
         self.on_full: Callable[[bool], None] | None = None
-        """`True`: the client does not read what is written: whoever writes should pause. `False`: it reads again."""
+        """`True`: the client does not read what is written: whoever writes should pause. `False`: it reads again, or
+        is gone. Each `True` is followed by one `False`, also after the end of the response."""
 
     @property
     def is_open(self) -> bool:
@@ -444,6 +445,7 @@ class _Connection(asyncio.Protocol):
         # requests that have come whole, and the response in progress
         self._ready: deque[tuple[Request, bool, bool]] = deque()  # each with "is HTTP/1.0" and "is the last one"
         self._responder: Responder | None = None
+        self._told_full: Responder | None = None  # the one that knows that the peer does not read
         self._early: list[bytes] = []  # what has come since the request whose response is in progress
         self._is_closing = False
         # time
@@ -559,6 +561,8 @@ class _Connection(asyncio.Protocol):
         responder, self._responder = self._responder, None
         if responder is not None:
             self._gone(responder)
+        self.is_full = False
+        self._tell_full()
 
     def pause_writing(self) -> None:
         """As documented."""
@@ -569,13 +573,12 @@ class _Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """As documented."""
         self.is_full = False
-        if self._is_closing:
-            return
-        if self._responder is not None:
+        if not self._is_closing and self._responder is not None:
             self._await(_Awaited.RESPONSE, math.inf)
-            self._tell_full()
-        else:
+        elif not self._is_closing:
             self._await(_Awaited.REQUEST, self.listener.idle_seconds)
+        self._tell_full()
+        if not self._is_closing and self._responder is None:
             self._serve()
 
     # --- requests, one after another ---
@@ -671,8 +674,10 @@ class _Connection(asyncio.Protocol):
             self.listener.on_refused(self._peer, status, why)
 
     def _tell_full(self) -> None:
-        if self._responder is not None and self._responder.on_full is not None:
-            self._responder.on_full(self.is_full)
+        """Tell the response in progress, or the one that was told of the beginning, whether the client reads."""
+        responder, self._told_full = (self._responder, self._responder) if self.is_full else (self._told_full, None)
+        if responder is not None and responder.on_full is not None:
+            responder.on_full(self.is_full)
 
     # --- time and memory ---
 

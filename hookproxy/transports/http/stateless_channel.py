@@ -15,12 +15,28 @@ from ...protocol.fast_scan import response_id
 from ...protocol.feedback import remote_failure
 from ...protocol.multiplex import SERVER, Multiplexer, Send
 from ..lines import Lines
-from .agent_stream import AgentStream
+from .agent_stream import MAX_UNREAD_BYTES, MAX_UNREAD_LINES, AgentStream, TooManyRequests
 from .listener import Responder
-from .messages import CALL_TOOL, Message, answered_ids
+from .messages import CALL_TOOL, Message, answered_ids, error_code
 
 _BEAT_SECONDS: Final = 25.0
 """Between comments on a silent stream: below the 30 s after which the strictest of usual balancers close it."""
+
+_MAX_BEHIND: Final = 4 * 1024 * 1024
+"""Bytes that wait for one agent that does not read, besides one message: at more it is disconnected, as `shared_server`
+ends a session."""
+
+_MAX_ALL_BEHIND: Final = 32 * 1024 * 1024
+"""The same of all agents of the user: at more, nothing is read from the server until one of them reads, or has not read
+for so long that the listener disconnects it."""
+
+_STREAM_AFTER_SECONDS: Final = 1.0
+"""A response that takes longer becomes a stream at the next comment, so that the connection is not silent."""
+
+_STATUSES: Final = {-32700: 400, -32600: 400, -32602: 400, -32020: 400, -32021: 400, -32022: 400, -32601: 404}
+"""Of responses with such errors, as MCP 2026-07-28 (streamable-http) and the SDKs have them. Others are 200."""
+
+_LONGEST_ERROR: Final = 65_536  # bytes: errors are short, and to read a long result for its status takes time
 
 _OWNER: Final = "the user"
 """All requests are of one user: what one of them creates, such as a task, belongs to all."""
@@ -40,7 +56,10 @@ class StatelessChannel:
         self._streams: dict[int, tuple[AgentStream, bytes]] = {}  # with the id of the request, by client
         self._is_paused = True  # until it is started
         self._unread: list[bytes] = []
-        self._full: set[int] = set()
+        self._unread_bytes = 0
+        self._behind: dict[Responder, int] = {}  # bytes for agents that do not read
+        self._is_full = False
+        self._is_ending = False
         self._loop = asyncio.get_running_loop()
         self._beat: asyncio.TimerHandle | None = None
         self._on_end: Callable[[], None] | None = None
@@ -60,7 +79,10 @@ class StatelessChannel:
         return len(self._streams)
 
     def post(self, line: bytes, message: Message, responder: Responder) -> None:
-        """A message of the agent."""
+        """A message of the agent. Raises TooManyRequests."""
+        unread, size = len(self._unread), self._unread_bytes + len(line)
+        if self._is_paused and (unread >= MAX_UNREAD_LINES or size > MAX_UNREAD_BYTES):
+            raise TooManyRequests
         client = self._multiplexer.attach(_OWNER)
         if not message.ids or message.is_response:
             responder.respond(202)
@@ -69,18 +91,20 @@ class StatelessChannel:
             return
         stream = AgentStream(responder)
         stream.is_call = message.method == CALL_TOOL
+        stream.opened = self._loop.time()
         self._streams[client] = stream, message.ids[0]
         responder.on_gone = lambda: self._leave(client)
-        responder.on_full = lambda full: self._set_full(client, full=full)
+        responder.on_full = lambda full: self._set_full(responder, full=full)
         if message.method == "subscriptions/listen":
             stream.begin()
-            self._start_beat()
+        self._start_beat()
         self._dispatch(self._multiplexer.from_client(client, line))
 
     def end(self) -> None:
         """It was unused for too long."""
-        if self._on_end is not None:
+        if self._on_end is not None and not self._is_ending:
             self._on_end()
+        self._is_ending = True
 
     def fail(self, why: str) -> None:
         """Answer all requests in flight with an error that says what is known of them; `why` has no full stop."""
@@ -92,7 +116,6 @@ class StatelessChannel:
 
     def _leave(self, client: int) -> None:
         """The request of a client has ended, or the agent has closed its stream."""
-        self._set_full(client, full=False)
         self.last_used = self._loop.time()
         if self._streams.pop(client, None) is not None:
             self._dispatch(self._multiplexer.detach(client))
@@ -103,24 +126,46 @@ class StatelessChannel:
                 self._feed(send.line)
             elif send.to in self._streams:
                 stream, _ = self._streams[send.to]
+                responder = stream.responder
                 if answered_ids(send.line):
-                    stream.finish(send.line)
+                    stream.finish(send.line, _status(send.line))
                     self._leave(send.to)
                 else:
                     stream.send(send.line)
-                    self._start_beat()
+                if responder in self._behind:
+                    self._note_behind(responder, len(send.line))
 
     def _feed(self, line: bytes) -> None:
         if self._is_paused:
             self._unread.append(line)
+            self._unread_bytes += len(line)
         else:
             self._on_bytes(line)
 
-    def _set_full(self, client: int, *, full: bool) -> None:
-        before = bool(self._full)
-        (self._full.add if full else self._full.discard)(client)
-        if bool(self._full) != before:
-            self._on_full(bool(self._full))
+    def _set_full(self, responder: Responder, *, full: bool) -> None:
+        if full:
+            self._behind[responder] = 0
+        else:
+            self._behind.pop(responder, None)
+            self._tell_full()
+
+    def _note_behind(self, responder: Responder, size: int) -> None:
+        """An agent does not read: it holds up no other until too much waits, and is disconnected before."""
+        if self._behind[responder] and self._behind[responder] + size > _MAX_BEHIND:
+            self._behind.pop(responder)
+            client = next((key for key, (stream, _) in self._streams.items() if stream.responder is responder), SERVER)
+            responder.abort()
+            self._leave(client)
+        else:
+            self._behind[responder] += size
+        self._tell_full()
+
+    def _tell_full(self) -> None:
+        is_full = sum(self._behind.values()) > _MAX_ALL_BEHIND
+        if is_full != self._is_full:
+            self._is_full = is_full
+            if self._on_end is not None:
+                self._on_full(is_full)
 
     def _start_beat(self) -> None:
         if self._beat is None and not self.gone:
@@ -128,9 +173,12 @@ class StatelessChannel:
 
     def _beat_all(self) -> None:
         self._beat = None
+        now = self._loop.time()
         for stream, _ in self._streams.values():
+            if now - stream.opened > _STREAM_AFTER_SECONDS:
+                stream.begin()
             stream.beat()
-        if any(stream.is_stream for stream, _ in self._streams.values()):
+        if self._streams:
             self._start_beat()
 
     # --- Channel ---
@@ -145,6 +193,8 @@ class StatelessChannel:
         """As in Channel."""
         self._on_bytes, self._on_end, self._on_full, self._on_gone = on_bytes, on_end, on_full, on_gone
         self.resume()
+        if self._is_ending:
+            on_end()
 
     def write(self, piece: bytes) -> None:
         """As in Channel."""
@@ -160,7 +210,7 @@ class StatelessChannel:
     def resume(self) -> None:
         """As in Channel."""
         self._is_paused = False
-        unread, self._unread = self._unread, []
+        unread, self._unread, self._unread_bytes = self._unread, [], 0
         for line in unread:
             self._feed(line)
 
@@ -181,3 +231,10 @@ class StatelessChannel:
         self.gone = True
         if self._beat is not None:
             self._beat.cancel()
+
+
+def _status(line: bytes) -> int:
+    """The status of a response."""
+    if len(line) > _LONGEST_ERROR or b'"error"' not in line:
+        return 200
+    return _STATUSES.get(error_code(line) or 0, 200)

@@ -1,0 +1,374 @@
+"""gateway.toml: its keys, its errors, who may own its files, and how a server's keys go over those for all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from hookproxy.config import gateway as gateway_config
+from hookproxy.config.gateway import GatewayConfig, load_gateway
+from hookproxy.config.gateway_models import DEFAULT_SOCKET, GatewayTable
+from hookproxy.model.errors import ConfigError
+from hookproxy.model.principal import Principal
+from tests.support.managed_folder import NOBODY, ROOT_ONLY
+
+ALICE = Principal("uid:1000", "alice", ("developers",))
+BOB = Principal("uid:1001", "bob")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def load(folder: Path, text: str, environ: dict[str, str] | None = None) -> GatewayConfig:
+    (folder / "gateway.toml").write_text(text)
+    return load_gateway("gateway.toml", environ or {}, str(folder))
+
+
+def refusal(folder: Path, text: str, environ: dict[str, str] | None = None) -> str:
+    with pytest.raises(ConfigError) as caught:
+        load(folder, text, environ)
+    assert caught.value.hint
+    return str(caught.value)
+
+
+def test_a_small_file(folder: Path) -> None:
+    config = load(folder, '[servers.git]\ncommand = ["mcp-server-git"]\n')
+    server = config.servers["git"]
+    assert config.path == str(folder / "gateway.toml")
+    assert config.gateway == GatewayTable()
+    assert server.table.command == ["mcp-server-git"]
+    assert server.cwd == str(folder)
+    assert server.allows(ALICE)
+    assert server.table.share == "session"
+
+
+def test_every_key(folder: Path) -> None:
+    config = load(
+        folder,
+        """
+[gateway]
+listen = ["unix:/run/x/mcp.sock", "http://127.0.0.1:8765"]
+socket_mode = "0666"
+socket_group = "mcp"
+max_sessions_per_user = 3
+max_requests = 4
+instance = "a-1"
+public_url = "https://mcp.example.com"
+tokens = "tokens"
+trusted_proxies = ["10.0.0.0/8"]
+drain_seconds = 5
+[gateway.oidc]
+issuer = "https://idp.example.com"
+audience = "https://mcp.example.com"
+user_claim = "email"
+groups_claim = "roles"
+required_scopes = ["mcp"]
+any_type = true
+ca = "ca.pem"
+[gateway.tls]
+certificate = "c.pem"
+key = "k.pem"
+[servers.db]
+command = ["db-mcp", "--ro"]
+env = { A = "1" }
+credentials = { TOKEN = "file:secret" }
+cwd = "work"
+user = "nobody"
+share = "user"
+idle_seconds = 60
+max_sessions = 7
+allow = ["alice", "@developers"]
+[servers.hub]
+url = "https://hub.example.com/mcp"
+headers = { Authorization = "Bearer %{TOKEN}" }
+credentials = { TOKEN = "file:/etc/secret" }
+ca = "ca.pem"
+cert = "c.pem"
+key = "k.pem"
+allow_http = true
+[servers.mine]
+from_caller = true
+""",
+    )
+    database, hub, mine = config.servers.values()
+    assert database.cwd == str(folder / "work")
+    assert database.credentials == {"TOKEN": str(folder / "secret")}
+    assert hub.credentials == {"TOKEN": "/etc/secret"}
+    assert mine.table.from_caller
+    assert config.gateway.oidc is not None
+    assert config.gateway.oidc.required_scopes == ["mcp"]
+    assert config.gateway.socket_mode == "0666"
+
+
+COMMAND = 'command = ["cat"]\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "names no server"),
+        ("[gateway]\n", "names no server"),
+        ("x = 1\n", "gateway.toml:1"),
+        ("[gateway]\nx = 1\n", "gateway.toml:2"),
+        ("[servers.a]\nx = 1\n", "gateway.toml:2"),
+        ("[servers.a\n", "gateway.toml:1"),
+        ("[servers.a]\n", "gateway.toml:1: servers.a names no server"),
+        ("\n[servers.a]\n" + COMMAND + 'url = "https://x"\n', "gateway.toml:2: servers.a says in several ways"),
+        ("[servers.a]\n" + COMMAND + "from_caller = true\n", "servers.a says in several ways"),
+        ("[servers.a]\ncommand = []\n", "servers.a.command"),
+        ('[servers.a]\ncommand = [""]\n', "servers.a.command"),
+        ('[servers."a b"]\n' + COMMAND, "servers"),
+        ('[servers."../a"]\n' + COMMAND, "servers"),
+        ('[servers."a\\n"]\n' + COMMAND, "servers"),
+        ('[servers.a]\nfrom_caller = true\nenv = { A = "1" }\n', "runs as the user"),
+        ('[servers.a]\nfrom_caller = true\ncredentials = { A = "file:x" }\n', "runs as the user"),
+        ('[servers.a]\nfrom_caller = true\nuser = "nobody"\n', "runs as the user"),
+        ("[servers.a]\n" + COMMAND + 'headers = { A = "1" }\n', "servers.a.headers are for a server with a url"),
+        ('[servers.a]\nurl = "https://x"\nuser = "nobody"\n', "servers.a.user is for a server with a command"),
+        ('[servers.a]\nurl = "https://x"\nshare = "all"\n', "servers.a.share is for a server with a command"),
+        ('[servers.a]\nfrom_caller = true\nshare = "all"\n', "servers.a.share is for a server with a command"),
+        ("[servers.a]\n" + COMMAND + 'credentials = { A = "secret" }\n', "servers.a.credentials"),
+        ("[servers.a]\n" + COMMAND + 'share = "none"\n', "servers.a.share"),
+        ("[servers.a]\n" + COMMAND + "idle_seconds = 0\n", "servers.a.idle_seconds"),
+        ("[servers.a]\n" + COMMAND + "max_sessions = 0\n", "servers.a.max_sessions"),
+        ('[gateway]\nsocket_mode = "999"\n[servers.a]\n' + COMMAND, "gateway.socket_mode"),
+        ("[gateway]\nlisten = []\n[servers.a]\n" + COMMAND, "gateway.listen"),
+        ("[gateway]\ndrain_seconds = -1\n[servers.a]\n" + COMMAND, "gateway.drain_seconds"),
+        ('[gateway]\ninstance = "a.b"\n[servers.a]\n' + COMMAND, "gateway.instance"),
+        ("managed_only = true\n[servers.a]\n" + COMMAND, "managed_only has no meaning"),
+        ("[servers.a]\n" + COMMAND + "require_trust = true\n", "servers.a.require_trust has no meaning"),
+        ('[permissions]\ndeny = ["("]\n[servers.a]\n' + COMMAND, "permissions.deny[0]"),
+        ('[[permissions.for]]\nusers = ["a"]\ndeny = ["("]\n[servers.a]\n' + COMMAND, "permissions.for[0].deny[0]"),
+        ('[[permissions.for]]\ndeny = ["x"]\n[servers.a]\n' + COMMAND, "permissions.for[0]"),
+        ("[[permissions.for]]\nusers = []\n[servers.a]\n" + COMMAND, "permissions.for[0]"),
+        (
+            "[servers.a]\n" + COMMAND + '[[servers.a.permissions.for]]\nusers = ["a"]\nask = ["("]\n',
+            "servers.a.permissions.for[0].ask[0]",
+        ),
+        ('[[use]]\nfile = "absent.json"\n[servers.a]\n' + COMMAND, "absent.json"),
+        ("[servers.a]\n" + COMMAND + '[[servers.a.use]]\nfile = "absent.json"\n', "absent.json"),
+    ],
+)
+def test_an_error_names_its_place_and_a_fix(folder: Path, text: str, said: str) -> None:
+    assert said in refusal(folder, text)
+
+
+def test_rules_for_people_and_groups_hold_for_these_alone(folder: Path) -> None:
+    config = load(
+        folder,
+        """
+[permissions]
+deny = ["all"]
+[[permissions.for]]
+users = ["alice"]
+deny = ["a"]
+[[permissions.for]]
+users = ["@developers", "bob"]
+ask = ["b"]
+[servers.x]
+command = ["cat"]
+[[servers.x.permissions.for]]
+users = ["bob"]
+allow = ["c"]
+[servers.y]
+command = ["cat"]
+""",
+    )
+    x, y = config.servers.values()
+    assert (x.settings_for(ALICE).deny, x.settings_for(ALICE).ask, x.settings_for(ALICE).allow) == (
+        ("all", "a"),
+        ("b",),
+        (),
+    )
+    assert (x.settings_for(BOB).deny, x.settings_for(BOB).ask, x.settings_for(BOB).allow) == (("all",), ("b",), ("c",))
+    assert y.settings_for(BOB).allow == ()
+    stranger = x.settings_for(Principal("uid:2", "developers"))
+    assert (stranger.deny, stranger.ask, stranger.allow) == (("all",), (), ())
+    assert x.settings_for(ALICE).rule_places["deny a"].endswith("gateway.toml:6: permissions.for[0].deny[0]")
+
+
+def test_lists_of_a_server_are_added_and_other_keys_replace_those_for_all(folder: Path) -> None:
+    config = load(
+        folder,
+        """
+on_failure = "deny"
+on_ask = "deny"
+[permissions]
+deny = ["a"]
+[[limits]]
+tool = "*"
+calls = 9
+per = "minute"
+[audit]
+redact = ["one"]
+[servers.x]
+command = ["cat"]
+on_failure = "allow"
+[servers.x.permissions]
+deny = ["b"]
+[[servers.x.limits]]
+tool = "t"
+calls = 1
+per = "minute"
+[servers.x.audit]
+redact = ["two"]
+[servers.y]
+command = ["cat"]
+""",
+    )
+    x, y = (one.loaded.settings for one in config.servers.values())
+    assert (x.deny, y.deny) == (("a", "b"), ("a",))
+    assert (x.on_failure, y.on_failure) == ("allow", "deny")
+    assert x.on_ask == y.on_ask == "deny"
+    assert [one.calls for one in x.limits] == [9, 1]
+    assert (x.audit_redact, y.audit_redact) == (("one", "two"), ("one",))
+
+
+def test_hooks_for_all_run_before_those_of_a_server(folder: Path) -> None:
+    config = load(
+        folder,
+        """
+[[hooks.PreToolUse]]
+command = "true all"
+[servers.x]
+command = ["cat"]
+[[servers.x.hooks.PreToolUse]]
+command = "true x"
+[servers.y]
+command = ["cat"]
+""",
+    )
+    x, y = ([spec.shell for group in one.loaded.groups for spec in group.hooks] for one in config.servers.values())
+    assert x == ["true all", "true x"]
+    assert y == ["true all"]
+
+
+def test_the_version_changes_with_any_file(folder: Path) -> None:
+    hooks = folder / "hooks.json"
+    hooks.write_text('{"hooks": {}}')
+    text = '[[use]]\nfile = "hooks.json"\ndialect = "claude"\n[servers.a]\n' + COMMAND
+    first = load(folder, text).version
+    assert load(folder, text).version == first
+    assert load(folder, text + "\n").version != first
+    hooks.write_text('{"hooks":  {}}')
+    assert load(folder, text).version != first
+
+
+def test_credentials_are_beside_the_file_or_systemds(folder: Path) -> None:
+    text = "[servers.a]\n" + COMMAND + 'credentials = { T = "file:$CREDENTIALS_DIRECTORY/t" }\n'
+    config = load(folder, text, {"CREDENTIALS_DIRECTORY": "/run/credentials/x"})
+    assert config.servers["a"].credentials == {"T": "/run/credentials/x/t"}
+    for environ in ({}, {"CREDENTIALS_DIRECTORY": ""}, {"CREDENTIALS_DIRECTORY": "relative"}):
+        assert "CREDENTIALS_DIRECTORY is not set" in refusal(folder, text, environ)
+
+
+def test_what_starts_differently(folder: Path) -> None:
+    base = load(folder, "[servers.a]\n" + COMMAND).servers["a"]
+    for more in (
+        'env = { A = "1" }',
+        'cwd = "/"',
+        'user = "nobody"',
+        'share = "all"',
+        'credentials = { A = "file:x" }',
+    ):
+        assert load(folder, "[servers.a]\n" + COMMAND + more).servers["a"].starts_differently(base), more
+    for more in ("idle_seconds = 5", 'allow = ["x"]', 'on_failure = "allow"', "max_sessions = 2"):
+        assert not load(folder, "[servers.a]\n" + COMMAND + more).servers["a"].starts_differently(base), more
+
+
+def test_the_default_socket_is_that_of_connect() -> None:
+    from hookproxy.cli import connect
+
+    assert connect.DEFAULT_SOCKET == DEFAULT_SOCKET
+
+
+# --- who may own the files ---
+
+
+def test_others_may_write_neither_the_file_nor_a_folder_above_it(folder: Path) -> None:
+    text = "[servers.a]\n" + COMMAND
+    inner = folder / "inner"
+    inner.mkdir()
+    load(inner, text)
+    for path, mode in (
+        (inner, 0o777),
+        (inner, 0o775),
+        (inner / "gateway.toml", 0o646),
+        (inner / "gateway.toml", 0o664),
+    ):
+        before = path.stat().st_mode
+        path.chmod(mode)
+        with pytest.raises(ConfigError, match="is writable by"):
+            load_gateway("gateway.toml", {}, str(inner))
+        path.chmod(before)
+    inner.chmod(0o1777)  # as /tmp: only its owner can replace the file
+    load_gateway("gateway.toml", {}, str(inner))
+
+
+def test_others_may_not_write_a_hook_file_or_what_a_hook_starts(folder: Path) -> None:
+    (folder / "hooks.json").write_text('{"hooks": {}}')
+    (folder / "hook.sh").write_text("#!/bin/sh\n")
+    (folder / "hook.sh").chmod(0o755)
+    text = '[[use]]\nfile = "hooks.json"\ndialect = "claude"\n'
+    text += '[servers.a]\ncommand = ["cat"]\n[[servers.a.hooks.PreToolUse]]\ncommand = "./hook.sh"\n'
+    load(folder, text)
+    for name, mode in (("hooks.json", 0o666), ("hook.sh", 0o777), ("hook.sh", 0o775)):
+        before = (folder / name).stat().st_mode
+        (folder / name).chmod(mode)
+        assert name in refusal(folder, text)
+        (folder / name).chmod(before)
+    load(folder, text)
+
+
+def test_a_hook_may_not_be_in_a_folder_where_others_can_put_one(folder: Path) -> None:
+    shared = folder / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    text = f'[servers.a]\ncommand = ["cat"]\n[[servers.a.hooks.PreToolUse]]\ncommand = "{shared}/hook.sh"\n'
+    assert "writable by others" in refusal(folder, text)  # it is missing: anybody could create it
+    (shared / "hook.sh").write_text("#!/bin/sh\n")
+    assert "writable by others" in refusal(folder, text)  # a module beside it would be imported
+    shared.chmod(0o755)
+    load(folder, text)
+
+
+def test_a_link_is_followed_and_what_it_names_is_checked(folder: Path) -> None:
+    real = folder / "real"
+    real.mkdir()
+    (real / "gateway.toml").write_text("[servers.a]\n" + COMMAND)
+    (folder / "gateway.toml").symlink_to(real / "gateway.toml")
+    load_gateway("gateway.toml", {}, str(folder))
+    real.chmod(0o777)
+    with pytest.raises(ConfigError, match="writable by others"):
+        load_gateway("gateway.toml", {}, str(folder))
+
+
+@ROOT_ONLY
+def test_another_account_may_own_neither_the_file_nor_a_link_or_folder_on_the_way(folder: Path) -> None:
+    text = "[servers.a]\n" + COMMAND
+    inner = folder / "inner"
+    inner.mkdir()
+    load(inner, text)
+    (folder / "link.toml").symlink_to(inner / "gateway.toml")
+    os.lchown(folder / "link.toml", NOBODY, NOBODY)
+    with pytest.raises(ConfigError, match="belongs to user"):
+        load_gateway("link.toml", {}, str(folder))
+    for path in (inner, inner / "gateway.toml"):
+        os.chown(path, NOBODY, NOBODY)
+        with pytest.raises(ConfigError, match="belongs to user"):
+            load_gateway("gateway.toml", {}, str(inner))
+        os.chown(path, 0, 0)
+
+
+def test_the_folder_of_a_socket_is_checked_all_the_way(folder: Path) -> None:
+    inner = folder / "a" / "b"
+    inner.mkdir(parents=True)
+    gateway_config.check_folder(str(inner))
+    gateway_config.check_folder(str(inner / "missing"))
+    (folder / "a").chmod(0o777)
+    with pytest.raises(ConfigError, match="writable by others"):
+        gateway_config.check_folder(str(inner))

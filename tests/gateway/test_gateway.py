@@ -1,0 +1,131 @@
+"""Who may open a session at a gateway, how many, and what rate limits count."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from hookproxy.config.gateway import load_gateway
+from hookproxy.gateway.gateway import Gateway, NotAdmitted
+from hookproxy.gateway.log import GatewayLog
+from hookproxy.gateway.servers import Servers
+from hookproxy.model.errors import UserError
+from hookproxy.model.principal import Principal
+from hookproxy.model.settings import Limit, Per
+from hookproxy.transports.channel import Channel
+
+ALICE = Principal("uid:1000", "alice", ("users", "developers"))
+BOB = Principal("uid:1001", "bob", ("users",))
+CONFIG = """
+[gateway]
+max_sessions_per_user = 2
+[servers.open]
+command = ["cat"]
+max_sessions = 3
+[servers.closed]
+command = ["cat"]
+allow = ["bob", "@developers"]
+[servers.nobodys]
+command = ["cat"]
+allow = []
+"""
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Gateway:
+    return gateway_of(tmp_path, CONFIG)
+
+
+def gateway_of(folder: Path, text: str) -> Gateway:
+    (folder / "gateway.toml").write_text(text)
+    config = load_gateway("gateway.toml", {}, str(folder))
+    no_servers = cast("Servers", None)  # admission starts none
+    return Gateway(config, no_servers, GatewayLog(as_json=False))
+
+
+def refusal(gateway: Gateway, principal: Principal, server: str) -> NotAdmitted:
+    with pytest.raises(NotAdmitted) as caught:
+        gateway.admit(principal, server)
+    return caught.value
+
+
+def test_a_list_names_users_and_groups(gateway: Gateway) -> None:
+    for user in (ALICE, BOB):
+        assert gateway.admit(user, "closed").identity.principal is user
+        assert refusal(gateway, user, "nobodys").reason is HTTPStatus.NOT_FOUND
+    for stranger in (Principal("uid:1", "developers"), Principal("uid:2", "@developers"), Principal("uid:3", "users")):
+        assert refusal(gateway, stranger, "closed").reason is HTTPStatus.NOT_FOUND
+
+
+def test_a_server_that_may_not_be_used_is_as_one_that_is_not_there(gateway: Gateway) -> None:
+    stranger = Principal("uid:9", "eve")
+    texts = {str(refusal(gateway, stranger, name)).replace(name, "NAME") for name in ("closed", "nobodys", "absent")}
+    assert len(texts) == 1
+
+
+def test_a_name_of_no_server_is_shown_without_control_characters(gateway: Gateway) -> None:
+    text = str(refusal(gateway, ALICE, "x\n\x1b[2K\u2028" + "y" * 9999))
+    assert all(line.isprintable() for line in text.split("\n"))
+    assert len(text) < 300
+
+
+def test_a_user_has_so_many_sessions_and_others_have_theirs(gateway: Gateway) -> None:
+    first = gateway.admit(ALICE, "open")
+    gateway.admit(ALICE, "closed")
+    assert refusal(gateway, ALICE, "open").reason is HTTPStatus.TOO_MANY_REQUESTS
+    gateway.admit(BOB, "open")
+    gateway.sessions.discard(first)
+    gateway.admit(ALICE, "open")
+
+
+def test_sessions_are_counted_by_the_id_of_the_user_and_not_by_the_name(gateway: Gateway) -> None:
+    for _ in range(2):
+        gateway.admit(ALICE, "open")
+    renamed = Principal(ALICE.id, "alice-2", ALICE.groups)
+    assert refusal(gateway, renamed, "closed").reason is HTTPStatus.TOO_MANY_REQUESTS
+    gateway.admit(Principal("token:alice", ALICE.name, ALICE.groups), "closed")
+
+
+def test_a_server_has_so_many_sessions(gateway: Gateway) -> None:
+    for number in range(3):
+        gateway.admit(Principal(f"uid:{number}", str(number)), "open")
+    assert refusal(gateway, ALICE, "open").reason is HTTPStatus.SERVICE_UNAVAILABLE
+    gateway.admit(ALICE, "closed")
+
+
+def test_session_ids_are_long_and_never_the_same(gateway: Gateway) -> None:
+    ids = {gateway.admit(user, "closed").identity.id for user in (ALICE, BOB, ALICE, BOB)}
+    assert len(ids) == 4
+    assert {len(one) for one in ids} == {32}
+
+
+def test_a_gateway_that_ends_opens_no_session(gateway: Gateway) -> None:
+    gateway.draining = True
+    assert refusal(gateway, ALICE, "open").reason is HTTPStatus.SERVICE_UNAVAILABLE
+    assert refusal(gateway, ALICE, "absent").reason is HTTPStatus.NOT_FOUND
+
+
+def test_a_limit_counts_a_user_at_a_server_in_all_sessions(gateway: Gateway) -> None:
+    limit = Limit("*", 3, Per.MINUTE, "limits[0]")
+    window = gateway._window("open", ALICE.id, limit)
+    assert gateway._window("open", ALICE.id, limit) is window
+    others = [("closed", ALICE.id), ("open", BOB.id)]
+    assert all(gateway._window(*other, limit) is not window for other in others)
+
+
+def test_a_limit_for_each_session_counts_each_session(gateway: Gateway) -> None:
+    limit = Limit("*", 3, Per.SESSION, "limits[0]")
+    assert gateway._window("open", ALICE.id, limit) is not gateway._window("open", ALICE.id, limit)
+
+
+async def test_a_policy_that_takes_a_server_away_holds_for_a_session_that_has_not_started(tmp_path: Path) -> None:
+    gateway = gateway_of(tmp_path, CONFIG)
+    session = gateway.admit(ALICE, "open")
+    gateway.change_policy(gateway_of(tmp_path, '[servers.other]\ncommand = ["cat"]\n').config)
+    no_agent = cast("Channel", None)
+    with pytest.raises(UserError, match="there is no server open for alice any more"):
+        await gateway.run(session, no_agent, lambda _session, _settings: pytest.fail("a server is started"))
+    assert not gateway.sessions

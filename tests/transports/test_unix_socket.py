@@ -1,0 +1,169 @@
+"""The gateway's Unix socket: where it may be, who may connect, and whom the kernel names."""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+import socket
+import stat
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from hookproxy.model.errors import UserError
+from hookproxy.transports import unix_socket
+from tests.support.managed_folder import NOBODY, ROOT_ONLY, as_user
+
+
+def test_a_socket_has_its_mode_from_the_start_and_no_process_inherits_it(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    before = os.umask(0o022)
+    with closing(unix_socket.listen(str(path), 0o660, None)) as listener:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o660
+        assert not listener.get_inheritable()
+        assert not listener.getblocking()
+    assert os.umask(before) == 0o022
+
+
+def test_a_socket_can_have_a_group(tmp_path: Path) -> None:
+    group = grp.getgrgid(os.getgid())
+    with closing(unix_socket.listen(str(tmp_path / "s"), 0o660, group.gr_name)):
+        assert (tmp_path / "s").stat().st_gid == group.gr_gid
+    with pytest.raises(UserError, match="there is no group no-such-group"):
+        unix_socket.listen(str(tmp_path / "t"), 0o660, "no-such-group")
+
+
+def test_an_abandoned_socket_is_replaced(tmp_path: Path) -> None:
+    path = str(tmp_path / "s")
+    unix_socket.listen(path, 0o600, None).close()
+    assert os.path.exists(path)
+    unix_socket.listen(path, 0o600, None).close()
+
+
+def test_a_socket_at_which_somebody_listens_stays(tmp_path: Path) -> None:
+    path = str(tmp_path / "s")
+    with closing(unix_socket.listen(path, 0o600, None)), pytest.raises(UserError, match="listens there already"):
+        unix_socket.listen(path, 0o600, None)
+
+
+@pytest.mark.parametrize("kind", ["file", "folder", "link"])
+def test_anything_else_in_its_place_stays(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "s"
+    (tmp_path / "other").write_text("kept")
+    if kind == "file":
+        path.write_text("kept")
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to(tmp_path / "other")
+    with pytest.raises(UserError, match="there is something else"):
+        unix_socket.listen(str(path), 0o600, None)
+    assert path.exists()
+
+
+@pytest.mark.parametrize("mode", [0o775, 0o777, 0o1777])
+def test_a_folder_that_others_can_write_is_refused(tmp_path: Path, mode: int) -> None:
+    folder = tmp_path / "f"
+    folder.mkdir()
+    folder.chmod(mode)
+    with pytest.raises(UserError, match="others can write the folder"):
+        unix_socket.listen(str(folder / "s"), 0o600, None)
+
+
+def test_a_missing_folder_is_named_with_what_creates_it(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="the folder of the socket") as caught:
+        unix_socket.listen(str(tmp_path / "none" / "s"), 0o600, None)
+    assert "install -d" in caught.value.hint
+
+
+def test_a_path_that_is_too_long_is_refused_with_a_word(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="too long"):
+        unix_socket.listen(str(tmp_path / ("x" * 200)), 0o600, None)
+
+
+@ROOT_ONLY
+def test_a_folder_of_another_account_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "f"
+    folder.mkdir()
+    os.chown(folder, NOBODY, NOBODY)
+    with pytest.raises(UserError, match=f"belongs to user {NOBODY}"):
+        unix_socket.listen(str(folder / "s"), 0o600, None)
+
+
+def test_the_kernel_names_the_account_that_has_connected() -> None:
+    here, there = socket.socketpair()
+    with here, there:
+        uid, gids = unix_socket.account_of_peer(here)
+    assert uid == os.getuid()
+    assert gids[0] == os.getgid()
+    assert set(gids[1:]) == set(os.getgroups())
+
+
+@ROOT_ONLY
+def test_it_is_the_account_of_the_moment_of_connecting(tmp_path: Path) -> None:
+    listener = unix_socket.listen(str(tmp_path / "s"), 0o666, None)
+    tmp_path.chmod(0o755)
+    code = "import os, socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.recv(1)"
+    command = [*as_user(4711), sys.executable, "-S", "-E", "-c", code, "s"]
+    client = subprocess.Popen(command, cwd=tmp_path)
+    try:
+        listener.setblocking(True)
+        connection, _ = listener.accept()
+        with connection:
+            assert unix_socket.account_of_peer(connection) == (4711, (4711,))
+    finally:
+        listener.close()
+        assert client.wait(30) == 0
+
+
+def test_a_connection_over_tcp_has_no_account() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
+        accepted, _ = server.accept()
+        with accepted, pytest.raises(OSError, match=r"."):
+            unix_socket.account_of_peer(accepted)
+        assert client.fileno() >= 0
+
+
+def test_an_account_and_groups_without_names_are_their_numbers() -> None:
+    found = unix_socket.principal_of(4_000_000, (4_000_001, 4_000_001, os.getgid()))
+    assert found.id == "uid:4000000"
+    assert found.name == "4000000"
+    assert found.groups == ("4000001", grp.getgrgid(os.getgid()).gr_name)
+    assert unix_socket.principal_of(os.getuid(), ()).name == pwd.getpwuid(os.getuid()).pw_name
+
+
+def test_sockets_of_systemd_are_taken_only_by_the_process_they_are_for() -> None:
+    for environ in (
+        {},
+        {"LISTEN_PID": "1", "LISTEN_FDS": "1"},
+        {"LISTEN_PID": "7"},
+        {"LISTEN_PID": "7", "LISTEN_FDS": "x"},
+    ):
+        assert unix_socket.inherited_listeners(environ, 7) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["AF_UNIX", "AF_INET"])
+def test_of_systemds_sockets_only_unix_sockets_tell_who_connects(tmp_path: Path, family: str) -> None:
+    address = "'s'" if family == "AF_UNIX" else "('127.0.0.1', 0)"
+    code = f"""
+import os, socket
+from hookproxy.model.errors import UserError
+from hookproxy.transports import unix_socket
+listener = socket.socket(socket.{family})
+listener.bind({address})
+listener.listen()
+os.dup2(listener.fileno(), 3)
+try:
+    [found] = unix_socket.inherited_listeners({{"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "1"}}, os.getpid())
+    print(found.get_inheritable(), found.getblocking(), flush=True)
+except UserError as error:
+    print(error, flush=True)
+os._exit(0)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=30)
+    assert done.stdout.startswith("False False" if family == "AF_UNIX" else "error: descriptor 3"), done
