@@ -164,8 +164,9 @@ def _recognise(path: str, text: str) -> Dialect:
     In a folder that belongs to some systems, it is a file of one of these.
     """
     members = read_document(path, text, comments=True).members
+    place = _place_of(path)
     name = os.path.basename(path)
-    at_home = [one for one in DIALECTS.values() if _in_own_folder(path, one) or name in one.own_files]
+    at_home = [one for one in DIALECTS.values() if _in_own_folder(place, one) or name in one.own_files]
     fitting = [
         dialect
         for dialect in DIALECTS.values()
@@ -176,8 +177,8 @@ def _recognise(path: str, text: str) -> Dialect:
         owners = " or ".join(dialect.name for dialect in at_home if "@" not in dialect.name)
         hint = f"name its dialect: --hooks {fitting[0].name}={path}"
         formats = " or ".join(dialect.name for dialect in fitting)
-        place = "is in a folder" if any(_in_own_folder(path, one) for one in at_home) else "has the name of a file"
-        raise ConfigError(path, f"has the format of {formats}, but {place} of {owners}", hint)
+        why = "is in a folder" if any(_in_own_folder(place, one) for one in at_home) else "has the name of a file"
+        raise ConfigError(path, f"has the format of {formats}, but {why} of {owners}", hint)
     fitting = fitting_here or fitting
     if len(fitting) == 1:
         return fitting[0]
@@ -188,6 +189,13 @@ def _recognise(path: str, text: str) -> Dialect:
         raise ConfigError(path, "cannot tell which system this hook file is for", hint)
     names = " or ".join(dialect.name for dialect in fitting)
     raise ConfigError(path, f"could be a hook file of {names}: it fits each of these formats", hint)
+
+
+def _place_of(path: str) -> str:
+    """The path by whose folder a file is recognised: its own, else that of the file which it is a link to."""
+    if any(_in_own_folder(path, one) for one in DIALECTS.values()):
+        return path
+    return os.path.realpath(path)
 
 
 def _fits(dialect: Dialect, members: Mapping[str, object], at_home: bool) -> bool:
@@ -203,7 +211,7 @@ def _in_own_folder(path: str, dialect: Dialect) -> bool:
 def _same_shape(path: str, dialect: Dialect) -> tuple[str, ...]:
     """A remark on a file that is read as one system's, although other systems have files of the same shape."""
     others = [one.name for one in DIALECTS.values() if one.shape_of == dialect.name]
-    if not others or _in_own_folder(path, dialect) or os.path.basename(path) in dialect.file_names:
+    if not others or _in_own_folder(_place_of(path), dialect) or os.path.basename(path) in dialect.file_names:
         return ()
     one_of = " or ".join(filter(None, (", ".join(others[:-1]), others[-1])))
     return (f"{path}: read as a hook file of {dialect.name}; if it is one of {one_of}, name the dialect",)

@@ -50,18 +50,20 @@ class Gateway:
         self._report = report
         self._windows: dict[tuple[str, str, Limit], Window] = {}
 
-    def admit(self, principal: Principal, server_name: str, caller_cwd: str = "") -> GatewaySession:
+    def admit(
+        self, principal: Principal, server_name: str, caller_cwd: str = "", *, is_stateless: bool = False
+    ) -> GatewaySession:
         """A new session of this user at a server. Raises NotAdmitted if the user may not open one now.
 
         Who may not use a server gets the same answer as if it were not there.
         """
         try:
-            return self._admit(principal, server_name, caller_cwd)
+            return self._admit(principal, server_name, caller_cwd, is_stateless)
         except NotAdmitted:
             self.metrics.refused_sessions[server_name if server_name in self.config.servers else OTHER] += 1
             raise
 
-    def _admit(self, principal: Principal, server_name: str, caller_cwd: str) -> GatewaySession:
+    def _admit(self, principal: Principal, server_name: str, caller_cwd: str, is_stateless: bool) -> GatewaySession:
         server = self.config.servers.get(server_name)
         if server is None or not server.allows(principal):
             shown = server_name[:64].encode("unicode_escape").decode()
@@ -76,7 +78,7 @@ class Gateway:
         if sum(one.identity.principal.id == principal.id for one in self.sessions) >= most:
             problem = f"{principal.name} has {most} sessions, and may not have more"
             raise NotAdmitted(problem, "end one, or try later", HTTPStatus.TOO_MANY_REQUESTS)
-        identity = SessionIdentity(new_session_id(), principal, caller_cwd)
+        identity = SessionIdentity(new_session_id(), principal, caller_cwd, is_stateless)
         report = self._report.about(server_name, principal.name, identity.id[:_SHOWN_OF_ID])
         session = GatewaySession(identity, server, self.metrics, report)
         self.sessions.add(session)

@@ -211,7 +211,7 @@ class HttpAgents:
         key = sender.id, found.server
         known = self._stateless.get(key)
         if known is None:
-            session = self._gateway.admit(sender, found.server)
+            session = self._gateway.admit(sender, found.server, is_stateless=True)
             most = session.server.loaded.settings.max_message_bytes
             self._stateless[key] = known = _HttpSession(session, StatelessChannel(most, session.report))
             self._tasks.start_soon(self._run, known)

@@ -103,6 +103,7 @@ def is_trusted(address: str, trusted: Sequence[Network]) -> bool:
 
 def listen(address: HttpAddress) -> socket.socket:
     """Listen at an address. Raises UserError."""
+    listener = None
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -112,6 +113,8 @@ def listen(address: HttpAddress) -> socket.socket:
         listener.bind(place)
         listener.listen(_BACKLOG)
     except OSError as error:
+        if listener is not None:
+            listener.close()
         where = f"{address.host}:{address.port}"
         raise UserError(f"cannot listen at {where}: {error.strerror}", "name another address or port") from None
     listener.setblocking(False)

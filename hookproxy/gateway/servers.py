@@ -35,6 +35,10 @@ _QUICK_SECONDS: Final = 10.0
 _LONGEST_PAUSE: Final = 60.0
 """Seconds before a server that fails again and again is started once more: people notice a repair within a minute."""
 
+_Key = tuple[str, str, bool]
+"""Server, user and "takes requests that stand alone". No user: the process is everybody's. A server that has had a
+handshake refuses requests that stand alone, as the MCP SDKs do, so each era has a process."""
+
 
 class Servers:
     """The servers of all sessions: each session's own, and those that several share."""
@@ -42,8 +46,8 @@ class Servers:
     def __init__(self, tasks: anyio.abc.TaskGroup, report: Report) -> None:
         self._tasks = tasks
         self._report = report
-        self._shared: dict[tuple[str, str], _SharedProcess] = {}  # by server and user; no user: it is everybody's
-        self._failures: dict[tuple[str, str], tuple[int, float]] = {}  # how many in a row, and until when none is tried
+        self._shared: dict[_Key, _SharedProcess] = {}
+        self._failures: dict[_Key, tuple[int, float]] = {}  # how many in a row, and until when none is tried
 
     def open(self, session: GatewaySession, settings: Settings) -> tuple[Channel, ServerEnd]:
         """Start or reach the server of a session, or join its running process. Raises UserError."""
@@ -60,7 +64,7 @@ class Servers:
 
     def _shared_by(self, server: GatewayServer, session: GatewaySession, settings: Settings) -> _SharedProcess:
         user = session.identity.principal.id if server.table.share == "user" else ""
-        key = server.name, user
+        key = server.name, user, session.identity.is_stateless
         found = self._shared.get(key)
         if found is not None and not found.has_ended and not found.definition.starts_differently(server):
             return found
@@ -81,7 +85,7 @@ class Servers:
         self._tasks.start_soon(self._watch, key, found)
         return found
 
-    async def _watch(self, key: tuple[str, str], shared: _SharedProcess) -> None:
+    async def _watch(self, key: _Key, shared: _SharedProcess) -> None:
         """Wait for the end of a process, or end it when no session has used it for long enough."""
         started = anyio.current_time()
         try:

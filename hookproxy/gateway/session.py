@@ -126,6 +126,8 @@ class SessionIdentity(Struct, frozen=True):
     principal: Principal
     caller_cwd: str = ""
     """The folder in which the agent runs, as it says itself."""
+    is_stateless: bool = False
+    """It is of requests that stand alone (2026-07-28)."""
 
 
 def note_parameters(parameters: ParameterTable, line: bytes) -> None:

@@ -30,6 +30,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "summary": verbs.summary,
     "verbs": verbs.verbs,
     "keys": keys.keys,
+    "gateway-keys": keys.gateway_keys,
     "presets": presets.presets,
     **dialects.parts(),
 }

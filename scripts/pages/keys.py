@@ -5,6 +5,8 @@ import json
 from schema import schema
 from tables import row
 
+from hookproxy.config.gateway_models import GatewayFile
+
 TABLES = {
     "Use": "[[use]]",
     "OwnHook": "[[hooks.EVENT]]",
@@ -18,6 +20,31 @@ def keys() -> str:
     defs = model["$defs"]
     tables = {"At the top": model, **_inner_tables(model, defs)}
     return "\n\n".join(_section(title, table, defs) for title, table in tables.items())
+
+
+GATEWAY_TABLES = {
+    "GatewayTable": "[gateway]",
+    "Oidc": "[gateway.oidc]",
+    "Tls": "[gateway.tls]",
+    "ServerTable": "[servers.NAME]",
+    "UserRules": "[[permissions.for]]",
+}
+"""The tables that only a gateway.toml has, each with its header."""
+
+
+def gateway_keys() -> str:
+    """The same for these tables, without the keys of hookproxy.toml."""
+    defs = json.loads(schema(GatewayFile))["$defs"]
+    sections = []
+    for name, title in GATEWAY_TABLES.items():
+        table = dict(defs[name])
+        table["properties"] = {
+            key: value
+            for key, value in table["properties"].items()
+            if name != "ServerTable" or key not in json.loads(schema())["properties"]
+        }
+        sections.append(_section(title, table, defs))
+    return "\n\n".join(sections)
 
 
 def _inner_tables(model: dict, defs: dict, prefix: str = "") -> dict[str, dict]:

@@ -4,7 +4,7 @@ import json
 
 from pydantic.json_schema import GenerateJsonSchema
 
-from hookproxy.config.models import ConfigFile
+from hookproxy.config.models import ConfigFile, Table
 from hookproxy.config.pydantic_models import model_of
 from hookproxy.model.settings import FORMER_KEYS
 
@@ -16,9 +16,9 @@ class _GeneratorWithoutTitles(GenerateJsonSchema):
         return False
 
 
-def schema() -> str:
+def schema(table: type[Table] = ConfigFile) -> str:
     """The schema as text. TOML has no null: a key is left out."""
-    document = model_of(ConfigFile).model_json_schema(by_alias=True, schema_generator=_GeneratorWithoutTitles)
+    document = model_of(table).model_json_schema(by_alias=True, schema_generator=_GeneratorWithoutTitles)
     for table in [document, *document["$defs"].values()]:
         del table["title"]
         if "properties" not in table:

@@ -47,3 +47,19 @@ def test_an_entry_with_keys_of_another_system_is_not_kiros(tmp_path: Path) -> No
     assert recognised(tmp_path / "hooks.json", {"hooks": {"preToolUse": [{"command": "./x.sh"}]}}) == "kiro"
     assert recognised(tmp_path / "hooks.json", {"version": 1, "hooks": {"preToolUse": [entry]}}) != "kiro"
     assert recognised(tmp_path / "hooks.json", {"hooks": {"preToolUse": [entry]}}) != "kiro"
+
+
+@pytest.mark.parametrize("name", ["settings.json", "hooks.json", "guards.json"])
+def test_a_link_from_elsewhere_is_recognised_by_the_folder_that_it_leads_to(name: str, tmp_path: Path) -> None:
+    entry = {"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "./x.sh"}]}]}}
+    (tmp_path / ".codex").mkdir()
+    (tmp_path / name).symlink_to(".codex/hooks.json")
+    assert recognised(tmp_path / name, entry) == "codex"
+
+
+def test_a_link_in_a_systems_own_folder_is_that_systems(tmp_path: Path) -> None:
+    entry = {"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "./x.sh"}]}]}}
+    for folder in (".codex", ".claude"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / ".claude" / "settings.json").symlink_to("../.codex/hooks.json")
+    assert recognised(tmp_path / ".claude" / "settings.json", entry) == "claude"

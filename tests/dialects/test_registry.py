@@ -6,6 +6,7 @@ from hookproxy.dialects.dialect import Dialect
 from hookproxy.dialects.own import OWN
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.dialects.shared.identity_variables import IDENTITY_VARIABLES, foreign_variables
+from tests.dialects.calls import read
 
 
 @pytest.mark.parametrize("name", DIALECTS)
@@ -40,3 +41,14 @@ def test_an_unknown_dialect_is_a_key_error() -> None:
     assert "nobody" not in DIALECTS
     with pytest.raises(KeyError):
         DIALECTS["nobody"]
+
+
+@pytest.mark.parametrize("name", ["claude", "droid", "iflow", "kimi", "qwen"])
+@pytest.mark.parametrize("matcher", ["mcp__files__notes.read", "mcp__files__notes_read"])
+def test_a_matcher_may_spell_a_tools_name_as_the_server_or_as_claudes_api(name: str, matcher: str) -> None:
+    content: object = {"hooks": {"PreToolUse": [{"matcher": matcher, "hooks": [{"type": "command", "command": "x"}]}]}}
+    if name == "kimi":
+        content = f'[[hooks]]\nevent = "PreToolUse"\nmatcher = "{matcher}"\ncommand = "x"\n'
+    (hook,) = read(name, content).hooks
+    assert hook.matches(DIALECTS[name].mcp_tool_name("files", "notes.read"))
+    assert not hook.matches(DIALECTS[name].mcp_tool_name("files", "other.read"))

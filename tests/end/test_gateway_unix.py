@@ -557,10 +557,10 @@ def test_descriptors_of_a_caller_are_never_taken(gateway: GatewayProcess, path: 
     before = gateway.descriptors
     opened = os.open(path, os.O_RDONLY)
     try:
-        for preamble in (b"hookproxy 1\nserver mine\n\n", b"hookproxy 1\nserver mine\npipes\n\n", b"x"):
+        for preamble in (b"hookproxy 1\nserver mine\n\n", b"hookproxy 1\nserver mine\npipes\n\n"):
             with gateway.open(b"") as connection:
                 socket.send_fds(connection, [preamble[:1]], [opened] * count)
-                socket.send_fds(connection, [preamble[1:]] if preamble[1:] else [b"x"], [opened] * count)
+                socket.send_fds(connection, [preamble[1:]], [opened] * count)
                 assert connection.recv(4096).split()[0] in (b"ok", b"error")
                 assert not [one for one in os.listdir(f"/proc/{gateway.pid}/fd") if is_at(gateway.pid, one, path)] or (
                     path == "/dev/null"
@@ -604,3 +604,46 @@ async def test_sigterm_ends_the_gateway_and_every_server(own_gateway: GatewayPro
     assert own_gateway.process.wait(10) == 0
     await ends(server, 1)
     assert await agent.ended() == 1
+
+
+# --- several sessions ---
+
+
+async def test_a_rate_limit_counts_a_user_over_all_sessions_and_policies(
+    own_gateway: GatewayProcess, scene: Scene
+) -> None:
+    limits = '[[limits]]\ntool = "*"\ncalls = 3\nper = "hour"\n'
+    own_gateway.reload(limits + table("tools") + table("others"))
+    first, second = connect(scene, own_gateway), connect(scene, own_gateway)
+    for agent in (first, second):
+        await agent.initialize()
+    assert text_of(await first.ask(call(1, "echo"))) == "{}"
+    assert text_of(await second.ask(call(1, "echo"))) == "{}"
+    own_gateway.reload(limits + AUDIT + table("tools") + table("others"))
+    assert text_of(await first.ask(call(2, "echo"))) == "{}"
+    refused(await second.ask(call(2, "echo")))
+    third = connect(scene, own_gateway)
+    await third.initialize()
+    refused(await third.ask(call(1, "echo")))
+    other = connect(scene, own_gateway, "others")
+    await other.initialize()
+    assert text_of(await other.ask(call(1, "echo"))) == "{}"
+
+
+async def test_the_audit_of_several_sessions_is_one_chain(own_gateway: GatewayProcess, scene: Scene) -> None:
+    own_gateway.reload(f"{AUDIT}chain = true\n{table('tools')}")
+    agents = [connect(scene, own_gateway) for _ in range(4)]
+    for agent in agents:
+        await agent.initialize()
+    for number in range(10):
+        for agent in agents:
+            await agent.send(call(number, "echo"))
+    for number in range(10):
+        for agent in agents:
+            assert text_of(await agent.answer(number)) == "{}"
+    for agent in agents:
+        agent.end_input()
+        assert await agent.ended() == 0
+    assert len(own_gateway.audit()) == 40
+    done = scene.complete([HOOKPROXY, "audit", "verify", str(own_gateway.folder / "audit.jsonl")])
+    assert done.returncode == 0, done

@@ -9,10 +9,10 @@ from tests.end.agent import Agent, Json, Scene, call, refused, text_of
 FAILED: Json = {"content": [{"type": "text", "text": "it broke"}], "isError": True}
 
 
-async def begun(scene: Scene, event: str, matcher: str, command: str) -> Agent:
+async def begun(scene: Scene, event: str, matcher: str, command: str, **members: object) -> Agent:
     folder = scene.folder / ".iflow"
     folder.mkdir()
-    hooks = {event: [{"matcher": matcher, "hooks": [{"type": "command", "command": command}]}]}
+    hooks = {event: [{"matcher": matcher, "hooks": [{"type": "command", "command": command, **members}]}]}
     (folder / "settings.json").write_text(json.dumps({"hooks": hooks}))
     agent = scene.run("--name=shell", f"--hooks={folder / 'settings.json'}")
     await agent.initialize()
@@ -33,7 +33,12 @@ async def test_a_hook_after_a_failed_call_observes_it_and_people_see_what_it_pri
     assert "seen mcp__shell__reply" in agent.standard_error()
 
 
-async def test_a_hook_that_is_killed_lets_the_call_go_and_is_reported(scene: Scene) -> None:
+async def test_a_hook_that_is_killed_refuses_the_call(scene: Scene) -> None:
     agent = await begun(scene, "PreToolUse", "*", "kill -KILL $$")
-    assert text_of(await agent.ask(call(1, "echo", a=1))) == '{"a": 1}'
-    assert "was ended by signal SIGKILL" in agent.standard_error()
+    assert "was ended by signal SIGKILL" in refused(await agent.ask(call(1, "echo", a=1)))
+
+
+async def test_a_hook_that_takes_too_long_refuses_the_call(scene: Scene) -> None:
+    agent = await begun(scene, "PreToolUse", "*", "exec sleep 60", timeout=0.1)
+    refused(await agent.ask(call(1, "echo", a=1)))
+    assert scene.calls_received() == []

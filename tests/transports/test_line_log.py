@@ -74,3 +74,14 @@ async def test_no_control_character_is_left(pipe: tuple[int, int]) -> None:
     os.close(pipe[1])
     await lines.reach(1)
     assert lines[0].isprintable()
+
+
+async def test_a_flood_of_lines_leaves_time_for_others_and_is_reported_whole(pipe: tuple[int, int]) -> None:
+    lines = Lines()
+    relay_lines(pipe[0], lines)
+    os.write(pipe[1], b"x\n" * 6000)
+    os.close(pipe[1])
+    await lines.reach(1)
+    assert len(lines) < 5000  # others have had a turn
+    await lines.reach(6000)
+    assert len(lines) == 6000

@@ -10,7 +10,7 @@ from typing import Final
 from ...model.hooks import Event, HookSpec
 from ...policy import matchers
 from ..dialect import HookFile, HookList
-from ..shared import handler_types, labels
+from ..shared import claude_matchers, handler_types, labels
 from ..shared import hook_file as shared_hook_file
 from ..shared.events import INSIDE_AGENT, PROMPTS_UNSEEN, by_name
 from ..shared.handler_types import Handler
@@ -283,6 +283,7 @@ def _matcher(event: Event, group: Table) -> tuple[Callable[[str], bool], list[st
         matches = shared_hook_file.compile_member(group, "matcher", matchers.claude_matcher)
     if matchers.is_rule(matcher):
         return matches, [f"{place} a tool's name: {hint}"]
+    matches = claude_matchers.either_spelling(matches)
     return matches, _matcher_notes(event, group, matches)
 
 

@@ -61,7 +61,7 @@ def read_folder(path: str, _files: Files) -> FolderContent | None:
     found = os.listdir(path)
     if not path.endswith(tuple(f"/{folder}" for folder in FOLDERS)) and any(map(_is_hook_file, found)):
         return None
-    names = sorted(name for name in found if _event_of(name))
+    names = sorted(name for name in found if _event_of(name) and not os.path.isdir(os.path.join(path, name)))
     files = [name for name in names if not _is_twin(name, names)]
     return FolderContent(tuple(FoundFile(os.path.join(path, name)) for name in files)) if files else None
 

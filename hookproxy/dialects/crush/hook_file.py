@@ -72,7 +72,8 @@ FORMAT: Final = CommandFile(
     unavailable={"PreCompact": COMPACTION_UNSEEN},
     timeout=30.0,
     keys=("name", "matcher", "command", "timeout"),
-    compile_matcher=re2_regex.unanchored,
+    matcher_notes=lambda _event, pattern, _matches: [re2_regex.UNREADABLE] * re2_regex.only_elsewhere(pattern),
+    compile_matcher=re2_regex.unanchored_or_all,
     label_key="name",
 )
 _SPELLED: Final = {name.lower(): name for name in (*FORMAT.events, *FORMAT.unavailable)}

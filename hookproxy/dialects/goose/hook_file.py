@@ -59,7 +59,8 @@ FORMAT: Final = CommandFile(
     },
     timeout=30.0,
     keys=("type", "command", "timeout", "on_failure"),
-    compile_matcher=re2_regex.unanchored,  # "*" is not valid, so its rule is skipped, as documented
+    matcher_notes=lambda _event, pattern, _matches: [re2_regex.UNREADABLE] * re2_regex.only_elsewhere(pattern),
+    compile_matcher=re2_regex.unanchored_or_all,  # "*" is not valid, so its rule is skipped, as documented
     grouped=True,
     finish=_finish,
 )

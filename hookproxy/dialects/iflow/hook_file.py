@@ -6,11 +6,16 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from msgspec.structs import replace
+
 from ...model.aliases import ToolSpelling, ToolSpellings
-from ...model.hooks import Event
+from ...model.hooks import Event, HookSpec
 from ...policy import matchers
+from ..dialect import HookFile
+from ..shared import claude_matchers
 from ..shared.command_file import NO_TIMEOUT, CommandFile
 from ..shared.events import PROMPTS_UNSEEN, TURNS_UNSEEN, by_name
+from ..shared.hook_file import Table
 
 ALIASES: Final = {
     "run_shell_command": ("shell", "Shell", "bash", "Bash"),
@@ -54,6 +59,14 @@ def compile_matcher(pattern: str) -> Callable[[str], bool]:
         return lambda name: name == pattern
 
 
+def _finish(_file: HookFile, _entry: Table, hook: HookSpec) -> HookSpec:
+    """A hook before a call that has no exit status, because it was killed or took too long, refuses the call.
+
+    Any status but 0 does, and the page does not say what happens without one.
+    """
+    return replace(hook, fails_closed=hook.event is Event.PRE_TOOL_USE)
+
+
 FORMAT: Final = CommandFile(
     dialect="iflow",
     events=by_name(Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.SESSION_START, Event.SESSION_END, Event.NOTIFICATION),
@@ -65,8 +78,9 @@ FORMAT: Final = CommandFile(
     },
     timeout=NO_TIMEOUT,
     keys=("type", "command", "timeout"),
-    compile_matcher=compile_matcher,
+    compile_matcher=lambda pattern: claude_matchers.either_spelling(compile_matcher(pattern)),
     grouped=True,
     also_on_failure=("PostToolUse",),
     trigger_matchers=(Event.SESSION_START,),
+    finish=_finish,
 )

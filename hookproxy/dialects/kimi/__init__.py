@@ -22,6 +22,7 @@ KIMI: Final = Dialect(
     read_hook_file=hook_file.read_hook_file,
     write_input=input.write_input,
     read_output=output.read_output,
+    tool_spellings=hook_file.TOOL_SPELLINGS,
     recognises=hook_file.recognises,
     folders=(".kimi-code",),
     suffixes=(".toml",),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from ...model.aliases import ToolSpelling, ToolSpellings
 from ...model.hooks import Event
 from ...policy import matchers
 from ..dialect import HookFile, HookList
-from ..shared import command_file
+from ..shared import claude_matchers, command_file
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile
 from ..shared.events import INSIDE_AGENT, by_name
@@ -17,6 +18,21 @@ from ..shared.hook_file import Table
 _SESSION: Final = (Event.SESSION_START, Event.SESSION_END, Event.NOTIFICATION)
 _CALL: Final = (Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE, Event.PERMISSION_REQUEST)
 _NAMES: Final = "UserPromptSubmit Stop StopFailure SubagentStart SubagentStop PreCompact PostCompact PermissionResult"
+
+
+_PATH: Final = {"file_path": "path"}
+TOOL_SPELLINGS: Final[ToolSpellings] = {
+    "Bash": (ToolSpelling("Bash"), ToolSpelling("Shell")),
+    "Read": (ToolSpelling("Read", _PATH), ToolSpelling("ReadFile", _PATH)),
+    "Write": (ToolSpelling("Write", _PATH), ToolSpelling("WriteFile", _PATH)),
+    "Edit": (ToolSpelling("Edit", _PATH), ToolSpelling("StrReplaceFile", _PATH)),
+    "MultiEdit": (ToolSpelling("Edit", _PATH), ToolSpelling("StrReplaceFile", _PATH)),
+    "Glob": (ToolSpelling("Glob"),),
+    "Grep": (ToolSpelling("Grep"),),
+    "WebFetch": (ToolSpelling("FetchURL"),),
+    "WebSearch": (ToolSpelling("WebSearch"), ToolSpelling("SearchWeb")),
+}
+"""The own tools of Kimi Code, and of the older Kimi CLI where it calls them otherwise."""
 
 
 def read_hook_file(file: HookFile) -> HookList:
@@ -47,6 +63,6 @@ FORMAT: Final = CommandFile(
     unavailable=dict.fromkeys(_NAMES.split(" "), INSIDE_AGENT),
     timeout=30.0,
     keys=("event", "matcher", "command", "timeout"),
-    compile_matcher=matchers.javascript_regex,
+    compile_matcher=lambda pattern: claude_matchers.either_spelling(matchers.javascript_regex(pattern)),
     trigger_matchers=_SESSION,
 )

@@ -97,6 +97,15 @@ _KEYS: Final = (
 )  # fmt: skip
 
 
+_REPLACED: Final = re.compile(r"[^A-Za-z0-9_.-]")
+"""What a name cannot have. Whether it can have dots is not known: matchers are tried on both spellings."""
+
+
+def mcp_tool_name(server: str, tool: str) -> str:
+    """`mcp__SERVER__TOOL`, with dots."""
+    return f"mcp__{_REPLACED.sub('_', server)}__{_REPLACED.sub('_', tool)}"
+
+
 def read_hook_file(file: HookFile) -> HookList:
     """The hooks of a settings file, which may have comments. Raises ConfigError."""
     settings = shared_hook_file.read_document(file.path, file.text, comments=True)
@@ -111,6 +120,11 @@ def recognises(members: Mapping[str, object]) -> bool:
 
 
 def _matcher(pattern: str) -> Callable[[str], bool]:
+    """As `_matcher_of_name`, for the name of a server's tool with its dots or with `_` in their place."""
+    return claude_matchers.either_spelling(_matcher_of_name(pattern))
+
+
+def _matcher_of_name(pattern: str) -> Callable[[str], bool]:
     """All; a name, or a list of names, of the tool or of its other names; else an expression that matches anywhere.
 
     What newer versions and older ones match differently, either of them matches here. An invalid expression matches

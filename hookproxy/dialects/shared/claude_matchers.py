@@ -1,11 +1,25 @@
-"""Sentences about matchers of Claude Code's kind that never match, because nothing else would show it."""
+"""Matchers of Claude Code's kind: both spellings of names, and sentences about those that never match."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from typing import Final
 
 from ...model.hooks import Event
 from ...policy import matchers
+
+_NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def either_spelling(matches: Callable[[str], bool]) -> Callable[[str], bool]:
+    """The test for a tool's name as it is, and with `_` for each character that Claude's API refuses in names.
+
+    Which of the two a system tries its matchers on is not known everywhere: no guard is passed over.
+    """
+    return lambda name: (
+        matches(name) or (_NOT_IN_A_NAME.search(name) is not None and matches(_NOT_IN_A_NAME.sub("_", name)))
+    )
 
 
 def never_matches(event: Event, pattern: str, matches: Callable[[str], bool]) -> list[str]:

@@ -40,6 +40,12 @@ _IN_CLASS: Final = re.compile(
 _FLAGS: Final = re.compile(r"\(\?([is]+)\)")
 """Flags for the whole pattern, at its beginning. RE2 also allows flags in the middle."""
 
+_REFUSED: Final = re.compile(r"\(\?(?:[=!>]|<[=!])|\\[1-9]|(?:[*+?]|\{\d+(?:,\d*)?\})\+")
+"""Look-around, atomic groups, references to groups and possessive quantifiers, which Go refuses."""
+
+UNREADABLE: Final = "cannot be read here, so the hook runs for every tool"
+"""The note on a matcher that only Go may be able to read."""
+
 _ASCII: Final = frozenset(map(chr, range(128)))
 _POSIX: Final = {
     "alnum": frozenset(string.ascii_letters + string.digits),
@@ -63,6 +69,26 @@ def unanchored(pattern: str) -> Callable[[str], bool]:
     """Return the test whether a name contains a match of the pattern. Raises as `compile_pattern`."""
     expression = compile_pattern(pattern)
     return lambda name: expression.search(name) is not None
+
+
+def unanchored_or_all(pattern: str) -> Callable[[str], bool]:
+    """As `unanchored`; a pattern that only Go may be able to read matches all, so that no guard is passed over."""
+    if only_elsewhere(pattern):
+        return lambda _name: True
+    return unanchored(pattern)
+
+
+def only_elsewhere(pattern: str) -> bool:
+    """Whether the pattern cannot be read here, although Go may be able to read it."""
+    try:
+        compile_pattern(pattern)
+    except re.error:
+        return False
+    except ValueError:
+        return _REFUSED.search(pattern) is None
+    except OverflowError:
+        return False
+    return False
 
 
 def compile_pattern(pattern: str) -> re.Pattern[str]:

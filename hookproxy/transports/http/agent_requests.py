@@ -18,7 +18,7 @@ from msgspec import Raw, Struct
 from ...jsonrpc import nesting, raw_json
 from ...protocol import calls
 from . import mirror_headers
-from .messages import CALL_TOOL
+from .messages import CALL_TOOL, INITIALIZE
 from .mirror_headers import ParameterHeaders
 
 Headers = Sequence[tuple[bytes, bytes]]
@@ -32,6 +32,8 @@ HANDSHAKE_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-
 HEADER_MISMATCH: Final = -32020  # MCP 2026-07-28: a header that is missing, or does not agree with the body
 UNSUPPORTED_VERSION: Final = -32022  # MCP 2026-07-28: its data lists the versions that are
 PARSE_ERROR: Final = -32700  # JSON-RPC: no JSON
+METHOD_NOT_FOUND: Final = -32601  # JSON-RPC: the receiver does not have this method
+INVALID_PARAMS: Final = -32602  # JSON-RPC: params that lack something, such as the version in _meta
 INVALID_REQUEST: Final = -32600  # JSON-RPC: no valid request
 
 MAX_SESSION_ID: Final = 512  # characters: ours have 300, and nobody else makes the ones that we get
@@ -446,7 +448,7 @@ def _era(message: _Message, found: Mapping[bytes, bytes], version: str) -> Era:
     if named is None:
         if version in STATELESS_VERSIONS:
             why = "The header MCP-Protocol-Version names a version, and _meta of the message names none."
-            _refuse(400, why, HEADER_MISMATCH, message.raw_id)
+            _refuse(400, why, INVALID_PARAMS, message.raw_id)
         if version is _UNKNOWN:
             _refuse(400, "The header MCP-Protocol-Version names a version that is not known.", raw_id=message.raw_id)
         return Era.HANDSHAKE
@@ -455,6 +457,8 @@ def _era(message: _Message, found: Mapping[bytes, bytes], version: str) -> Era:
         _refuse(400, why, HEADER_MISMATCH, message.raw_id)
     if version not in STATELESS_VERSIONS:
         _refuse_version(named, message.raw_id)
+    if message.method == INITIALIZE:  # a handshake would end the era for all who share the server
+        _refuse(404, f"MCP {version} has no initialize.", METHOD_NOT_FOUND, message.raw_id)
     return Era.STATELESS
 
 

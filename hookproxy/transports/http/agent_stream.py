@@ -26,6 +26,9 @@ MAX_UNREAD_LINES: Final = 1000
 MAX_UNREAD_BYTES: Final = 16 * 1024 * 1024
 """Of these messages: four of the longest that the listener takes."""
 
+_RETRY: Final = b"retry: 1000\n"
+"""Milliseconds before an agent opens a broken stream again: a gateway that starts anew is ready by then."""
+
 
 class TooManyRequests(Exception):
     """More messages have come than may wait."""
@@ -47,6 +50,8 @@ class AgentStream:
         self.is_call = False
         """It is the response to a tools/call."""
         self.ended = False
+        self.opened = 0.0
+        """When it was opened, in seconds of the loop's clock, for those who need to know."""
 
     @property
     def can_resume(self) -> bool:
@@ -59,7 +64,7 @@ class AgentStream:
             return
         self.is_stream = True
         self.responder.start(200, (*_STREAM_HEADERS, *self._headers))
-        self._write(self._id(0) + b"data: \n\n" if self.number else b": \n\n")
+        self._write(self._id(0) + _RETRY + b"data: \n\n" if self.number else b": \n\n")
 
     def send(self, line: bytes) -> None:
         """Send a message that is not the response."""
@@ -67,12 +72,12 @@ class AgentStream:
         # In a message, a CR is a blank between tokens; in a stream it ends a line, and what follows it is a new field.
         self._event(b"data: " + line.rstrip(b"\r\n").replace(b"\r", b" ") + b"\n\n")
 
-    def finish(self, line: bytes) -> None:
-        """Send the response, and end."""
+    def finish(self, line: bytes, status: int = 200) -> None:
+        """Send the response, and end. `status` is for a response that is no stream."""
         if self.is_stream:
             self.send(line)
         elif self.responder is not None:
-            self.responder.respond(200, (JSON_HEADER, *self._headers), line.rstrip(b"\n"))
+            self.responder.respond(status, (JSON_HEADER, *self._headers), line.rstrip(b"\n"))
         self.close()
 
     def beat(self) -> None:

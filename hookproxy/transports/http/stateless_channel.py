@@ -17,7 +17,7 @@ from ...protocol.multiplex import SERVER, Multiplexer, Send
 from ..lines import Lines
 from .agent_stream import MAX_UNREAD_BYTES, MAX_UNREAD_LINES, AgentStream, TooManyRequests
 from .listener import Responder
-from .messages import CALL_TOOL, Message, answered_ids
+from .messages import CALL_TOOL, Message, answered_ids, error_code
 
 _BEAT_SECONDS: Final = 25.0
 """Between comments on a silent stream: below the 30 s after which the strictest of usual balancers close it."""
@@ -29,6 +29,14 @@ ends a session."""
 _MAX_ALL_BEHIND: Final = 32 * 1024 * 1024
 """The same of all agents of the user: at more, nothing is read from the server until one of them reads, or has not read
 for so long that the listener disconnects it."""
+
+_STREAM_AFTER_SECONDS: Final = 1.0
+"""A response that takes longer becomes a stream at the next comment, so that the connection is not silent."""
+
+_STATUSES: Final = {-32700: 400, -32600: 400, -32602: 400, -32020: 400, -32021: 400, -32022: 400, -32601: 404}
+"""Of responses with such errors, as MCP 2026-07-28 (streamable-http) and the SDKs have them. Others are 200."""
+
+_LONGEST_ERROR: Final = 65_536  # bytes: errors are short, and to read a long result for its status takes time
 
 _OWNER: Final = "the user"
 """All requests are of one user: what one of them creates, such as a task, belongs to all."""
@@ -83,12 +91,13 @@ class StatelessChannel:
             return
         stream = AgentStream(responder)
         stream.is_call = message.method == CALL_TOOL
+        stream.opened = self._loop.time()
         self._streams[client] = stream, message.ids[0]
         responder.on_gone = lambda: self._leave(client)
         responder.on_full = lambda full: self._set_full(responder, full=full)
         if message.method == "subscriptions/listen":
             stream.begin()
-            self._start_beat()
+        self._start_beat()
         self._dispatch(self._multiplexer.from_client(client, line))
 
     def end(self) -> None:
@@ -119,11 +128,10 @@ class StatelessChannel:
                 stream, _ = self._streams[send.to]
                 responder = stream.responder
                 if answered_ids(send.line):
-                    stream.finish(send.line)
+                    stream.finish(send.line, _status(send.line))
                     self._leave(send.to)
                 else:
                     stream.send(send.line)
-                    self._start_beat()
                 if responder in self._behind:
                     self._note_behind(responder, len(send.line))
 
@@ -165,9 +173,12 @@ class StatelessChannel:
 
     def _beat_all(self) -> None:
         self._beat = None
+        now = self._loop.time()
         for stream, _ in self._streams.values():
+            if now - stream.opened > _STREAM_AFTER_SECONDS:
+                stream.begin()
             stream.beat()
-        if any(stream.is_stream for stream, _ in self._streams.values()):
+        if self._streams:
             self._start_beat()
 
     # --- Channel ---
@@ -220,3 +231,10 @@ class StatelessChannel:
         self.gone = True
         if self._beat is not None:
             self._beat.cancel()
+
+
+def _status(line: bytes) -> int:
+    """The status of a response."""
+    if len(line) > _LONGEST_ERROR or b'"error"' not in line:
+        return 200
+    return _STATUSES.get(error_code(line) or 0, 200)

@@ -185,3 +185,9 @@ def test_an_argument_called_diff_does_not_hide_an_edit(tmp_path: Path) -> None:
     _, familiar = inputs(program(tmp_path / "PreToolUse"), "edit_file", arguments)
     seen = familiar.document["preToolUse"]["parameters"]
     assert seen == {"path": "a", "diff": "------- SEARCH\nx\n=======\nevil\n+++++++ REPLACE\n", "diff_": "good"}
+
+
+def test_a_folder_that_is_named_by_an_event_is_no_hook(tmp_path: Path) -> None:
+    place = folder(tmp_path / ".clinerules" / "hooks", "PostToolUse")
+    (place / "PreToolUse").mkdir()
+    assert list(loaded(place)) == ["PostToolUse"]

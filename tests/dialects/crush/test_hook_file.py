@@ -85,3 +85,10 @@ def test_a_command_that_is_too_long_for_a_variable_is_cut_there_and_said_to_be()
     assert (
         inputs(read("crush", {"hooks": {"PreToolUse": [{"command": "x"}]}}), "t", {"command": 1})[0].env["CRUSH"] == "1"
     )
+
+
+@pytest.mark.parametrize("matcher", ["a(?i)b", r"^\pL+$", "(?U)x+"])
+def test_a_matcher_that_only_crush_can_read_runs_its_hook_for_every_tool(matcher: str) -> None:
+    found = read("crush", {"hooks": {"PreToolUse": [{"matcher": matcher, "command": "x"}]}})
+    assert found.hooks[0].matches("anything")
+    assert "cannot be read here, so the hook runs for every tool" in found.notes[0]

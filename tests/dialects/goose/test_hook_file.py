@@ -74,3 +74,10 @@ def test_a_matcher_is_not_anchored() -> None:
 @pytest.mark.parametrize(("server", "name"), [("fs", "fs__t"), ("My Files", "myfiles__t"), ("a.b", "a_b__t")])
 def test_the_name_of_a_servers_tool(server: str, name: str) -> None:
     assert mcp_tool_name(server, "t") == name
+
+
+@pytest.mark.parametrize("matcher", ["a(?i)b", r"^\pL+$", "(?U)x+"])
+def test_a_matcher_that_only_goose_can_read_runs_its_hook_for_every_tool(matcher: str) -> None:
+    found = read("goose", content(matcher=matcher))
+    assert found.hooks[0].matches("anything")
+    assert "cannot be read here, so the hook runs for every tool" in found.notes[0]

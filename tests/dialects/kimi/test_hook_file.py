@@ -10,7 +10,7 @@ import pytest
 from hookproxy.dialects.kimi import KIMI
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Event
-from tests.dialects.calls import read, recognised
+from tests.dialects.calls import inputs, read, recognised
 
 GUARD: Final = '[[hooks]]\nevent = "PreToolUse"\nmatcher = "Bash|Shell"\ncommand = "./guard.sh"\ntimeout = 5\n'
 FORMAT: Final = '[[hooks]]\nevent = "PostToolUse"\nmatcher = "Write"\ncommand = "./guard.sh"\n'
@@ -62,3 +62,20 @@ def test_an_entry_that_cannot_run_is_left_out_and_the_others_run(text: str, note
 def test_a_file_of_another_system_is_not_kimis(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is in a folder of kimi"):
         recognised(tmp_path / ".kimi-code" / "config.toml", '[hooks]\nSessionStart = ["./x.sh"]\n')
+
+
+@pytest.mark.parametrize(
+    ("names", "tool", "arguments", "seen"),
+    [
+        (("Bash", "Shell"), "bash", {"command": "ls"}, {"command": "ls"}),
+        (("Read", "ReadFile"), "read_file", {"path": "a"}, {"path": "a"}),
+        (("Write", "WriteFile"), "write_file", {"path": "a", "content": "b"}, {"path": "a", "content": "b"}),
+    ],
+)
+def test_a_hook_for_an_own_tool_of_kimi_code_or_kimi_cli_runs_for_a_servers(
+    names: tuple[str, ...], tool: str, arguments: dict[str, str], seen: dict[str, str]
+) -> None:
+    for name in names:
+        hooks = read("kimi", f'[[hooks]]\nevent = "PreToolUse"\nmatcher = "^{name}$"\ncommand = "x"\n')
+        (found,) = inputs(hooks, tool, arguments)
+        assert (found.tool_name, found.document["tool_input"]) == (name, seen)

@@ -160,3 +160,11 @@ def test_a_file_of_its_shape_elsewhere_is_claudes(tmp_path: Path) -> None:
 def test_a_file_of_another_system_in_qwens_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is in a folder of qwen"):
         recognised(tmp_path / ".qwen" / "settings.json", {"hooks": {"SessionStart": ["./x.sh"]}})
+
+
+@pytest.mark.parametrize(
+    "matcher", ["mcp__my.files__notes.read", "mcp__my_files__notes_read", "^mcp__my_files__notes_"]
+)
+def test_a_matcher_may_spell_dots_in_names_either_way(matcher: str) -> None:
+    (hook,) = read("qwen", {"hooks": {"PreToolUse": [group(matcher)]}}).hooks
+    assert hook.matches(QWEN.mcp_tool_name("my.files", "notes.read"))

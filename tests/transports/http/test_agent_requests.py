@@ -385,7 +385,6 @@ MISMATCHES: Final[dict[str, tuple[bytes, Change]]] = {
     "no version in the header": (stateless_call(), {"mcp-protocol-version": None}),
     "another version in the header": (stateless_call(), {"mcp-protocol-version": "2025-11-25"}),
     "an unknown version in the header": (stateless_call(), {"mcp-protocol-version": "2099-01-01"}),
-    "no version in the body": (call(), {}),
     "a version of the handshake era in the body": (call(_meta={VERSION_KEY: "2025-11-25"}), {}),
     "another argument": (stateless_call({"region": "eu"}), {"mcp-param-region": "us"}),
     "an argument in another case": (stateless_call({"region": "eu"}), {"mcp-param-region": "EU"}),
@@ -405,6 +404,15 @@ MISMATCHES: Final[dict[str, tuple[bytes, Change]]] = {
 def test_what_the_head_and_the_body_say_differently_is_refused(case: str) -> None:
     body, change = MISMATCHES[case]
     rejected(check(body, STATELESS, change), 400, -32020, id=7)
+
+
+def test_a_handshake_in_the_version_that_has_none_is_refused() -> None:
+    body = stateless_call().replace(b"tools/call", b"initialize")
+    rejected(check(body, STATELESS, {"mcp-method": "initialize", "mcp-name": None}), 404, -32601, id=7)
+
+
+def test_a_body_without_the_version_that_the_head_names_lacks_a_parameter() -> None:
+    rejected(check(call(), STATELESS, {}), 400, -32602, id=7)
 
 
 @pytest.mark.parametrize("name", ["mcp-method", "mcp-name", "mcp-protocol-version", "mcp-param-region", "mcp-param-x"])

@@ -1,0 +1,47 @@
+"""The files for a service of the system, and the example of a gateway's configuration."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from hookproxy.config.gateway import load_gateway
+from hookproxy.model.principal import Principal
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+UNITS: Final = ("hookproxy.service", "hookproxy.socket")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
+def test_systemd_accepts_the_units(tmp_path: Path) -> None:
+    for unit in UNITS:
+        text = (ROOT / "deploy" / unit).read_text()
+        (tmp_path / unit).write_text(text.replace("/usr/local/bin/hookproxy", "/bin/true"))  # it must be there
+    done = subprocess.run(
+        ["systemd-analyze", "verify", *(str(tmp_path / unit) for unit in UNITS)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    about_ours = [line for line in done.stderr.splitlines() if "hookproxy" in line and "man " not in line]
+    assert about_ours == []
+
+
+def test_the_example_of_a_gateway_is_valid(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "deploy" / "example", tmp_path / "gateway")
+    (tmp_path / "gateway").chmod(0o755)
+    for file in (tmp_path / "gateway").iterdir():
+        file.chmod(0o755)
+    config = load_gateway(str(tmp_path / "gateway" / "gateway.toml"), {"HOME": str(tmp_path)}, "/")
+    assert set(config.servers) == {"time", "tickets", "files"}
+    trainee = Principal("uid:1", "tom", ("developers", "trainees"))
+    assert config.servers["tickets"].allows(trainee)
+    assert not config.servers["tickets"].allows(Principal("uid:2", "eve", ("trainees",)))
+    assert "create_*" in config.servers["tickets"].settings_for(trainee).deny
+    assert "create_*" not in config.servers["time"].settings_for(trainee).deny
+    assert all("delete_*" in one.loaded.settings.deny for one in config.servers.values())
