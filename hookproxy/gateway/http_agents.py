@@ -186,7 +186,7 @@ class HttpAgents:
         match found.kind:
             case Kind.MESSAGE:
                 line = found.line + b"\n"
-                channel.post(line, messages.read(line), responder)
+                channel.post(line, _message(found), responder)
             case Kind.STREAM:
                 if not channel.listen(responder, found.last_event):
                     text = "This stream cannot be resumed."
@@ -204,7 +204,7 @@ class HttpAgents:
         channel = AgentChannel(limits.max_message_bytes, headers)
         self._sessions[session_id] = opened = _HttpSession(session, channel)
         line = found.line + b"\n"
-        channel.post(line, messages.read(line), responder)
+        channel.post(line, _message(found), responder)
         self._tasks.start_soon(self._run, opened)
 
     def _post_stateless(self, found: Accepted, sender: Principal, responder: Responder) -> None:
@@ -218,7 +218,7 @@ class HttpAgents:
         channel = known.channel
         assert isinstance(channel, StatelessChannel)
         line = found.line + b"\n"
-        channel.post(line, messages.read(line), responder)
+        channel.post(line, _message(found), responder)
 
     def _forget(self, one: _HttpSession) -> None:
         """No further request comes to this session."""
@@ -280,3 +280,10 @@ class HttpAgents:
             responder.respond(404, [JSON_HEADER], failed_call(_NO_ID, "There is nothing here."))
         else:
             responder.respond(200, [JSON_HEADER], resource.metadata)
+
+
+def _message(found: Accepted) -> messages.Message:
+    """The message of a request. What the check has read of a request is not read again."""
+    if found.method and found.id:
+        return messages.Message(found.line, (found.id,), found.method)
+    return messages.read(found.line)
