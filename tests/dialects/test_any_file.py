@@ -39,7 +39,7 @@ def test_any_file_is_read_or_refused_with_a_config_error(name: str, members: dic
     assert DIALECTS[name].recognises(members) in (True, False)
     with suppress(ConfigError):
         for hook in read(name, json.dumps(members)).hooks:
-            assert hook.argv or hook.url or hook.tool
+            assert hook.argv or hook.shell or hook.url or hook.tool
             assert hook.timeout > 0
             hook.matches("mcp__s__t")
 
