@@ -141,5 +141,5 @@ def _invalid(resource: ProtectedResource, description: str, reason: str) -> Chal
 
 
 def _shown(token: bytes) -> str:
-    """The token in logs: the first characters of its digest, from which nothing of it can be told."""
+    """The token in logs: the first characters of its digest, which says nothing about it."""
     return f"token sha256:{digest_of(token).hex()[:8]}…"

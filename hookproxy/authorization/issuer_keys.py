@@ -73,7 +73,7 @@ class IssuerKeys:
 
     @property
     def should_renew(self) -> bool:
-        """They are old, and nobody renews them at the moment."""
+        """They are old, and nobody renews them now."""
         now = self._clock()
         pause = _RETRY_INTERVAL if self._failure and self._keys else _MIN_INTERVAL
         old = now - self._fetched >= _FRESH

@@ -16,6 +16,7 @@ import anyio.abc
 
 from ..authorization.authenticate import Authenticator, Challenge
 from ..authorization.resource_metadata import WELL_KNOWN, ProtectedResource, protected_resource
+from ..config.gateway_models import SERVER_NAME
 from ..model.credentials import NotReady
 from ..model.errors import UserError, describe_error
 from ..protocol.feedback import failed_call
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
     from .gateway import Gateway
     from .http_listeners import HttpAddress
 
-_NAME: Final = re.compile(rb"[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}")  # as `config.gateway_models` has it
-_TARGET: Final = re.compile(rb"/mcp/(" + _NAME.pattern + rb")")
+_NAME: Final = re.compile(SERVER_NAME.encode())
+_PREFIX: Final = b"/mcp/"
 _WELL_KNOWN: Final = WELL_KNOWN.encode()
 _LOOK_SECONDS: Final = 1.0
 """How often sessions are looked at that may have been unused for too long; the shortest such time is a second."""
@@ -102,8 +103,8 @@ class HttpAgents:
         if request.target.startswith(_WELL_KNOWN):
             self._tell_metadata(request, responder)
             return
-        named = _TARGET.fullmatch(request.target)
-        resource = self._resource_of(named[1].decode() if named else "")
+        before, prefix, name = request.target.partition(_PREFIX)
+        resource = self._resource_of(name.decode() if prefix and not before and _NAME.fullmatch(name) else "")
         try:
             sender = self._authenticator.check_now(request.headers, resource)
         except NotReady:
@@ -185,8 +186,7 @@ class HttpAgents:
         assert isinstance(channel, AgentChannel)
         match found.kind:
             case Kind.MESSAGE:
-                line = found.line + b"\n"
-                channel.post(line, _message(found), responder)
+                channel.post(found.line + b"\n", _message(found), responder)
             case Kind.STREAM:
                 if not channel.listen(responder, found.last_event):
                     text = "This stream cannot be resumed."
@@ -203,8 +203,7 @@ class HttpAgents:
         headers = ((b"mcp-session-id", session_id.encode()),)
         channel = AgentChannel(limits.max_message_bytes, headers)
         self._sessions[session_id] = opened = _HttpSession(session, channel)
-        line = found.line + b"\n"
-        channel.post(line, _message(found), responder)
+        channel.post(found.line + b"\n", _message(found), responder)
         self._tasks.start_soon(self._run, opened)
 
     def _post_stateless(self, found: Accepted, sender: Principal, responder: Responder) -> None:
@@ -217,8 +216,7 @@ class HttpAgents:
             self._tasks.start_soon(self._run, known)
         channel = known.channel
         assert isinstance(channel, StatelessChannel)
-        line = found.line + b"\n"
-        channel.post(line, _message(found), responder)
+        channel.post(found.line + b"\n", _message(found), responder)
 
     def _forget(self, one: _HttpSession) -> None:
         """No further request comes to this session."""

@@ -35,8 +35,8 @@ _PREAMBLE_SECONDS: Final = 10.0
 """How long a connection may take to say what it wants: `connect` does it at once."""
 
 _MOST_WITHOUT_PREAMBLE: Final = 64
-"""Connections of one user that have not said what they want: more than all servers of several agents that start at the
-same moment, and few enough that one user cannot use up the gateway's descriptors."""
+"""Connections of one user that have not said what they want: more than all servers of several agents that start
+together, and few enough that one user cannot use up the gateway's descriptors."""
 
 _ACCEPT_AGAIN_SECONDS: Final = 0.1
 """After an error in accepting, mostly because there are no more descriptors: connections wait in the queue."""

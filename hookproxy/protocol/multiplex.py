@@ -165,7 +165,7 @@ class _Handshake(Struct):
     version: str = ""
     """The protocol version that it asks for."""
     capabilities: bytes = b""
-    """The client's capabilities, as the server was told them."""
+    """The client's capabilities, as the server has got them."""
     result: bytes = b""
     """The line of the server's result; empty: there is none yet."""
     id_span: Span = (0, 0)
@@ -695,7 +695,7 @@ class Multiplexer:
         if method == "ping":
             return True
         if "task" in message.params or method.startswith(_TASKS_PREFIX):
-            return False  # a client that keeps tasks: their ids could not be told apart
+            return False  # a client that keeps tasks: nobody could say whose an id is
         try:
             announced = raw_json.fields(who.capabilities)
             if method == "elicitation/create":

@@ -9,6 +9,7 @@ from typing import Final
 from ...model.hooks import Event
 from ..agent_side import AgentEvent, AgentSide, Can
 from ..shared import claude_agent_side as envelope
+from ..shared.events import by_name
 
 _MODES: Final = ("default", "plan", "acceptEdits", "auto", "dontAsk", "bypassPermissions")
 
@@ -24,18 +25,15 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     read_document=_read_document,
     write_output=envelope.write_output,
     write_hook_file=partial(envelope.write_hook_file, ".claude/settings.json"),
-    events={
-        event.value: event
-        for event in (
-            Event.PRE_TOOL_USE,
-            Event.POST_TOOL_USE,
-            Event.POST_TOOL_USE_FAILURE,
-            Event.PERMISSION_REQUEST,
-            Event.SESSION_START,
-            Event.SESSION_END,
-            Event.NOTIFICATION,
-        )
-    },
+    events=by_name(
+        Event.PRE_TOOL_USE,
+        Event.POST_TOOL_USE,
+        Event.POST_TOOL_USE_FAILURE,
+        Event.PERMISSION_REQUEST,
+        Event.SESSION_START,
+        Event.SESSION_END,
+        Event.NOTIFICATION,
+    ),
     recognises=lambda members: (
         members.text("permission_mode") in _MODES and "turn_id" not in members and "timestamp" not in members
     ),

@@ -13,6 +13,7 @@ from ...model.aliases import Alias
 from ...model.hooks import Event, EventContext, Permission
 from ..agent_side import AgentEvent, AgentSide, Answer, Can, HookOutput, Members
 from ..shared import claude_agent_side as envelope
+from ..shared.events import by_name
 from .hook_file import PATCH
 from .patch import FileChange, changes
 
@@ -54,15 +55,8 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     read_document=_read_document,
     write_output=_write_output,
     write_hook_file=partial(envelope.write_hook_file, _FILE),
-    events={
-        event.value: event
-        for event in (
-            Event.PRE_TOOL_USE,
-            Event.POST_TOOL_USE,
-            Event.PERMISSION_REQUEST,
-            Event.SESSION_START,
-            Event.SESSION_END,
-        )
-    },
+    events=by_name(
+        Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.PERMISSION_REQUEST, Event.SESSION_START, Event.SESSION_END
+    ),
     recognises=lambda members: "turn_id" in members,
 )

@@ -9,6 +9,7 @@ from typing import Final
 from ...model.hooks import Event
 from ..agent_side import AgentEvent, AgentSide, Answer, Can, HookOutput
 from ..shared import claude_agent_side as envelope
+from ..shared.events import by_name
 
 _FILE: Final = ".factory/hooks.json"
 _MODES: Final = ("off", "spec", "auto-low", "auto-medium", "auto-high")
@@ -29,16 +30,7 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     read_document=_read_document,
     write_output=_write_output,
     write_hook_file=partial(envelope.write_hook_file, _FILE, bare=True),
-    events={
-        event.value: event
-        for event in (
-            Event.PRE_TOOL_USE,
-            Event.POST_TOOL_USE,
-            Event.SESSION_START,
-            Event.SESSION_END,
-            Event.NOTIFICATION,
-        )
-    },
+    events=by_name(Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.SESSION_START, Event.SESSION_END, Event.NOTIFICATION),
     recognises=lambda members: members.text("permission_mode") in _MODES,
     merges=True,
 )

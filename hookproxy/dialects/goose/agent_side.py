@@ -23,6 +23,7 @@ from ..agent_side import (
     seconds,
     text_outcome,
 )
+from ..shared.events import by_name
 
 _FILE: Final = ".agents/plugins/hookproxy/hooks/hooks.json"
 _SESSION: Final = {Event.SESSION_START: "startup", Event.SESSION_END: "other"}
@@ -70,15 +71,8 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     read_document=_read_document,
     write_output=output_by_status,
     write_hook_file=_write_hook_file,
-    events={
-        event.value: event
-        for event in (
-            Event.PRE_TOOL_USE,
-            Event.POST_TOOL_USE,
-            Event.POST_TOOL_USE_FAILURE,
-            Event.SESSION_START,
-            Event.SESSION_END,
-        )
-    },
+    events=by_name(
+        Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE, Event.SESSION_START, Event.SESSION_END
+    ),
     recognises=lambda members: "matcher_context" in members,
 )

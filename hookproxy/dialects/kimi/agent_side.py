@@ -21,6 +21,7 @@ from ..agent_side import (
     seconds,
 )
 from ..shared import claude_agent_side as envelope
+from ..shared.events import by_name
 
 _FILE: Final = ".kimi-code/config.toml"
 
@@ -56,16 +57,13 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     read_document=_read_document,
     write_output=output_by_status,
     write_hook_file=_write_hook_file,
-    events={
-        event.value: event
-        for event in (
-            Event.PRE_TOOL_USE,
-            Event.POST_TOOL_USE,
-            Event.POST_TOOL_USE_FAILURE,
-            Event.SESSION_START,
-            Event.SESSION_END,
-            Event.NOTIFICATION,
-        )
-    },
+    events=by_name(
+        Event.PRE_TOOL_USE,
+        Event.POST_TOOL_USE,
+        Event.POST_TOOL_USE_FAILURE,
+        Event.SESSION_START,
+        Event.SESSION_END,
+        Event.NOTIFICATION,
+    ),
     recognises=lambda members: "client_type" in members,
 )

@@ -13,6 +13,7 @@ from ...model.aliases import ToolSpelling
 from ...model.hooks import Event
 from ..agent_side import AgentEvent, AgentSide, Can, Entry, Members, result_outcome
 from ..shared import claude_agent_side as envelope
+from ..shared.events import by_name
 
 _FILE: Final = ".lime/settings.json"
 
@@ -41,18 +42,15 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     read_document=_read_document,
     write_output=partial(envelope.write_output, replacement=""),
     write_hook_file=_write_hook_file,
-    events={
-        event.value: event
-        for event in (
-            Event.PRE_TOOL_USE,
-            Event.POST_TOOL_USE,
-            Event.POST_TOOL_USE_FAILURE,
-            Event.PERMISSION_REQUEST,
-            Event.SESSION_START,
-            Event.SESSION_END,
-            Event.NOTIFICATION,
-        )
-    },
+    events=by_name(
+        Event.PRE_TOOL_USE,
+        Event.POST_TOOL_USE,
+        Event.POST_TOOL_USE_FAILURE,
+        Event.PERMISSION_REQUEST,
+        Event.SESSION_START,
+        Event.SESSION_END,
+        Event.NOTIFICATION,
+    ),
     recognises=lambda members: "event" in members and "hook_event_name" in members,
     has_matchers=False,
     own_tools={"Bash": (ToolSpelling("bash"),)},

@@ -9,6 +9,7 @@ from typing import Final
 from ...model.hooks import Event
 from ..agent_side import AgentEvent, AgentSide, Answer, Can, HookOutput
 from ..shared import claude_agent_side as envelope
+from ..shared.events import by_name
 
 _FILE: Final = ".qwen/settings.json"
 
@@ -28,17 +29,14 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     read_document=_read_document,
     write_output=_write_output,
     write_hook_file=partial(envelope.write_hook_file, _FILE),
-    events={
-        event.value: event
-        for event in (
-            Event.PRE_TOOL_USE,
-            Event.POST_TOOL_USE,
-            Event.POST_TOOL_USE_FAILURE,
-            Event.PERMISSION_REQUEST,
-            Event.SESSION_START,
-            Event.SESSION_END,
-            Event.NOTIFICATION,
-        )
-    },
+    events=by_name(
+        Event.PRE_TOOL_USE,
+        Event.POST_TOOL_USE,
+        Event.POST_TOOL_USE_FAILURE,
+        Event.PERMISSION_REQUEST,
+        Event.SESSION_START,
+        Event.SESSION_END,
+        Event.NOTIFICATION,
+    ),
     recognises=lambda members: "timestamp" in members and "permission_mode" in members,
 )

@@ -24,6 +24,7 @@ from ..agent_side import (
     split_underscored_name,
 )
 from ..shared import claude_agent_side as envelope
+from ..shared.events import by_name
 
 _FILE: Final = ".github/hooks/hookproxy.json"
 
@@ -62,7 +63,7 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     read_document=_read_document,
     write_output=partial(envelope.write_output, replacement=""),
     write_hook_file=_write_hook_file,
-    events={event.value: event for event in (Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.SESSION_START)},
+    events=by_name(Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.SESSION_START),
     recognises=lambda members: "timestamp" in members and "tool_use_id" in members and "permission_mode" not in members,
     has_matchers=False,
 )

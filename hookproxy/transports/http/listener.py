@@ -330,7 +330,7 @@ class Listener:
 
     `handle` gets each request in the event loop's own callback, one at a time for each connection, and responds at once
     or later. If it raises, the client gets a 500 and the loop's exception handler gets the exception.
-    `on_refused` is told of what never reaches `handle`: the peer, the status, and a part of a sentence without input.
+    `on_refused` gets what never reaches `handle`: the peer, the status, and a part of a sentence without input.
     """
 
     def __init__(
@@ -674,7 +674,7 @@ class _Connection(asyncio.Protocol):
             self.listener.on_refused(self._peer, status, why)
 
     def _tell_full(self) -> None:
-        """Tell the response in progress, or the one that was told of the beginning, whether the client reads."""
+        """Report whether the client reads to the response in progress, or to the one that got the beginning."""
         responder, self._told_full = (self._responder, self._responder) if self.is_full else (self._told_full, None)
         if responder is not None and responder.on_full is not None:
             responder.on_full(self.is_full)
