@@ -13,17 +13,13 @@ from collections.abc import Callable
 from typing import Final
 
 from ...protocol.calls import Progress, id_key
-from ...protocol.fast_scan import response_id
 from ...protocol.feedback import no_stream, refused_message, remote_failure
-from ..lines import Lines
 from . import messages
+from .agent_input import BEAT_SECONDS, ENDED, AgentInput, AgentOutput
 from .agent_stream import (
     JSON_HEADER,
     MAX_KEPT_BYTES,
-    MAX_UNREAD_BYTES,
-    MAX_UNREAD_LINES,
     AgentStream,
-    TooManyRequests,
     stream_and_event,
 )
 from .listener import Headers, Responder
@@ -40,9 +36,6 @@ _STREAM_AFTER_SECONDS: Final = 1.0
 """A response that takes longer becomes a stream, which can be resumed. Most come earlier, as plain JSON, which takes
 half the time."""
 
-_BEAT_SECONDS: Final = 25.0
-"""Between comments on a silent stream: below the 30 s after which the strictest of usual balancers close it."""
-
 RESUMABLE: Final = 64
 """Streams that have ended, or lost their agent, and are kept to be resumed: an agent resumes at once, or never."""
 
@@ -50,7 +43,6 @@ _RESUME_SECONDS: Final = 60.0
 """That a stream that has ended can still be resumed: connections that break are made again within seconds."""
 
 _ID_IN_FLIGHT: Final = "Its id is the id of a request that is in flight."
-_ENDED: Final = "The session with the MCP server has ended"
 
 
 class AgentChannel:
@@ -62,7 +54,8 @@ class AgentChannel:
     def __init__(self, max_bytes: int, headers: Headers) -> None:
         """`headers` are for each response, such as the session's id."""
         self._headers = headers
-        self._lines = Lines(max_bytes, response_id)
+        self._output = AgentOutput(max_bytes)
+        self._input = AgentInput()
         self._waiting: dict[bytes, AgentStream] = {}  # by the key of the request's id, in order of arrival
         self._ids: dict[bytes, bytes] = {}  # the ids of these requests as spelled, by key
         self._streams: dict[int, AgentStream] = {}  # those that can be resumed
@@ -70,9 +63,6 @@ class AgentChannel:
         self._unsent: list[bytes] = []  # while there is no stream
         self._unsent_bytes = 0
         self._numbers = 0
-        self._is_paused = True  # until it is started
-        self._unread: list[bytes] = []  # lines that came while it was paused
-        self._unread_bytes = 0
         self._full: set[Responder] = set()
         self._loop = asyncio.get_running_loop()
         self._beat: asyncio.TimerHandle | None = None
@@ -108,9 +98,7 @@ class AgentChannel:
 
     def post(self, line: bytes, message: Message, responder: Responder) -> None:
         """A message of the agent. Raises TooManyRequests."""
-        unread, size = len(self._unread), self._unread_bytes + len(line)
-        if self._is_paused and (unread >= MAX_UNREAD_LINES or size > MAX_UNREAD_BYTES):
-            raise TooManyRequests
+        self._input.check_room(line)
         if not message.ids or message.is_response:
             responder.respond(202, self._headers, b"")
             self._feed(line)
@@ -171,11 +159,7 @@ class AgentChannel:
 
     def _feed(self, line: bytes) -> None:
         self.last_used = self._loop.time()
-        if self._is_paused:
-            self._unread.append(line)
-            self._unread_bytes += len(line)
-        else:
-            self._on_bytes(line)
+        self._input.feed(line)
 
     def _attach(self, stream: AgentStream, responder: Responder) -> None:
         self._streams[stream.number] = stream
@@ -222,7 +206,7 @@ class AgentChannel:
 
     def _start_beat(self) -> None:
         if self._beat is None and not self.gone:
-            self._beat = self._loop.call_later(_BEAT_SECONDS, self._beat_all)
+            self._beat = self._loop.call_later(BEAT_SECONDS, self._beat_all)
 
     def _beat_all(self) -> None:
         self._beat = None
@@ -242,16 +226,14 @@ class AgentChannel:
         on_gone: Callable[[], None],
     ) -> None:
         """As in Channel."""
-        self._on_bytes, self._on_end, self._on_full, self._on_gone = on_bytes, on_end, on_full, on_gone
-        self.resume()
+        self._on_end, self._on_full = on_end, on_full
+        self._input.start(on_bytes)
         if self._is_ending:
             on_end()
 
     def write(self, piece: bytes) -> None:
         """As in Channel."""
-        block = self._lines.feed(piece)
-        self._lines.lost.clear()  # the relay has replaced what is too long
-        for line in block.splitlines(keepends=True) if block.count(b"\n") > 1 else [block] if block else []:
+        for line in self._output.feed(piece):
             self._deliver(line)
 
     def _deliver(self, line: bytes) -> None:
@@ -295,14 +277,11 @@ class AgentChannel:
 
     def pause(self) -> None:
         """As in Channel: what comes is kept, and no more of it than requests may be in flight."""
-        self._is_paused = True
+        self._input.pause()
 
     def resume(self) -> None:
         """As in Channel."""
-        self._is_paused = False
-        unread, self._unread, self._unread_bytes = self._unread, [], 0
-        for line in unread:
-            self._feed(line)
+        self._input.resume()
 
     def drain(self) -> None:
         """As in Channel: nothing is left unread."""
@@ -312,7 +291,7 @@ class AgentChannel:
 
     def end_output(self) -> None:
         """As in Channel: what still waits gets an error, and all streams end."""
-        self.fail(_ENDED)
+        self.fail(ENDED)
         if self._listening is not None:
             self._listening.close()
         self._unsent.clear()
@@ -322,9 +301,7 @@ class AgentChannel:
         """Answer all requests that wait with an error that says what is known of them; `why` has no full stop."""
         waiting, ids = self._waiting, self._ids
         self._waiting, self._ids = {}, {}
-        unsent = {key for line in self._unread for raw_id in messages.read(line).ids if (key := id_key(raw_id))}
-        self._unread.clear()
-        self._unread_bytes = 0
+        unsent = {id_key(raw_id) for line in self._input.take() for raw_id in messages.read(line).ids}
         for key, stream in waiting.items():
             progress = Progress.NOT_SENT if key in unsent else Progress.NO_ANSWER
             self._finish(stream, remote_failure(ids[key], why, progress, is_call=stream.is_call))

@@ -11,16 +11,12 @@ from collections.abc import Callable
 from typing import Final
 
 from ...protocol.calls import Progress
-from ...protocol.fast_scan import response_id
 from ...protocol.feedback import remote_failure
 from ...protocol.multiplex import SERVER, Multiplexer, Send
-from ..lines import Lines
-from .agent_stream import MAX_UNREAD_BYTES, MAX_UNREAD_LINES, AgentStream, TooManyRequests
+from .agent_input import BEAT_SECONDS, ENDED, AgentInput, AgentOutput
+from .agent_stream import AgentStream
 from .listener import Responder
 from .messages import CALL_TOOL, Message, answered_ids, error_code
-
-_BEAT_SECONDS: Final = 25.0
-"""Between comments on a silent stream: below the 30 s after which the strictest of usual balancers close it."""
 
 _MAX_BEHIND: Final = 4 * 1024 * 1024
 """Bytes that wait for one agent that does not read, besides one message: at more it is disconnected, as `shared_server`
@@ -41,8 +37,6 @@ _LONGEST_ERROR: Final = 65_536  # bytes: errors are short, and to read a long re
 _OWNER: Final = "the user"
 """All requests are of one user: what one of them creates, such as a task, belongs to all."""
 
-_ENDED: Final = "The session with the MCP server has ended"
-
 
 class StatelessChannel:
     """The agent's side of all stateless requests of one user to one server."""
@@ -52,11 +46,9 @@ class StatelessChannel:
 
     def __init__(self, max_bytes: int, report: Callable[[str], None]) -> None:
         self._multiplexer = Multiplexer(one_owner=True, report=report)
-        self._lines = Lines(max_bytes, response_id)
+        self._output = AgentOutput(max_bytes)
+        self._input = AgentInput()
         self._streams: dict[int, tuple[AgentStream, bytes]] = {}  # with the id of the request, by client
-        self._is_paused = True  # until it is started
-        self._unread: list[bytes] = []
-        self._unread_bytes = 0
         self._behind: dict[Responder, int] = {}  # bytes for agents that do not read
         self._is_full = False
         self._is_ending = False
@@ -80,9 +72,7 @@ class StatelessChannel:
 
     def post(self, line: bytes, message: Message, responder: Responder) -> None:
         """A message of the agent. Raises TooManyRequests."""
-        unread, size = len(self._unread), self._unread_bytes + len(line)
-        if self._is_paused and (unread >= MAX_UNREAD_LINES or size > MAX_UNREAD_BYTES):
-            raise TooManyRequests
+        self._input.check_room(line)
         client = self._multiplexer.attach(_OWNER)
         if not message.ids or message.is_response:
             responder.respond(202)
@@ -123,7 +113,7 @@ class StatelessChannel:
     def _dispatch(self, sends: list[Send]) -> None:
         for send in sends:
             if send.to == SERVER:
-                self._feed(send.line)
+                self._input.feed(send.line)
             elif send.to in self._streams:
                 stream, _ = self._streams[send.to]
                 responder = stream.responder
@@ -134,13 +124,6 @@ class StatelessChannel:
                     stream.send(send.line)
                 if responder in self._behind:
                     self._note_behind(responder, len(send.line))
-
-    def _feed(self, line: bytes) -> None:
-        if self._is_paused:
-            self._unread.append(line)
-            self._unread_bytes += len(line)
-        else:
-            self._on_bytes(line)
 
     def _set_full(self, responder: Responder, *, full: bool) -> None:
         if full:
@@ -169,7 +152,7 @@ class StatelessChannel:
 
     def _start_beat(self) -> None:
         if self._beat is None and not self.gone:
-            self._beat = self._loop.call_later(_BEAT_SECONDS, self._beat_all)
+            self._beat = self._loop.call_later(BEAT_SECONDS, self._beat_all)
 
     def _beat_all(self) -> None:
         self._beat = None
@@ -191,28 +174,23 @@ class StatelessChannel:
         on_gone: Callable[[], None],
     ) -> None:
         """As in Channel."""
-        self._on_bytes, self._on_end, self._on_full, self._on_gone = on_bytes, on_end, on_full, on_gone
-        self.resume()
+        self._on_end, self._on_full = on_end, on_full
+        self._input.start(on_bytes)
         if self._is_ending:
             on_end()
 
     def write(self, piece: bytes) -> None:
         """As in Channel."""
-        block = self._lines.feed(piece)
-        self._lines.lost.clear()  # the relay has replaced what is too long
-        for line in block.splitlines(keepends=True) if block.count(b"\n") > 1 else [block] if block else []:
+        for line in self._output.feed(piece):
             self._dispatch(self._multiplexer.from_server(line))
 
     def pause(self) -> None:
         """As in Channel."""
-        self._is_paused = True
+        self._input.pause()
 
     def resume(self) -> None:
         """As in Channel."""
-        self._is_paused = False
-        unread, self._unread, self._unread_bytes = self._unread, [], 0
-        for line in unread:
-            self._feed(line)
+        self._input.resume()
 
     def drain(self) -> None:
         """As in Channel: nothing is left unread."""
@@ -222,7 +200,7 @@ class StatelessChannel:
 
     def end_output(self) -> None:
         """As in Channel: what still waits gets an error."""
-        self.fail(_ENDED)
+        self.fail(ENDED)
 
     def close(self) -> None:
         """As in Channel."""

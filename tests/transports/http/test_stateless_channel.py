@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from hookproxy.transports.http import stateless_channel
+from hookproxy.transports.http import agent_input, stateless_channel
 from hookproxy.transports.http.stateless_channel import StatelessChannel
 from tests.support.http_agent import HttpAgent, Server, agent_of, line
 
@@ -134,7 +134,7 @@ async def test_a_subscription_is_a_stream_at_once_and_ends_with_its_connection()
 async def test_a_request_that_takes_long_becomes_a_stream_so_that_no_balancer_cuts_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(stateless_channel, "_BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(stateless_channel, "BEAT_SECONDS", 0.01)
     monkeypatch.setattr(stateless_channel, "_STREAM_AFTER_SECONDS", 0.0)
     async with requests_of_one_user() as (channel, server, agent):
         post = await (await agent.post(request(1))).head()
@@ -190,7 +190,7 @@ async def test_the_end_answers_all_requests_that_wait_once() -> None:
 
 
 async def test_what_comes_before_the_server_reads_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stateless_channel, "MAX_UNREAD_LINES", 3)
+    monkeypatch.setattr(agent_input, "MAX_UNREAD_LINES", 3)
     async with requests_of_one_user() as (channel, server, agent):
         channel.pause()
         message = {"jsonrpc": "2.0", "method": "notifications/x", "params": request(1)["params"]}
