@@ -472,6 +472,32 @@ def test_a_call_that_failed_is_a_failure(agent: str, changed: dict[str, Any]) ->
     assert context.outcome.error == "boom"
 
 
+@pytest.mark.parametrize("dialect", [name for name in DIALECTS if agent_side(name)])
+@pytest.mark.parametrize("document", [BEFORE["copilot"], AFTER["claude"]], ids=["own", "server"])
+async def test_a_command_runs_once_for_a_call(dialect: str, document: dict[str, Any], tmp_path: Path) -> None:
+    side = agent_side("copilot" if document is BEFORE["copilot"] else "claude")
+    assert side is not None
+    runs = tmp_path / "runs"
+    hook = ForeignHook(DIALECTS[dialect], f"echo >> {shlex.quote(str(runs))}")
+    await run_hook(hook, side, json.dumps(document).encode(), {"PATH": "/usr/bin:/bin"})
+    has_event = dialect != "crush" or document is BEFORE["copilot"]
+    assert (runs.read_text() if runs.exists() else "") == "\n" * has_event
+
+
+@pytest.mark.parametrize(
+    ("dialect", "name"),
+    [("cline", ".preToolUse.toolName"), ("cascade", ".agent_action_name")],
+)
+async def test_a_hook_sees_the_agents_shell_as_its_own_systems_shell(dialect: str, name: str) -> None:
+    side = agent_side("copilot")
+    assert side is not None
+    hook = ForeignHook(DIALECTS[dialect], f"jq -r '{name}' >&2; exit 1")
+    output = await run_hook(hook, side, json.dumps(BEFORE["copilot"]).encode(), {"PATH": "/usr/bin:/bin"})
+    assert output.stderr.endswith(
+        "exited with status 1: " + {"cline": "execute_command"}.get(dialect, "pre_run_command")
+    )
+
+
 KEYS: Final = st.sampled_from(sorted({*BEFORE["cline"], *AFTER["gemini"], *AFTER["cascade"], *BEFORE["cursor"]}))
 
 
