@@ -130,6 +130,8 @@ def _command(spec: HookSpec, source: Dialect, target: AgentSide, project: str) -
         words += ["--if", spec.only_if]
     if spec.timeout != source.default_timeout:
         words += ["--timeout", f"{spec.timeout:g}"]
+    if spec.fails_closed:
+        words.append("--fail-closed")
     line = "; ".join((*_setup(spec, project), spec.shell or shlex.join(spec.argv)))
     return f"{shlex.join(words)} -- {shlex.quote(line)}"
 

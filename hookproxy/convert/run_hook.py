@@ -48,6 +48,8 @@ class ForeignHook(Struct, frozen=True):
     matcher: str = ""
     only_if: str = ""
     timeout: float = 0.0
+    fails_closed: bool = False
+    """A failure of the hook refuses the call, whatever its system says of failures."""
 
 
 def recognise_agent(document: bytes) -> AgentSide:
@@ -164,7 +166,8 @@ def _specs(hook: ForeignHook, hook_list: HookList, context: EventContext) -> tup
     specs = tuple(spec for spec in hook_list.hooks if spec.event is context.event)
     known = context.alias.names if context.alias else ()
     spelled = spelled_names(known, hook.dialect.tool_spellings) if hook.dialect.tool_spellings else {}
-    return tuple(spec for spec in specs if any(map(spec.matches, spelled))) or specs
+    specs = tuple(spec for spec in specs if any(map(spec.matches, spelled))) or specs
+    return tuple(replace(spec, fails_closed=True) for spec in specs) if hook.fails_closed else specs
 
 
 def _may_name_server(hook: ForeignHook, context: EventContext) -> bool:

@@ -498,6 +498,19 @@ async def test_a_hook_sees_the_agents_shell_as_its_own_systems_shell(dialect: st
     )
 
 
+@pytest.mark.parametrize("agent", names())
+@pytest.mark.parametrize("command", ["exit 1", "kill -9 $$", "/no/such/guard"])
+async def test_a_failure_refuses_the_call_if_the_hook_was_configured_so(agent: str, command: str) -> None:
+    side = agent_side(agent)
+    assert side is not None
+    environ = {"PATH": "/usr/bin:/bin", **(BEFORE_IFLOW if agent == "iflow" else {})}
+    for fails_closed in (True, False):
+        hook = ForeignHook(DIALECTS["claude"], command, fails_closed=fails_closed)
+        output = await run_hook(hook, side, json.dumps(BEFORE[agent]).encode(), environ)
+        refuses = output.status == 2 or b'"deny"' in output.stdout or b'"cancel":true' in output.stdout
+        assert refuses is fails_closed
+
+
 KEYS: Final = st.sampled_from(sorted({*BEFORE["cline"], *AFTER["gemini"], *AFTER["cascade"], *BEFORE["cursor"]}))
 
 

@@ -180,6 +180,32 @@ def test_the_agent_waits_longer_than_the_hook_may_take(timeout: int, written_tim
     assert entry["timeout"] == written_timeout
 
 
+@pytest.mark.parametrize(
+    ("dialect", "path", "document", "target"),
+    [
+        (
+            "cursor",
+            ".cursor/hooks.json",
+            {"version": 1, "hooks": {"preToolUse": [{"command": "guard", "failClosed": True}]}},
+            "claude",
+        ),
+        (
+            "goose",
+            ".agents/plugins/x/hooks/hooks.json",
+            {"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "guard", "on_failure": "block"}]}]}},
+            "copilot",
+        ),
+    ],
+)
+def test_a_guard_whose_failure_refuses_the_call_still_does_so(
+    dialect: str, path: str, document: object, target: str, tmp_path: Path
+) -> None:
+    (entry,) = written(dialect, path, document, tmp_path, target)
+    (hook,) = entry.get("hooks", [entry])
+    line = words(hook.get("command") or hook["bash"])
+    assert "--fail-closed" in line[: line.index("--")]
+
+
 def test_augment_gets_a_script_for_each_hook_because_its_file_holds_paths(tmp_path: Path) -> None:
     found = converted(claude(tmp_path, matcher="Bash"), "augment", str(tmp_path))
     settings, script = found.files
