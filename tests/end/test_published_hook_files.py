@@ -51,6 +51,8 @@ QUIET: Final = (
     "qwen: audit",
 )
 """Those whose hooks are not about these calls, or are posted to a server on the web."""
+AT_THE_END: Final = ("goose: session logger",)
+"""Those of them whose hooks run when the agent has disconnected."""
 REFUSED: Final = {
     "augment: analytics": "bash write_file read_file",
     "augment: lock": "write_file",
@@ -141,3 +143,7 @@ async def test_the_hooks_of_a_published_file_run(scene: Scene, name: str) -> Non
     status.write_text("1")
     assert await refused() == (REFUSED[name] if name in FAILURE_REFUSES else "")
     assert name not in REFUSED or name in FAILURE_REFUSES or "exited with status 1" in agent.standard_error()
+    agent.end_input()
+    await agent.ended()
+    assert log.exists() is (name not in QUIET or name in AT_THE_END)
+    assert (name == "qwen: audit") is ("'127.0.0.1', 1" in agent.standard_error())
