@@ -14,7 +14,8 @@ import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..dialects.agent_side import AgentSide, Answer, Entry, HookOutput, Members, agent_side, event_names, names
+from ..dialects.agent_documents import Members, agents_of
+from ..dialects.agent_side import AgentSide, Answer, Entry, HookOutput, agent_side, event_names, names
 from ..dialects.dialect import Dialect, Group, HookFile, HookList
 from ..dialects.shared.hook_file import merge
 from ..hooks.evaluate import Evaluation, Hooks
@@ -58,11 +59,11 @@ def recognise_agent(document: bytes) -> AgentSide:
         members = Members(document)
     except ValueError as unreadable:
         raise UserError(f"the document on standard input cannot be read: {unreadable}", _NAME_AGENT) from None
-    sides = [side for name in names() if (side := agent_side(name)) is not None]
-    fitting = [side for side in sides if side.recognises(members)]
-    if len(fitting) == 1:
-        return fitting[0]
-    which = " or ".join(side.name for side in fitting) or "no known agent"
+    fitting = agents_of(members)
+    side = agent_side(fitting[0]) if len(fitting) == 1 else None
+    if side is not None:
+        return side
+    which = " or ".join(fitting) or "no known agent"
     raise UserError(f"the document on standard input is of {which}", _NAME_AGENT)
 
 

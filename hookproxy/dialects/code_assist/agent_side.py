@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from ...jsonrpc import raw_json
 from ...model.aliases import ToolSpelling
 from ...model.hooks import Event, EventContext, Permission, Session
+from ..agent_documents import Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
@@ -18,7 +19,6 @@ from ..agent_side import (
     Can,
     Entry,
     HookOutput,
-    Members,
     arguments_of,
     call_context,
     event_of,
@@ -114,7 +114,6 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
         Event.SESSION_START,
         Event.NOTIFICATION,
     ),
-    recognises=lambda members: "hook_event" in members,
     refuse=_refuse,
     has_matchers=False,
     own_tools={
