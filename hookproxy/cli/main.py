@@ -15,6 +15,8 @@ TYPE_CHECKING = False  # `typing` alone would cost as much as the rest of the st
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ..model.errors import UserError
+
 VERBS = {
     "run": "hookproxy.cli.run",
     "setup": "hookproxy.cli.setup",
@@ -37,6 +39,18 @@ VERBS = {
     "schema": "hookproxy.cli.schema",
     "completion": "hookproxy.cli.completion",
 }
+
+OPTIONAL_PACKAGES = {
+    "httptools": "remote",
+    "httpx2": "remote",
+    "joserfc": "gateway",
+    "jwt": "remote",
+    "mcp": "remote",
+}
+"""Packages that come with an extra of hookproxy only, by the name under which they are imported."""
+
+_EXTRAS = {"demo": "demo", "serve": "gateway"}
+"""The extra of a verb, where it is another one than the package's."""
 
 USAGE = """\
 usage: hookproxy VERB [OPTION...]
@@ -140,11 +154,24 @@ def _report(error: BaseException) -> int:
     if isinstance(error, UserError):
         _write_error(f"{error}\n")
         return error.status
+    if isinstance(error, ModuleNotFoundError) and (missing := _missing_extra(error.name or "")):
+        _write_error(f"{missing}\n")
+        return missing.status
     from traceback import format_exception
 
     summary = str(error).partition("\n")[0] or type(error).__name__
     _write_error(f"error: {summary} (a defect of hookproxy)\n{''.join(format_exception(error))}")
     return EXIT_DEFECT
+
+
+def _missing_extra(module: str) -> "UserError | None":
+    """The error for a verb whose extra is not installed; None if the module comes with hookproxy itself."""
+    from ..model.errors import not_installed
+
+    package, verb = module.partition(".")[0], sys.argv[1] if len(sys.argv) > 1 else ""
+    if package not in OPTIONAL_PACKAGES:
+        return None
+    return not_installed(f"hookproxy {verb}", package, _EXTRAS.get(verb, OPTIONAL_PACKAGES[package]))
 
 
 def _write_error(text: str) -> None:
