@@ -143,10 +143,7 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConf
     notes = dict.fromkeys(
         note for one in servers.values() for note in (*one.loaded.notes, *one.loaded.remarks)
     )  # those of the keys for all servers are the same for each
-    store = file.gateway.store
-    if store is not None and store.password is not None:
-        password = _secret_path(store.password, path, "gateway.store.password", environ)
-        file = replace(file, gateway=replace(file.gateway, store=replace(store, password=password)))
+    file = replace(file, gateway=_with_store_password(file.gateway, path, environ))
     return GatewayConfig(
         path,
         file.gateway,
@@ -238,6 +235,22 @@ def _seal_keys(gateway: GatewayTable, path: str, environ: Mapping[str, str]) -> 
         if not _SHORTEST_KEY <= len(data) <= _LONGEST_KEY or len(set(data)) < _FEWEST_BYTES:
             raise ConfigError(path, f"{key}: {file} has no random key of at least {_SHORTEST_KEY} bytes", hint)
         yield SealKey(data.rstrip(b"\r\n"))
+
+
+def _with_store_password(gateway: GatewayTable, path: str, environ: Mapping[str, str]) -> GatewayTable:
+    """The table with the absolute path of the store's password. Raises ConfigError, also for a wrong address."""
+    store = gateway.store
+    if store is None:
+        return gateway
+    try:
+        _ = urlsplit(store.url).port
+    except ValueError as problem:
+        hint = 'write "redis://HOST:6379/0", "rediss://HOST:6379/0" or "unix:///run/valkey/valkey.sock"'
+        raise ConfigError(path, f"gateway.store.url is no address: {problem}", hint) from None
+    if store.password is None:
+        return gateway
+    password = _secret_path(store.password, path, "gateway.store.password", environ)
+    return replace(gateway, store=replace(store, password=password))
 
 
 def _notes_about_sharing(gateway: GatewayTable) -> Iterator[str]:

@@ -55,6 +55,9 @@ async def serve(config: GatewayConfig, listening: Listening, report: GatewayLog,
     """
     async with anyio.create_task_group() as tasks:
         gateway = Gateway(config, Servers(tasks, report), report)
+        if gateway.store is not None:
+            await gateway.store.look()  # before the first call needs it
+            tasks.start_soon(gateway.store.run)
         with anyio.open_signal_receiver(_RELOAD, *_ENDING) as signals:
             for listener in listening.unix:
                 tasks.start_soon(accept_connections, listener, gateway, report)
@@ -137,7 +140,7 @@ async def _reload(gateway: Gateway, load: Load, report: Report) -> None:
     for note in config.notes:
         report(note)
     if config.gateway != gateway.config.gateway:
-        report("[gateway] has changed: its limits are in force, its addresses and tokens only after a restart")
+        report("[gateway] has changed: its limits and seal keys are in force, the rest only after a restart")
     gateway.change_policy(config)
     gateway.metrics.reloads["ok"] += 1
     report(f"policy {config.version[:12]} is in force")
