@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from ..jsonrpc import raw_json
 from ..model.decision import ApprovalRequest
-from .calls import OWN_STATE_PREFIX
+from .calls import OWN_STATE_PREFIX, STATE_FORMAT, is_of_this_process
 
 LIFETIME: Final = 3600.0
 """Seconds within which the next round must come: longer than people think about a form. Later, the state is invalid."""
@@ -27,6 +27,8 @@ _KEY_BYTES: Final = 32  # the output size of HMAC-SHA256
 _NONCE_BYTES: Final = 16  # enough that nobody guesses a nonce, and none occurs twice
 _CIPHER_NONCE_BYTES: Final = 12  # of AES-GCM; at random, they suffice for 2 ** 32 states of one key
 _LABEL: Final = b"hookproxy request state 1\n"  # so that a secret that is used elsewhere, too, is another key here
+_PREFIX_LABEL: Final = b"hookproxy request state prefix\n"
+_PREFIX_DIGITS: Final = 8  # hexadecimal, as many as for a process: few enough to say nothing about the secret
 _MAX_USED: Final = 100_000  # texts of 100 bytes: more approvals than people give in two hours
 
 USED_SECONDS: Final = 2 * LIFETIME
@@ -63,6 +65,9 @@ class RequestStates(Protocol):
     def failure(self) -> str:
         """Why no state can be taken back now, in a few words; empty if it can."""
 
+    def is_own(self, text: str) -> bool:
+        """Whether a state looks like one of these: no server may see it."""
+
     def to_request_state(self, waiting: CallRound) -> str:
         """Return the requestState that brings this round back, once, within LIFETIME."""
 
@@ -96,6 +101,10 @@ class StateSealer:
         self._rounds[nonce] = (kept, expiry)
         payload = _encoded(raw_json.encode({"n": nonce, "e": expiry, "s": waiting.state.decode()}))
         return f"{OWN_STATE_PREFIX}{payload}.{self._mac(payload, waiting.tool, waiting.arguments)}"
+
+    def is_own(self, text: str) -> bool:
+        """As in RequestStates."""
+        return is_of_this_process(text)
 
     def from_request_state(self, text: str, tool: str, arguments: bytes) -> CallRound | None:
         """Return the round that a call of this tool with these arguments continues; None: there is none."""
@@ -136,6 +145,8 @@ class SealKey:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # with the extension 8 ms
 
         self._cipher = AESGCM(hashlib.sha256(_LABEL + secret).digest())
+        self.prefix = f"{STATE_FORMAT}{hashlib.sha256(_PREFIX_LABEL + secret).hexdigest()[:_PREFIX_DIGITS]}."
+        """The beginning of the states that it seals: another hookproxy may be the server behind these gateways."""
 
     def seal(self, text: bytes, bound: bytes) -> bytes:
         """Encrypt a text so that it opens only together with `bound`."""
@@ -187,6 +198,10 @@ class SharedStates:
         """As in RequestStates."""
         return self._used.failure
 
+    def is_own(self, text: str) -> bool:
+        """As in RequestStates."""
+        return any(text.startswith(key.prefix) for key in self._keys())
+
     def to_request_state(self, waiting: CallRound) -> str:
         """As in RequestStates."""
         header = {
@@ -196,12 +211,13 @@ class SharedStates:
         }
         payload = _encoded(raw_json.encode(header))
         kept = msgpack.encode(_without_halves(replace(waiting, tool="", arguments=b"", state=b"")))
-        sealed = self._keys()[0].seal(kept, self._bound(payload, waiting.tool, waiting.arguments))
-        return f"{OWN_STATE_PREFIX}{payload}.{_encoded(sealed)}"
+        key = self._keys()[0]
+        sealed = key.seal(kept, self._bound(payload, waiting.tool, waiting.arguments))
+        return f"{key.prefix}{payload}.{_encoded(sealed)}"
 
     async def take(self, text: str, tool: str, arguments: bytes) -> CallRound | None:
         """As in RequestStates."""
-        if not text.startswith(OWN_STATE_PREFIX):
+        if not self.is_own(text):
             return None
         payload, encoded = _parts(text)
         try:
@@ -268,7 +284,8 @@ def _member(payload: str, name: str) -> str:
 
 
 def _parts(text: str) -> tuple[str, str]:
-    payload, _, mac = text.removeprefix(OWN_STATE_PREFIX).partition(".")
+    _, _, rest = text.removeprefix(STATE_FORMAT).partition(".")
+    payload, _, mac = rest.partition(".")
     return payload, mac
 
 

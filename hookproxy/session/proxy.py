@@ -78,6 +78,8 @@ class Proxy:
         strict = may_change or bool(groups or hooks.has_rules or settings.audit_all_calls)  # lines must be read
         elicitations = Elicitations(groups.answers_elicitations) if groups.observes_elicitations else None
         self.router = Router(self._concerns if strict else None, elicitations, groups.alias, settings.max_depth)
+        if request_states is not None:
+            self.router.is_own_state = request_states.is_own
         self.relay = Relay(agent, server, self.router, settings.max_message_bytes, strict, self._perform)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._pool: CoroutinePool  # from `open` on

@@ -146,7 +146,8 @@ class Store:
 async def test_another_gateway_with_the_key_continues_a_round_once() -> None:
     store = Store()
     text = store.states().to_request_state(WAITING)
-    assert await store.states().take(text.removeprefix(OWN_STATE_PREFIX), "write", b'{"a":1}') is None
+    assert text.startswith(FIRST.prefix)
+    assert await store.states().take(text.removeprefix(FIRST.prefix), "write", b'{"a":1}') is None
     assert await store.states().take(text, "write", b'{"a":1}') == KEPT
     assert await store.states().take(text, "write", b'{"a":1}') is None
 
@@ -177,6 +178,15 @@ async def test_the_first_key_seals_and_every_key_opens() -> None:
     assert await store.states(SECOND).take(new.to_request_state(WAITING), "write", b'{"a":1}') == KEPT
 
 
+async def test_states_of_other_keys_and_of_one_process_are_not_ours() -> None:
+    states = Store().states(SECOND, FIRST)
+    for one in (FIRST, SECOND):
+        assert states.is_own(Store().states(one).to_request_state(WAITING))
+    for text in (Store().states(SealKey(b"3" * 32)).to_request_state(WAITING), StateSealer().to_request_state(WAITING)):
+        assert not states.is_own(text), "another hookproxy may be the server"
+        assert await states.take(text, "write", b'{"a":1}') is None
+
+
 async def test_a_shared_state_expires() -> None:
     store, clock = Store(), Clock()
     states = store.states(clock=clock)
@@ -190,7 +200,7 @@ async def test_a_shared_state_expires() -> None:
 async def test_a_shared_state_shows_nothing_of_the_round_but_the_servers_own_state() -> None:
     secret = replace(WAITING, rewritten=b'{"key":"sekret"}', feedback=("sekret",))
     text = Store().states().to_request_state(secret)
-    parts = [base64.urlsafe_b64decode(part + "==") for part in text.removeprefix(OWN_STATE_PREFIX).split(".")]
+    parts = [base64.urlsafe_b64decode(part + "==") for part in text.removeprefix(FIRST.prefix).split(".")]
     assert not any(b"sekret" in part for part in parts)
     assert embedded_server_state(text) == b'"s\\u0041"'
 
@@ -209,7 +219,7 @@ async def test_a_shared_state_with_any_changed_bit_is_invalid(data: st.DataObjec
 async def test_an_invented_shared_state_is_invalid(text: str) -> None:
     states = Store().states()
     assert await states.take(text, "write", b'{"a":1}') is None
-    assert await states.take(OWN_STATE_PREFIX + text, "write", b'{"a":1}') is None
+    assert await states.take(FIRST.prefix + text, "write", b'{"a":1}') is None
 
 
 async def test_half_of_a_surrogate_pair_in_a_shared_round_becomes_a_question_mark() -> None:
