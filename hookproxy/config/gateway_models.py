@@ -142,6 +142,10 @@ class GatewayTable(Table, frozen=True):
     """
     drain_seconds: Annotated[float, Meta(ge=0, le=600)] = 30.0
     """How long calls in flight may take after SIGTERM, before they get an error. New sessions are refused meanwhile."""
+    drain_delay_seconds: Annotated[float, Meta(ge=0, le=600)] = 0.0
+    """How long after SIGTERM everything goes on as before, while /readyz says 503: until balancers that ask it send
+    nothing more. Others find out because no connection is accepted any more, and go to another gateway.
+    """
 
 
 class ServerTable(ConfigFile, frozen=True):

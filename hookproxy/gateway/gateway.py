@@ -55,7 +55,10 @@ class Gateway:
         self.parameters: dict[str, ParameterTable] = {}
         """The arguments with headers of their own of each server's tools."""
         self.sessions: set[GatewaySession] = set()
+        self.leaving = False
+        """It ends soon: balancers should send nothing more."""
         self.draining = False
+        """No session is opened that is bound to this gateway."""
         self._report = report
         self._windows: dict[tuple[str, str, Limit], Window] = {}
         self._seal_keys = config.seal_keys
@@ -80,7 +83,7 @@ class Gateway:
             shown = server_name[:64].encode("unicode_escape").decode()
             hint = "ask the gateway's administrator"
             raise NotAdmitted(f"there is no server {shown} for {principal.name}", hint, HTTPStatus.NOT_FOUND)
-        if self.draining:
+        if self.draining and not is_stateless:
             raise NotAdmitted("the gateway is ending", "try again in a few seconds", HTTPStatus.SERVICE_UNAVAILABLE)
         if sum(one.server.name == server_name for one in self.sessions) >= server.table.max_sessions:
             problem = f"the server {server_name} has as many sessions as it may have"
@@ -99,7 +102,7 @@ class Gateway:
         """The metrics, for Prometheus."""
         sessions = Counter(dict.fromkeys(self.config.servers, 0))
         sessions.update(one.server.name for one in self.sessions)
-        return self.metrics.text(sessions, self.config.version, draining=self.draining)
+        return self.metrics.text(sessions, self.config.version, draining=self.leaving)
 
     def parameters_of(self, server: str, tool: str) -> ParameterHeaders | None:
         """The arguments of a tool that have headers of their own; None: the tool is not known."""
@@ -149,9 +152,13 @@ class Gateway:
             return Window(limit)
         return self._windows.setdefault((server, user, limit), Window(limit))
 
-    async def drain(self) -> None:
-        """Open no more sessions, let calls in flight end, and end all sessions."""
+    async def drain(self, *, stateless: bool) -> None:
+        """Let calls in flight end, and end sessions: of stateless requests, or those that are bound to this gateway.
+
+        From now on no session of the latter kind is opened.
+        """
         self.draining = True
         async with anyio.create_task_group() as tasks:
             for session in list(self.sessions):
-                tasks.start_soon(session.drain, self.config.gateway.drain_seconds)
+                if session.identity.is_stateless is stateless:
+                    tasks.start_soon(session.drain, self.config.gateway.drain_seconds)

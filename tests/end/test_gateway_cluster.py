@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.support.cluster import HAPROXY, NGINX, Cluster, Response
+from tests.support.cluster import HAPROXY, NGINX, Cluster, Gateway, Load, Response, wait_until
 from tests.support.store_process import PROGRAM
 
 pytestmark = [
@@ -31,6 +31,10 @@ ask = ["write", "write_more", "publish"]
 tool = "metered"
 calls = 100
 per = "minute"
+[[limits]]
+tool = "metered_away"
+calls = 100
+per = "day"
 [[limits]]
 tool = "metered_too"
 calls = 100
@@ -60,6 +64,11 @@ def running(folder: Path, balancer: str) -> Iterator[Cluster]:
 def many(count: int, call: Any, *, at_once: int = 12) -> list[Response]:  # noqa: ANN401  # any of several calls
     with ThreadPoolExecutor(at_once) as pool:
         return list(pool.map(lambda _: call(), range(count)))
+
+
+def store_is(gateway: Gateway, up: int) -> None:
+    """Wait until the gateway's metrics say whether the store can be reached."""
+    wait_until(lambda: f"hookproxy_store_up {up}\n" in gateway.probe("/metrics"), lambda: gateway.log)
 
 
 @pytest.mark.parametrize("name", ["cluster", "behind_nginx"])
@@ -130,3 +139,86 @@ def test_what_is_allowed_for_the_session_is_allowed_at_every_gateway(cluster: Cl
         assert cluster.call("publish", port=gateway.port).ran
         assert cluster.call("publish", user="bob", port=gateway.port).asked, "for alice alone"
         assert cluster.call("write", port=gateway.port).asked, "for this tool alone"
+
+
+# --- when something ends ---
+
+
+@pytest.mark.parametrize("name", ["cluster", "behind_nginx"])
+def test_restarts_under_load_lose_no_call_that_stands_alone(name: str, request: pytest.FixtureRequest) -> None:
+    cluster: Cluster = request.getfixturevalue(name)
+    tool = f"restarted_{name}"
+    load = Load(lambda: cluster.call(tool))
+    for gateway in cluster.gateways:
+        load.reaches(20)
+        assert gateway.end() == 0, gateway.log
+        load.reaches(20)
+        gateway.start()
+        gateway.ready()
+        load.reaches(20)
+    responses = load.stop()
+    assert all(one.ran for one in responses), [one for one in responses if not one.ran][:5]
+    assert cluster.executed(tool) == len(responses)
+
+
+def test_a_limit_holds_when_gateways_are_killed_and_restarted(cluster: Cluster) -> None:
+    ran = lost = 0
+    for gateway in cluster.gateways:
+        load = Load(lambda: cluster.call("metered_too"), threads=4)
+        load.reaches(8)
+        gateway.kill()
+        load.reaches(8)
+        responses = load.stop()
+        ran += sum(one.ran for one in responses)
+        lost += sum(one.status != 200 for one in responses)
+        gateway.start()
+        gateway.ready()
+    ran += sum(one.ran for one in many(150, lambda: cluster.call("metered_too")))
+    executed = cluster.executed("metered_too")
+    assert lost <= 4 * len(cluster.gateways), "only calls in flight at the killed gateway"
+    assert ran <= executed <= 100
+    assert executed >= 100 - lost, "a call is only missing if it was lost between counting and running"
+    assert cluster.call("metered_too").status == 200
+    assert cluster.executed("metered_too") == executed
+
+
+def test_sessions_of_a_killed_gateway_are_gone_and_others_stay(cluster: Cluster) -> None:
+    sessions: dict[str, str] = {}
+    while len(sessions) < 3:
+        session = cluster.open_session()
+        sessions.setdefault(session.partition(".")[0], session)
+    first = cluster.gateways[0]
+    first.kill()
+    try:
+        for gateway in cluster.gateways[1:]:
+            assert cluster.call_in(sessions[gateway.name], "after_kill").ran
+        wait_until(lambda: cluster.call_in(sessions[first.name], "after_kill").status == 404, lambda: "no 404")
+        assert cluster.call_in(cluster.open_session(), "after_kill").ran, "the agent initialises anew"
+    finally:
+        first.start()
+        first.ready()
+
+
+def test_without_its_store_limits_and_approvals_fail_closed_and_the_rest_goes_on(cluster: Cluster) -> None:
+    asked = cluster.call("write")
+    more: dict[str, Any] = {"requestState": asked.asked, "inputResponses": ONCE}
+    cluster.store.kill()
+    try:
+        for gateway in cluster.gateways:
+            store_is(gateway, 0)
+            for refused in (
+                cluster.call("metered_away", user="bob", port=gateway.port),
+                cluster.call("write", port=gateway.port, **more),
+                cluster.call("write", port=gateway.port),
+            ):
+                assert "is kept in a store that several gateways share, which cannot be reached now" in refused.text
+            assert cluster.call("unmetered", port=gateway.port).ran
+            assert gateway.log.count("cannot be reached") == 1, gateway.log
+        assert cluster.call_in(cluster.open_session(), "unmetered").ran
+        assert cluster.executed("metered_away") == 0
+    finally:
+        cluster.store.start()
+    for gateway in cluster.gateways:
+        store_is(gateway, 1)
+        assert cluster.call("metered_away", user="bob", port=gateway.port).ran
+    assert cluster.call("write", **more).ran
