@@ -53,28 +53,42 @@ OPTIONAL_PACKAGES = {
 _EXTRAS = {"demo": "demo", "serve": "gateway"}
 """The extra of a verb, where it is another one than the package's."""
 
+_MEANT = {
+    "doctor": "check",
+    "log": "audit",
+    "logs": "audit",
+    "show": "audit show",
+    "start": "run",
+    "stats": "audit stats",
+    "status": "wrap",
+    "test": "try",
+    "validate": "check",
+    "verify": "audit verify",
+}
+"""Words of other programs, with the verb that does this here."""
+
 USAGE = """\
 usage: hookproxy VERB [OPTION...]
 
 hookproxy puts hooks in front of any MCP server.
 
-  run         start a server behind hooks: hookproxy run [OPTION...] -- COMMAND [ARG...]
-  setup       find agents, servers and hooks, show what would change, and put the hooks in front of the servers
+  run         start a server behind hooks: run [OPTION...] -- COMMAND [ARG...]
+  setup       find agents, servers and hooks, and put the hooks in front
   init        write a small working configuration, with its hook
   check       show every configured hook, and what about it cannot work
   try         try a call on the configured hooks, without a server
-  wrap        put hooks in front of an agent's servers: hookproxy wrap cursor; without an agent or file, list them
+  wrap        put hooks in front of the servers of one agent
   unwrap      remove hookproxy from an agent's configuration again
-  audit       show the calls in an audit file; `audit show` prints one whole, `audit stats` sums them up
-  replay      run recorded calls through changed hooks, and show which decisions would differ
-  trust       show what changed in a hook file and its scripts, and record it as trusted
-  convert     write a hook file of one system as another's: hookproxy convert FILE --to cursor
-  hook        run a hook of one system as a hook of another system's agent
+  audit       show the calls in an audit file, one of them whole, or their sums
+  replay      run recorded calls through changed hooks, and compare
+  trust       show what changed in a hook file, and record it as trusted
+  convert     write a hook file of one system as another's
+  hook        run a hook of one system inside of another system's agent
   login       log in at a remote server, or list the logins
   logout      remove a login
   serve       run the gateway: servers for several people, behind one policy
-  connect     be a server of the gateway for an agent: hookproxy connect NAME
-  token       make, list and revoke the tokens of a gateway's users: hookproxy token new USER --file FILE
+  connect     be a server of the gateway for an agent
+  token       make, list and revoke the tokens of a gateway's users
   demo        show an agent, a server and three hooks at work
   schema      print the JSON Schema of hookproxy.toml, for editors
   completion  print a completion script for bash, zsh or fish
@@ -106,7 +120,7 @@ def _dispatch(arguments: list[str]) -> int:
         __import__(VERBS[verb])  # to import importlib would take time, and `run` must start fast
         run_verb: Callable[[Sequence[str]], int] = sys.modules[VERBS[verb]].main
         return run_verb(arguments[1:])
-    if verb in ("--help", "-h", "help"):
+    if verb in ("", "--help", "-h", "help"):
         show(USAGE)
         return 0
     if verb in ("--version", "-V"):
@@ -123,9 +137,7 @@ def _unknown_verb(verb: str) -> Exception:
 
     from ..model.errors import UserError
 
-    if not verb:
-        return UserError("no verb given", "see hookproxy --help")
-    close = get_close_matches(verb, (*VERBS, "--version", "--help"), n=1)
+    close = [_MEANT[verb]] if verb in _MEANT else get_close_matches(verb, (*VERBS, "--version", "--help"), n=1)
     if verb.startswith("-") and not close:
         return UserError(
             f"{verb!r} is before the verb", "options come after the verb: hookproxy run [OPTION...] -- COMMAND"

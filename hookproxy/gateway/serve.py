@@ -15,6 +15,7 @@ from msgspec import Struct
 from ..authorization.access_tokens import IssuerSettings
 from ..authorization.authenticate import Authenticator
 from ..authorization.bearer_tokens import BearerTokens
+from ..model.counts import counted
 from ..model.errors import UserError, describe_error
 from .gateway import Gateway
 from .log import GatewayLog
@@ -171,7 +172,7 @@ async def _reload(gateway: Gateway, load: Load, report: Report) -> None:
 
 async def _drain(gateway: Gateway, web: _Web | None, tasks: TaskGroup, report: Report) -> None:
     """End so that no call is lost: what comes on open connections is handled, and others go to another gateway."""
-    report(f"is ending: {len(gateway.sessions)} sessions are open")
+    report(f"is ending: {counted(len(gateway.sessions), 'session')} open")
     gateway.leaving = True
     await anyio.sleep(gateway.config.gateway.drain_delay_seconds)
     async with anyio.create_task_group() as drains:
