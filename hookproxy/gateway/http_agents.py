@@ -22,7 +22,18 @@ from ..model.errors import UserError, describe_error
 from ..protocol.feedback import failed_call
 from ..transports.http import messages
 from ..transports.http.agent_channel import AgentChannel
-from ..transports.http.agent_requests import Accepted, Era, Kind, Rejected, Rules, allowed_hosts, allowed_origins, check
+from ..transports.http.agent_requests import (
+    Accepted,
+    Era,
+    Head,
+    Kind,
+    Rejected,
+    Rules,
+    allowed_hosts,
+    allowed_origins,
+    check_body,
+    check_head,
+)
 from ..transports.http.agent_stream import JSON_HEADER, TooManyRequests
 from ..transports.http.stateless_channel import StatelessChannel
 from . import probes
@@ -126,8 +137,7 @@ class HttpAgents:
             self._gateway.metrics.refused_requests[str(sender.status)] += 1
             responder.respond(sender.status, (JSON_HEADER, *sender.headers), failed_call(_NO_ID, sender.message))
             return
-        parameters = self._gateway.parameters_of
-        found = check(request.method, request.target, request.headers, request.body, self._rules, parameters)
+        found = self._checked(request)
         if isinstance(found, Rejected):
             self._report(f"a request of {sender.name} was refused: {found.reason}")
             self._gateway.metrics.refused_requests[str(found.status)] += 1
@@ -141,6 +151,16 @@ class HttpAgents:
             self._gateway.metrics.refused_requests[str(int(status))] += 1
             headers = [JSON_HEADER] + ([_RETRY_AFTER] if status != HTTPStatus.NOT_FOUND else [])
             responder.respond(status, headers, failed_call(found.id or _NO_ID, text))
+
+    def _checked(self, request: Request) -> Accepted | Rejected:
+        """What the request asks for. A head that was checked before under the same rules is not checked again."""
+        head, rules = request.notes.checked, self._rules
+        if not isinstance(head, Head) or head.rules is not rules:
+            checked = check_head(request.method, request.target, request.headers, request.body, rules)
+            if isinstance(checked, Rejected):
+                return checked
+            head = request.notes.checked = checked
+        return check_body(request.method, head, request.body, self._gateway.parameters_of)
 
     @property
     def _rules(self) -> Rules:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 import socket
 import time
 from collections import deque
@@ -17,6 +18,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, NoReturn
 
 import httptools
+import msgspec
 from msgspec import Struct
 
 from ..channel import HIGH_WATER, LOW_WATER
@@ -130,6 +132,12 @@ class Peer(Struct, frozen=True):
     """The verified certificate of the client, as `ssl.SSLSocket.getpeercert` describes it; None: it has sent none."""
 
 
+class HeadNotes(Struct):
+    """What a handler has found out from a head alone. Further requests with the very same head have the same notes."""
+
+    checked: object = None
+
+
 class Request(Struct, frozen=True, gc=False):
     """One request, complete. Its framing has been checked, its content has not."""
 
@@ -140,6 +148,8 @@ class Request(Struct, frozen=True, gc=False):
     """In the order in which they came, repeated ones included; names in lower case. One of them is `host`."""
     body: bytes
     peer: Peer
+    notes: HeadNotes = msgspec.field(default_factory=HeadNotes)
+    """The same as those of the request before on this connection if its head was the same, except for the length."""
 
     def header(self, name: bytes) -> bytes | None:
         """Return the first value of a header by its name in lower case; None: there is none."""
@@ -310,6 +320,55 @@ def _head(status: int, headers: Headers, date: bytes, framing: bytes) -> bytes:
     return b"%b%b%b%b\r\n" % (line, date, lines, framing)
 
 
+class _KnownHead(Struct, frozen=True, gc=False):
+    """The head of an earlier request on a connection. Agents send the same one again and again, with other lengths.
+
+    The same bytes mean the same, so only the length must be read.
+    """
+
+    start: bytes
+    """What comes before the digits of the length."""
+    end: bytes
+    """What comes after them, to the end of the head."""
+    target: bytes
+    headers: list[tuple[bytes, bytes]]
+    length_at: int
+    """The place of `content-length` in the headers."""
+    notes: HeadNotes
+
+    def length_in(self, data: bytes) -> bytes:
+        """The digits of the length if `data` begins with this head; empty: with another one, or with a part of it."""
+        if not data.startswith(self.start):
+            return b""
+        start = len(self.start)
+        end = data.find(b"\r", start, start + _MAX_DIGITS + 1)
+        digits = data[start:end] if end > 0 else b""
+        return digits if digits.isdigit() and data.startswith(self.end, end) else b""
+
+    def headers_with(self, length: bytes) -> list[tuple[bytes, bytes]]:
+        """All headers, with this length."""
+        headers = self.headers.copy()
+        headers[self.length_at] = (b"content-length", length)
+        return headers
+
+
+_LENGTH: Final = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,%d})[ \t]*(?=\r\n)" % _MAX_DIGITS, re.IGNORECASE)
+_HAS_OWN_FRAMING: Final = frozenset({b"transfer-encoding", b"expect", b"connection"})
+"""Headers that change how a body comes, or what comes after it: such a head is read again each time."""
+
+
+def _known_head(head: bytes, request: Request) -> _KnownHead | None:
+    """What is kept of the head of a request; None: the parser must read such a head each time."""
+    names = [name for name, _ in request.headers]
+    found = [*_LENGTH.finditer(head)]
+    if request.method != b"POST" or len(found) != 1 or names.count(b"content-length") != 1:
+        return None
+    if int(found[0][1]) != len(request.body) or not _HAS_OWN_FRAMING.isdisjoint(names):
+        return None
+    start, end = head[: found[0].start(1)], head[found[0].end(1) :]
+    return _KnownHead(start, end, request.target, request.headers, names.index(b"content-length"), request.notes)
+
+
 class _Awaited(Enum):
     """What a connection waits for until its deadline."""
 
@@ -435,6 +494,7 @@ class _Connection(asyncio.Protocol):
         self._received = 0  # bytes of the body for which the deadline was extended
         self._method, self._version = b"", ""
         self._target = b""
+        self._notes = HeadNotes()
         self._headers: list[tuple[bytes, bytes]] = []
         self._body: list[bytes] = []
         self._size = 0  # bytes of the body so far
@@ -442,6 +502,10 @@ class _Connection(asyncio.Protocol):
         self._overhead = 0  # bytes since the beginning, or since the last byte of a body
         self._owes_continue = False
         self._refusal: tuple[int, str] | None = None
+        self._known: _KnownHead | None = None
+        self._missing = 0  # bytes of a body whose head was known, so that the parser does not see it
+        self._first = b""  # of the request that is being parsed: what came with its first byte
+        self._parsed = 0  # bytes of it so far; -1: something else has come with a request, so heads are not kept
         # requests that have come whole, and the response in progress
         self._ready: deque[tuple[Request, bool, bool]] = deque()  # each with "is HTTP/1.0" and "is the last one"
         self._responder: Responder | None = None
@@ -541,9 +605,11 @@ class _Connection(asyncio.Protocol):
             return
         if self._responder is not None or self._early or self._ready or self.is_full:
             self._keep(data)
-            return
-        self._feed(data)
-        self._serve()
+        elif (request := self._repeated(data)) is not None:
+            self._handle(request, version_1_0=False, is_last=False)
+        else:
+            self._feed(data)
+            self._serve()
 
     def eof_received(self) -> bool:
         """As documented. A client that closes its writing side is gone: nothing else would show it."""
@@ -583,8 +649,55 @@ class _Connection(asyncio.Protocol):
 
     # --- requests, one after another ---
 
+    def _repeated(self, data: bytes) -> Request | None:
+        """The request in `data`, if it is whole and has a known head: nearly every one. None: `_feed` must read it."""
+        known = self._known
+        if known is None or self._in_request or not (digits := known.length_in(data)):
+            return None
+        body = data[len(known.start) + len(digits) + len(known.end) :]
+        if len(body) != int(digits) or len(body) > self._limits.body_bytes:
+            return None
+        return Request(b"POST", known.target, known.headers_with(digits), body, self._peer, known.notes)
+
     def _feed(self, data: bytes) -> None:
         self._overhead += len(data)
+        if self._known is not None and not self._in_request and (digits := self._known.length_in(data)):
+            data = self._begin_known(self._known, digits, data)
+        if self._missing:
+            data = self._add_to_body(data)
+        if data:
+            self._parse(data)
+        if self._refusal is None and self._in_request and self._overhead > self._limits.head_bytes:
+            self._refusal = (431, f"its head has more than {self._limits.head_bytes} bytes")
+
+    def _begin_known(self, known: _KnownHead, digits: bytes, data: bytes) -> bytes:
+        """Begin a request with a known head, unless its body is too long or empty; return what is left of `data`."""
+        if not 0 < int(digits) <= self._limits.body_bytes:
+            return data
+        self.on_message_begin()
+        self._target, self._headers, self._notes = known.target, known.headers_with(digits), known.notes
+        self._method, self._version, self._in_body = b"POST", "1.1", True
+        self._missing = int(digits)
+        return data[len(known.start) + len(digits) + len(known.end) :]
+
+    def _add_to_body(self, data: bytes) -> bytes:
+        """Add to the body of a request with a known head; return what comes after the body."""
+        part = data[: self._missing]
+        if part:
+            self._missing -= len(part)
+            self.on_body(part)
+            if not self._missing:
+                self._complete(is_last=False)
+        return data[len(part) :]
+
+    def _parse(self, data: bytes) -> None:
+        if self._ready:  # it has come with the request before
+            self._parsed = -1
+        if self._parsed == 0:
+            self._first = data
+        if self._parsed >= 0:
+            self._parsed += len(data)
+        self._known = None
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as problem:
@@ -592,8 +705,17 @@ class _Connection(asyncio.Protocol):
                 if isinstance(problem, httptools.HttpParserCallbackError):
                     raise
                 self._refusal = (400, "it is no valid HTTP")
-        if self._refusal is None and self._in_request and self._overhead > self._limits.head_bytes:
-            self._refusal = (431, f"its head has more than {self._limits.head_bytes} bytes")
+        if self._ready:
+            self._learn_head(*self._ready[0])
+
+    def _learn_head(self, request: Request, version_1_0: bool, is_last: bool) -> None:
+        """Keep the head of the request that the parser has just read, if nothing else has come with it."""
+        size = self._first.find(b"\r\n\r\n") + 4
+        is_alone = len(self._ready) == 1 and self._parsed == size + len(request.body)
+        self._parsed = 0 if is_alone else -1
+        if is_alone and not (version_1_0 or is_last):
+            self._known = _known_head(self._first[:size], request)
+        self._first = b""
 
     def _serve(self) -> None:
         """Go on: with the next request, if the response to the last one has ended."""
@@ -696,6 +818,7 @@ class _Connection(asyncio.Protocol):
     def _forget_request(self) -> None:
         self._count(0)
         self._body, self._headers, self._early, self._refusal, self._in_request = [], [], [], None, False
+        self._known, self._missing = None, 0
         self._ready.clear()
 
     # --- callbacks of the parser ---
@@ -704,6 +827,7 @@ class _Connection(asyncio.Protocol):
         """As documented."""
         self._in_request, self._in_body = True, False
         self._target = b""
+        self._notes = HeadNotes()
         self._headers, self._body = [], []
         self._size = 0
 
@@ -733,9 +857,12 @@ class _Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         """As documented."""
-        request = Request(self._method, self._target, self._headers, b"".join(self._body), self._peer)
-        version_1_0 = self._version == "1.0"
-        self._ready.append((request, version_1_0, version_1_0 or not self._parser.should_keep_alive()))
+        self._complete(is_last=self._version == "1.0" or not self._parser.should_keep_alive())
+
+    def _complete(self, *, is_last: bool) -> None:
+        """A request has come whole."""
+        request = Request(self._method, self._target, self._headers, b"".join(self._body), self._peer, self._notes)
+        self._ready.append((request, self._version == "1.0", is_last))
         self._in_request = self._in_body = self._owes_continue = False
         self._overhead = 0
         self._body = []
