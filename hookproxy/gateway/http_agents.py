@@ -22,6 +22,7 @@ from ..model.errors import UserError, describe_error
 from ..protocol.feedback import failed_call
 from ..transports.http import messages
 from ..transports.http.agent_channel import AgentChannel
+from ..transports.http.agent_input import Load
 from ..transports.http.agent_requests import (
     Accepted,
     Era,
@@ -62,6 +63,16 @@ _RETRY_AFTER: Final = (b"retry-after", b"1")
 _NO_ID: Final = b"null"
 
 
+class _User(Load):
+    """What one user has open here."""
+
+    __slots__ = ("sessions",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sessions = 0
+
+
 class _HttpSession:
     """A session over HTTP: that of an agent, or all stateless requests of one user to one server."""
 
@@ -99,7 +110,7 @@ class HttpAgents:
         self._tasks = tasks
         self._report = report
         self._sessions: dict[str, _HttpSession] = {}
-        self._by_user: dict[str, set[_HttpSession]] = {}
+        self._users: dict[str, _User] = {}
         self._stateless: dict[tuple[str, str], _HttpSession] = {}  # by user and server
 
     def handle(self, request: Request, responder: Responder) -> None:
@@ -185,8 +196,8 @@ class HttpAgents:
 
     def _dispatch(self, found: Accepted, sender: Principal, responder: Responder) -> None:
         """Give a request to its session. Raises NotAdmitted, TooManyRequests."""
-        in_flight = sum(one.channel.requests for one in self._by_user.get(sender.id, ()))
-        if found.id and in_flight >= self._gateway.config.gateway.max_requests:
+        user = self._users.get(sender.id)
+        if user is not None and found.id and user.requests >= self._gateway.config.gateway.max_requests:
             raise TooManyRequests
         if found.era is Era.STATELESS:
             self._post_stateless(found, sender, responder)
@@ -221,10 +232,16 @@ class HttpAgents:
         session_id = f"{self._gateway.config.gateway.instance}.{new_session_id()}"
         limits = session.server.loaded.settings
         headers = ((b"mcp-session-id", session_id.encode()),)
-        channel = AgentChannel(limits.max_message_bytes, headers)
+        channel = AgentChannel(limits.max_message_bytes, headers, self._user(sender))
         self._sessions[session_id] = opened = _HttpSession(session, channel)
-        channel.post(found.line + b"\n", _message(found), responder)
         self._tasks.start_soon(self._run, opened)
+        channel.post(found.line + b"\n", _message(found), responder)
+
+    def _user(self, sender: Principal) -> _User:
+        """The user of one more session, which `_run` closes."""
+        user = self._users.setdefault(sender.id, _User())
+        user.sessions += 1
+        return user
 
     def _post_stateless(self, found: Accepted, sender: Principal, responder: Responder) -> None:
         key = sender.id, found.server
@@ -232,7 +249,8 @@ class HttpAgents:
         if known is None:
             session = self._gateway.admit(sender, found.server, is_stateless=True)
             most = session.server.loaded.settings.max_message_bytes
-            self._stateless[key] = known = _HttpSession(session, StatelessChannel(most, session.report))
+            opened = StatelessChannel(most, session.report, self._user(sender))
+            self._stateless[key] = known = _HttpSession(session, opened)
             self._tasks.start_soon(self._run, known)
         channel = known.channel
         assert isinstance(channel, StatelessChannel)
@@ -248,7 +266,6 @@ class HttpAgents:
     async def _run(self, opened: _HttpSession) -> None:
         """Run a session. Whatever happens concerns it alone."""
         why = ""
-        self._by_user.setdefault(opened.user, set()).add(opened)
         try:
             await self._gateway.run(opened.session, opened.channel, self._gateway.servers.open)
         except UserError as problem:
@@ -259,12 +276,13 @@ class HttpAgents:
             why = f"The gateway has failed: {describe_error(defect)}"
         finally:
             self._forget(opened)
-            self._by_user[opened.user].discard(opened)
-            if not self._by_user[opened.user]:
-                del self._by_user[opened.user]
             if why:
                 opened.channel.fail(why)
             opened.channel.close()
+            user = self._users[opened.user]
+            user.sessions -= 1
+            if not user.sessions:
+                del self._users[opened.user]
 
     async def end_unused(self) -> None:
         """End sessions that were not used for as long as their server allows. Runs until it is cancelled."""
