@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
@@ -47,6 +48,8 @@ class Gateway:
         """The arguments with headers of their own of each server's tools."""
         self.sessions: set[GatewaySession] = set()
         self.draining = False
+        self.on_policy_change: Callable[[], None] = lambda: None
+        """Called when another configuration is in force, for whatever depends on it besides the sessions."""
         self._report = report
         self._windows: dict[tuple[str, str, Limit], Window] = {}
 
@@ -115,6 +118,7 @@ class Gateway:
             except UserError as problem:
                 self._report(f"{problem.message} ({problem.hint})")
                 session.change_policy(None, config.version, Window)
+        self.on_policy_change()
 
     def _window(self, server: str, user: str, limit: Limit) -> Window:
         """The calls that this limit has counted: of one session, or of all sessions of one user at this server."""

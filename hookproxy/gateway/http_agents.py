@@ -11,9 +11,6 @@ from collections.abc import Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-import anyio
-import anyio.abc
-
 from ..authorization.authenticate import Authenticator, Challenge
 from ..authorization.resource_metadata import WELL_KNOWN, ProtectedResource, protected_resource
 from ..config.gateway_models import SERVER_NAME
@@ -41,9 +38,12 @@ from . import probes
 from .gateway import NotAdmitted
 from .http_listeners import is_trusted, networks
 from .session import GatewaySession, new_session_id
+from .unused_sessions import UnusedSessions
 
 if TYPE_CHECKING:
     import socket
+
+    import anyio.abc
 
     from ..model.principal import Principal
     from ..session.proxy import Report
@@ -54,9 +54,6 @@ if TYPE_CHECKING:
 _NAME: Final = re.compile(SERVER_NAME.encode())
 _PREFIX: Final = b"/mcp/"
 _WELL_KNOWN: Final = WELL_KNOWN.encode()
-_LOOK_SECONDS: Final = 1.0
-"""How often sessions are looked at that may have been unused for too long; the shortest such time is a second."""
-
 _NO_SESSION: Final = "There is no such session. Initialize a new one."
 _MISSING_SESSION: Final = "The header Mcp-Session-Id is missing. Initialize a session first."
 _RETRY_AFTER: Final = (b"retry-after", b"1")
@@ -76,7 +73,13 @@ class _User(Load):
 class _HttpSession:
     """A session over HTTP: that of an agent, or all stateless requests of one user to one server."""
 
-    def __init__(self, session: GatewaySession, channel: AgentChannel | StatelessChannel) -> None:
+    __slots__ = ("channel", "key", "session")
+
+    def __init__(
+        self, key: str | tuple[str, str], session: GatewaySession, channel: AgentChannel | StatelessChannel
+    ) -> None:
+        """`key` is the session's id, or for stateless requests user and server."""
+        self.key = key
         self.session = session
         self.channel = channel
 
@@ -84,6 +87,16 @@ class _HttpSession:
     def user(self) -> str:
         """The id of the principal to whom it belongs."""
         return self.session.identity.principal.id
+
+    @property
+    def idle_seconds(self) -> float:
+        """As in Usable."""
+        return self.session.server.table.idle_seconds
+
+    @property
+    def unused_since(self) -> float | None:
+        """As in Usable."""
+        return None if self.channel.in_use else self.channel.last_used
 
 
 class HttpAgents:
@@ -112,6 +125,8 @@ class HttpAgents:
         self._sessions: dict[str, _HttpSession] = {}
         self._users: dict[str, _User] = {}
         self._stateless: dict[tuple[str, str], _HttpSession] = {}  # by user and server
+        self._unused = UnusedSessions(self._end_unused)
+        gateway.on_policy_change = self._unused.look_again
 
     def handle(self, request: Request, responder: Responder) -> None:
         """Handle one request; the response comes now or later."""
@@ -233,7 +248,7 @@ class HttpAgents:
         limits = session.server.loaded.settings
         headers = ((b"mcp-session-id", session_id.encode()),)
         channel = AgentChannel(limits.max_message_bytes, headers, self._user(sender))
-        self._sessions[session_id] = opened = _HttpSession(session, channel)
+        self._sessions[session_id] = opened = _HttpSession(session_id, session, channel)
         self._tasks.start_soon(self._run, opened)
         channel.post(found.line + b"\n", _message(found), responder)
 
@@ -250,7 +265,7 @@ class HttpAgents:
             session = self._gateway.admit(sender, found.server, is_stateless=True)
             most = session.server.loaded.settings.max_message_bytes
             opened = StatelessChannel(most, session.report, self._user(sender))
-            self._stateless[key] = known = _HttpSession(session, opened)
+            self._stateless[key] = known = _HttpSession(key, session, opened)
             self._tasks.start_soon(self._run, known)
         channel = known.channel
         assert isinstance(channel, StatelessChannel)
@@ -258,14 +273,15 @@ class HttpAgents:
 
     def _forget(self, one: _HttpSession) -> None:
         """No further request comes to this session."""
-        for key in [key for key, known in self._stateless.items() if known is one]:
-            del self._stateless[key]
-        for session_id in [key for key, known in self._sessions.items() if known is one]:
-            del self._sessions[session_id]
+        if isinstance(one.key, str):
+            self._sessions.pop(one.key, None)
+        elif self._stateless.get(one.key) is one:
+            del self._stateless[one.key]
 
     async def _run(self, opened: _HttpSession) -> None:
         """Run a session. Whatever happens concerns it alone."""
         why = ""
+        self._unused.add(opened)
         try:
             await self._gateway.run(opened.session, opened.channel, self._gateway.servers.open)
         except UserError as problem:
@@ -276,6 +292,7 @@ class HttpAgents:
             why = f"The gateway has failed: {describe_error(defect)}"
         finally:
             self._forget(opened)
+            self._unused.discard(opened)
             if why:
                 opened.channel.fail(why)
             opened.channel.close()
@@ -286,14 +303,11 @@ class HttpAgents:
 
     async def end_unused(self) -> None:
         """End sessions that were not used for as long as their server allows. Runs until it is cancelled."""
-        while True:
-            await anyio.sleep(_LOOK_SECONDS)
-            now = anyio.current_time()
-            for one in [*self._sessions.values(), *self._stateless.values()]:
-                idle = one.session.server.table.idle_seconds
-                if not one.channel.in_use and now - one.channel.last_used > idle:
-                    self._forget(one)
-                    one.channel.end()
+        await self._unused.run()
+
+    def _end_unused(self, one: _HttpSession) -> None:
+        self._forget(one)
+        one.channel.end()
 
     # --- metadata ---
 

@@ -12,7 +12,6 @@ import math
 import re
 import socket
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -21,7 +20,9 @@ import httptools
 import msgspec
 from msgspec import Struct
 
+from .. import tcp
 from ..channel import HIGH_WATER, LOW_WATER
+from ..epoll_loop import DirectLoop
 
 if TYPE_CHECKING:
     import ssl
@@ -507,7 +508,7 @@ class _Connection(asyncio.Protocol):
         self._first = b""  # of the request that is being parsed: what came with its first byte
         self._parsed = 0  # bytes of it so far; -1: something else has come with a request, so heads are not kept
         # requests that have come whole, and the response in progress
-        self._ready: deque[tuple[Request, bool, bool]] = deque()  # each with "is HTTP/1.0" and "is the last one"
+        self._ready: list[tuple[Request, bool, bool]] = []  # few: each with "is HTTP/1.0" and "is the last one"
         self._responder: Responder | None = None
         self._told_full: Responder | None = None  # the one that knows that the peer does not read
         self._early: list[bytes] = []  # what has come since the request whose response is in progress
@@ -721,7 +722,7 @@ class _Connection(asyncio.Protocol):
         """Go on: with the next request, if the response to the last one has ended."""
         while self._responder is None and not self._is_closing and not self.is_full:
             if self._ready:
-                self._handle(*self._ready.popleft())
+                self._handle(*self._ready.pop(0))
             elif self._refusal is not None:
                 self._refuse(*self._refusal)
             elif self._early:
@@ -932,12 +933,14 @@ def _notice_death(sock: socket.socket, seconds: int) -> None:
             sock.setsockopt(socket.IPPROTO_TCP, option, max(1, value))
 
 
-async def serve_sockets(listener: Listener, listening: socket.socket, tls: ssl.SSLContext | None) -> asyncio.Server:
-    """Accept connections at a socket that listens, until the loop ends or the server is closed.
+async def serve_sockets(listener: Listener, listening: socket.socket, tls: ssl.SSLContext | None) -> None:
+    """Accept connections at a socket that listens, until the loop ends.
 
     The start of TLS has the time of a head: connections are counted only after it.
     """
+    loop = asyncio.get_running_loop()
+    if tls is None and isinstance(loop, DirectLoop):
+        tcp.accept_connections(listening, listener, loop)
+        return
     seconds = listener.limits.head_seconds if tls is not None else None
-    return await asyncio.get_running_loop().create_server(
-        listener, sock=listening, ssl=tls, backlog=_BACKLOG, ssl_handshake_timeout=seconds
-    )
+    await loop.create_server(listener, sock=listening, ssl=tls, backlog=_BACKLOG, ssl_handshake_timeout=seconds)

@@ -19,7 +19,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookproxy.transports.http.listener import Listener, ListenerLimits, Peer, Request, Responder
+from hookproxy.transports.epoll_loop import new_loop
+from hookproxy.transports.http.listener import Listener, ListenerLimits, Peer, Request, Responder, serve_sockets
 
 pytestmark = pytest.mark.anyio
 
@@ -28,9 +29,10 @@ SOON: Final = 0.02  # seconds: a time limit that a test waits for
 POST: Final = b"POST /mcp/x HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
+@pytest.fixture(params=[new_loop, None], ids=["direct", "asyncio"])
+def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, object]]:
+    """On both kinds of loops: each has connections of its own."""
+    return "asyncio", {"loop_factory": request.param}
 
 
 def echo(request: Request, responder: Responder) -> None:
@@ -115,10 +117,13 @@ async def listening(
             refused.append((status, why))
 
     listener = Listener(handle, limits or ListenerLimits(), note)
-    server = await asyncio.get_running_loop().create_server(listener, "127.0.0.1", 0, ssl=tls)
+    server = socket.create_server(("127.0.0.1", 0))
+    server.setblocking(False)
+    await serve_sockets(listener, server, tls)
     try:
-        yield listener, server.sockets[0].getsockname()[1]
+        yield listener, server.getsockname()[1]
     finally:
+        asyncio.get_running_loop().remove_reader(server)
         server.close()
         listener.close()
         with anyio.fail_after(5):
