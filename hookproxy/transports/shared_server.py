@@ -228,6 +228,8 @@ class SessionChannel:
         self._scheduled = False
         while self._inbox and not self._paused:
             self._deliver_oldest()
+        if not self._inbox:
+            self._inbox = _NOTHING
         self._tell_end()
 
     def _deliver_oldest(self) -> None:

@@ -482,6 +482,42 @@ class Listener:
 class _Connection(asyncio.Protocol):
     """One connection: it reads one request after another, and has at most one response in progress."""
 
+    __slots__ = (
+        "_awaited",
+        "_body",
+        "_early",
+        "_first",
+        "_headers",
+        "_held",
+        "_in_body",
+        "_in_request",
+        "_is_closing",
+        "_known",
+        "_limits",
+        "_loop",
+        "_method",
+        "_missing",
+        "_notes",
+        "_overhead",
+        "_owes_continue",
+        "_parsed",
+        "_parser",
+        "_peer",
+        "_ready",
+        "_received",
+        "_refusal",
+        "_responder",
+        "_size",
+        "_target",
+        "_told_full",
+        "_transport",
+        "_unsent",
+        "_version",
+        "deadline",
+        "is_full",
+        "listener",
+    )
+
     def __init__(self, listener: Listener) -> None:
         self.listener = listener
         self._limits = listener.limits
@@ -866,7 +902,7 @@ class _Connection(asyncio.Protocol):
         self._ready.append((request, self._version == "1.0", is_last))
         self._in_request = self._in_body = self._owes_continue = False
         self._overhead = 0
-        self._body = []
+        self._body, self._headers = [], []
         if self._held:
             self._count(0)
 
