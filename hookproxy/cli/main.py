@@ -46,6 +46,7 @@ OPTIONAL_PACKAGES = {
     "joserfc": "gateway",
     "jwt": "remote",
     "mcp": "remote",
+    "redis": "cluster",
 }
 """Packages that come with an extra of hookproxy only, by the name under which they are imported."""
 

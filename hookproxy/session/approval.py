@@ -6,6 +6,7 @@ Law 1: only an explicit yes is an approval; silence, a failure or a late answer 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Final
 
 import anyio
@@ -45,7 +46,10 @@ class Approvals:
         self._handshake = handshake
         self._settings = settings
         self._pending: dict[bytes, _PendingApproval] = {}
-        self._prompters = anyio.Semaphore(_MAX_PROMPTERS)
+
+    @cached_property
+    def _prompters(self) -> anyio.Semaphore:
+        return anyio.Semaphore(_MAX_PROMPTERS)  # made when it is needed: few sessions ask a prompter
 
     def change_policy(self, session_context: SessionContext, settings: Settings) -> None:
         """Ask in the way of these settings from now on."""
