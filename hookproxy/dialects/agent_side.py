@@ -123,6 +123,8 @@ class AgentSide(Struct, frozen=True):
     """Its own tools, where its dialect has no `tool_spellings`."""
     own_mcp_names: Callable[[str, str], str] | None = None
     """The names that it gives to tools of MCP servers, where its dialect has others."""
+    own_names_are_unique: bool = True
+    """No server's tool can have the name of one of its own tools."""
     script_folder: str = ""
     """Its hook files hold paths of scripts: the folder in a project for those; empty: they hold command lines."""
 

@@ -511,6 +511,33 @@ async def test_a_failure_refuses_the_call_if_the_hook_was_configured_so(agent: s
         assert refuses is fails_closed
 
 
+@pytest.mark.parametrize(
+    ("matcher", "tool", "runs"),
+    [
+        ("mcp__.*", "read_file", True),
+        ("mcp__files__read_file", "read_file", True),
+        ("Read", "read_file", True),
+        ("Bash", "read_file", False),
+        ("^WebFetch$", "read_file", False),
+        ("mcp__.*", "files_read_file", True),
+    ],
+)
+async def test_a_tool_of_docker_agent_may_be_a_servers_whatever_its_name(matcher: str, tool: str, runs: bool) -> None:
+    document = BEFORE["docker-agent"] | {"tool_name": tool, "tool_input": {"path": "a"}}
+    output = await output_of("docker-agent", "exit 2", document, matcher)
+    assert (b'"deny"' in output.stdout) is runs
+
+
+@pytest.mark.parametrize("agent", names())
+async def test_a_reason_that_is_no_text_still_refuses(agent: str) -> None:
+    half = (
+        r'{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny",'
+        r'"permissionDecisionReason":"a \ud800 b"}}'
+    )
+    output = await output_of(agent, f"printf %s {shlex.quote(half)}; exit 2", BEFORE[agent])
+    assert output.status == 2 or b'"deny"' in output.stdout or b'"cancel":true' in output.stdout
+
+
 KEYS: Final = st.sampled_from(sorted({*BEFORE["cline"], *AFTER["gemini"], *AFTER["cascade"], *BEFORE["cursor"]}))
 
 

@@ -136,6 +136,7 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     },
     also={Event.POST_TOOL_USE_FAILURE: "post_tool_use"},
     merges=True,
+    own_names_are_unique=False,  # the tools of a server without a name have no prefix
     own_tools={
         "Bash": (ToolSpelling("shell", {"command": "cmd"}),),
         "Read": (ToolSpelling("read_file", _PATH), ToolSpelling("read_multiple_files", {"file_path": "paths"})),
