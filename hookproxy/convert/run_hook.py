@@ -80,7 +80,7 @@ async def run_hook(hook: ForeignHook, side: AgentSide, document: bytes, environ:
         contexts = [_normalised(context) for context in (event.context, *event.others)]
     except ValueError as unreadable:
         raise UserError(f"the document on standard input cannot be read: {unreadable}", _hint(side)) from None
-    context = contexts[0]
+    context, hook = contexts[0], _knowing_own_tools(hook)
     hook_list = _read_hook(hook, context, side)
     specs = _specs(hook, hook_list, context)
     if not specs:
@@ -161,6 +161,17 @@ def _read_hook(hook: ForeignHook, context: EventContext, agent: AgentSide) -> Ho
         reasons = "; ".join((*found.notes, *found.remarks))
         raise UserError(f"{hook.dialect.name} cannot run this hook: {reasons}", "correct --event, --matcher and --if")
     return found
+
+
+def _knowing_own_tools(hook: ForeignHook) -> ForeignHook:
+    """The hook, which sees the agent's own tools by its own system's names of such tools.
+
+    A dialect is about servers' tools and may have no such names, where the agent's side has them.
+    """
+    side = agent_side(hook.dialect.name)
+    if side is None or hook.dialect.tool_spellings or not side.own_tools:
+        return hook
+    return replace(hook, dialect=replace(hook.dialect, tool_spellings=side.own_tools))
 
 
 def _specs(hook: ForeignHook, hook_list: HookList, context: EventContext) -> tuple[HookSpec, ...]:

@@ -96,7 +96,7 @@ def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
 
 def _named(name: str) -> tuple[ToolSpelling, ...]:
     """The page has `BashTool`; the program calls it `Bash`."""
-    return (ToolSpelling(name), ToolSpelling(f"{name}Tool"))
+    return (ToolSpelling(f"{name}Tool"), ToolSpelling(name))
 
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(
@@ -118,6 +118,6 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     has_matchers=False,
     own_tools={
         **{name: _named(name) for name in ("Bash", "Glob", "Grep", "WebFetch", "WebSearch", "NotebookEdit")},
-        **{name: (ToolSpelling(name), ToolSpelling(f"File{name}Tool")) for name in ("Read", "Write", "Edit")},
+        **{name: (ToolSpelling(f"File{name}Tool"), ToolSpelling(name)) for name in ("Read", "Write", "Edit")},
     },
 )
