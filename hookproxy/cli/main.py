@@ -25,6 +25,7 @@ VERBS = {
     "unwrap": "hookproxy.cli.unwrap",
     "audit": "hookproxy.cli.audit",
     "replay": "hookproxy.cli.replay",
+    "console": "hookproxy.cli.console",
     "trust": "hookproxy.cli.trust",
     "convert": "hookproxy.cli.convert",
     "hook": "hookproxy.cli.hook",
@@ -52,6 +53,7 @@ hookproxy puts hooks in front of any MCP server.
   unwrap      remove hookproxy from an agent's configuration again
   audit       show the calls in an audit file; `audit show` prints one whole, `audit stats` sums them up
   replay      run recorded calls through changed hooks, and show which decisions would differ
+  console     show a local web page: calls of all runs, approvals, the audit, the configuration
   trust       show what changed in a hook file and its scripts, and record it as trusted
   convert     write a hook file of one system as another's: hookproxy convert FILE --to cursor
   hook        run a hook of one system as a hook of another system's agent
