@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 from urllib.parse import urlencode
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from ..audit.records import CallRecord
 
@@ -87,6 +87,11 @@ class CallFilter(Struct, frozen=True):
             "arguments" in record.changed,
         )
         return self.matches(facts, _texts(record) if self.text else ())
+
+    def matches_in_flight(self, server: str, tool: str, agent: str, arguments: Raw) -> bool:
+        """As `matches`, for a call that is not decided yet."""
+        facts = CallFacts(server, tool, agent, "", "", False)
+        return self.matches(facts, (tool, server, bytes(arguments).decode(errors="replace")) if self.text else ())
 
 
 _ALL: Final = CallFilter()

@@ -102,7 +102,7 @@ def _shown(one: Entry, query: Query, ended: set[tuple[str, str, int]]) -> bool:
 
 def find(path: str, call: str, session: str) -> list[CallRecord]:
     """All records of one call, the oldest first; none if it is not there. Raises UserError."""
-    wanted, found, until = f'"call":"{call}"'.encode(), list[CallRecord](), 0.0
+    wanted, found, until = call.encode(errors="replace"), list[CallRecord](), 0.0
     for _, raw in islice(newest_first(path), _MOST_SEARCHED):
         if wanted in raw[:_HEAD_BYTES]:
             one = entry(Line(0, raw))

@@ -84,8 +84,9 @@ def lines_since(path: str, since: datetime) -> Iterator[bytes]:
     for name, file in _files(path):
         with user_errors(name):
             start = _first_since(file.fileno(), os.fstat(file.fileno()).st_size, since)
+            _, first = _line_after(file.fileno(), -1, _PIECE)
         wanted.append((name, start))
-        if start:
+        if start or (first is not None and first < since):
             break
     for name, start in reversed(wanted):
         try:
@@ -124,8 +125,12 @@ def _first_since(fd: int, size: int, since: datetime) -> int:
 
 
 def _line_after(fd: int, offset: int, end: int) -> tuple[int, datetime | None]:
-    """The beginning and the time of the first line that begins after `offset` and has a time; None if there is none."""
-    piece = os.pread(fd, min(_PIECE, end - offset), offset)
+    """The beginning and the time of the first line that begins after `offset` and has a time; None if there is none.
+
+    -1 stands for a line feed before the file.
+    """
+    piece = b"\n" if offset < 0 else b""
+    piece += os.pread(fd, min(_PIECE, end - offset), max(offset, 0))
     feed = piece.find(b"\n")
     while feed >= 0:
         found = _TIME.search(piece, feed, feed + 1024)
