@@ -27,6 +27,7 @@ FLOORS: Final = {
     "convert": 7,
     "hooks": 6,
     "config": 6,
+    "live": 5,
     "trust": 5,
     "audit": 5,
     "runners": 5,

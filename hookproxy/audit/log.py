@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ..jsonrpc import normalize, raw_json
+from ..model.counts import counted
 from ..model.hooks import Ended, Event, HookRun, HookSpec, Permission, Session, Verdict
 from ..model.principal import Principal
 from ..model.settings import Results, Settings
@@ -277,7 +278,9 @@ class Audit:
         rotation_error, file.rotation_error = file.rotation_error, ""
         is_new = rotation_error and not self._rotation_failed
         self._rotation_failed = bool(rotation_error)
-        return [f"{lost} lines lost"] * bool(lost) + [f"the file is over its limit: {rotation_error}"] * bool(is_new)
+        return [f"{counted(lost, 'line')} lost"] * bool(lost) + [
+            f"the file is over its limit: {rotation_error}"
+        ] * bool(is_new)
 
     def _members(self, record: Record) -> dict[str, object]:
         members = {

@@ -7,7 +7,6 @@ import os
 import socket
 from collections.abc import Sequence
 from functools import partial
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from ..config.load import load
@@ -35,8 +34,6 @@ def main(arguments: Sequence[str]) -> int:
     options = build_parser().parse_args(option_words)
     if options.name and not command:
         raise UserError("--name names no server, because there is no COMMAND", f"usage: {USAGE}")
-    if missing := [name for name in ("starlette", "uvicorn") if find_spec(name) is None]:
-        raise UserError(f"{' and '.join(missing)} cannot be imported", "pip install 'hookproxy[console]'")
     from ..console.access import Access
     from ..console.web import Options
 

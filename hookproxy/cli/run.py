@@ -92,7 +92,8 @@ def _without_server_process(option_words: "Sequence[str]", command: "Sequence[st
 
     options = _parse(option_words)
     if not options.url and not command:
-        raise UserError("there is no server to start", f"usage: {USAGE}")
+        after = f": no command follows {option_words[-1]}" if option_words else ""
+        raise UserError(f"there is no server to start{after}", f"usage: {USAGE}")
     if not options.url:
         names = ", ".join(_URL_OPTIONS[1:])
         raise UserError(f"{names} are for a server at an address, and --url names none", f"usage: {URL_USAGE}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
+from ..model.counts import counted
 from ..model.errors import UserError
 from ..model.settings import Limit, Per
 from ..policy.rate_limits import Window
@@ -76,7 +77,7 @@ class Gateway:
             raise NotAdmitted(problem, "end one, or try later", HTTPStatus.SERVICE_UNAVAILABLE)
         most = self.config.gateway.max_sessions_per_user
         if sum(one.identity.principal.id == principal.id for one in self.sessions) >= most:
-            problem = f"{principal.name} has {most} sessions, and may not have more"
+            problem = f"{principal.name} has {counted(most, 'session')}, and may not have more"
             raise NotAdmitted(problem, "end one, or try later", HTTPStatus.TOO_MANY_REQUESTS)
         identity = SessionIdentity(new_session_id(), principal, caller_cwd, is_stateless)
         report = self._report.about(server_name, principal.name, identity.id[:_SHOWN_OF_ID])

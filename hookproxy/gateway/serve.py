@@ -15,6 +15,7 @@ from msgspec import Struct
 from ..authorization.access_tokens import IssuerSettings
 from ..authorization.authenticate import Authenticator
 from ..authorization.bearer_tokens import BearerTokens
+from ..model.counts import counted
 from ..model.errors import UserError, describe_error
 from .gateway import Gateway
 from .log import GatewayLog
@@ -144,7 +145,7 @@ async def _reload(gateway: Gateway, load: Load, report: Report) -> None:
 
 
 async def _drain(gateway: Gateway, web: Listener | None, tasks: TaskGroup, report: Report) -> None:
-    report(f"is ending: {len(gateway.sessions)} sessions are open")
+    report(f"is ending: {counted(len(gateway.sessions), 'session')} open")
     if web is not None:
         web.close_when_idle()
     await gateway.drain()
