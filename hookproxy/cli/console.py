@@ -78,10 +78,11 @@ def _listen(options: argparse.Namespace) -> socket.socket:
 
 async def _serve(options: Options, listener: socket.socket, access: object, opens: bool) -> None:
     from ..console.access import Access
+    from ..console.state import State
     from ..console.web import Pages, serve
 
     assert isinstance(access, Access)
-    app = Pages(options, access).app()
+    app = Pages(options, access, State()).app()
 
     async def started() -> None:
         if listener.family == socket.AF_UNIX:

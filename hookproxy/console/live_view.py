@@ -8,6 +8,7 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import Final
 
+import msgspec
 from msgspec import Struct, field
 
 from .call_filter import CallFilter
@@ -35,6 +36,11 @@ class PageChange(Struct, omit_defaults=True):
     waiting: int = 0
     """How many questions wait."""
 
+    @property
+    def encoded(self) -> bytes:
+        """The event as JSON, on one line."""
+        return msgspec.json.encode(self, enc_hook=str)  # Html is a str
+
 
 class LiveView:
     """The changes for one page with its filter."""
@@ -49,8 +55,13 @@ class LiveView:
 
     @property
     def is_current(self) -> bool:
-        """Nothing has changed since the last `change`, and no call is in flight, whose time goes on."""
-        return self._version == self._state.version and not any(True for _ in self._state.in_flight())
+        """Nothing has changed since the last `change`."""
+        return self._version == self._state.version
+
+    @property
+    def has_calls_in_flight(self) -> bool:
+        """There are calls whose time goes on."""
+        return any(run.calls for run in self._state.runs.values())
 
     def change(self) -> PageChange:
         """What has changed since the last time; the first time, everything."""

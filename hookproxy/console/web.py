@@ -13,7 +13,7 @@ import anyio.to_thread
 import uvicorn
 from msgspec import Struct
 from starlette.applications import Starlette
-from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 
 from ..audit import os_user
@@ -23,21 +23,26 @@ from ..checks.report import CheckedServer
 from ..checks.server_tools import list_tools
 from ..config.load import Loaded, make_data_folders
 from ..hooks.coverage import coverage
+from ..live.messages import LONGEST_REASON, Action
 from ..model.errors import UserError
 from ..model.hooks import Session
 from ..trial.report import TrialReport, json_object, try_call
 from ..trial.run import TrialCall
 from . import history, policy, replay
 from .access import MAX_FORM_BYTES, Access, Refused
+from .call_filter import CallFilter
 from .guard import Guard
 from .html import Html, el, page
+from .live_view import LiveView
 from .pages import call as call_page
 from .pages import charts as charts_page
 from .pages import history as history_page
+from .pages import live as live_page
 from .pages import policy as policy_page
 from .pages import replay as replay_page
 from .pages import trial as trial_page
 from .pages.problem import problem
+from .state import State
 
 if TYPE_CHECKING:
     import socket
@@ -46,6 +51,12 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 
+_ACTIONS: Final[dict[str, Action]] = {"allow": "allow", "allow_session": "allow_session", "deny": "deny"}
+_PAUSE: Final = 0.2  # seconds between two events of a page: to a person, that is at once
+_TICK: Final = 1.0  # second after which the times of calls in flight are shown anew
+_SILENCE: Final = (
+    15.0  # seconds after which an event is sent although nothing has changed: it finds pages that are gone
+)
 _Result = TypeVar("_Result")
 
 _STATIC: Final = {"console.css": "text/css", "console.js": "text/javascript", "icon.svg": "image/svg+xml"}
@@ -71,8 +82,9 @@ class Options(Struct, frozen=True):
 class Pages:
     """The handlers of one console."""
 
-    def __init__(self, options: Options, access: Access) -> None:
+    def __init__(self, options: Options, access: Access, state: State) -> None:
         self._options = options
+        self._state = state
         self._access = access
         self._trials = anyio.Lock()
 
@@ -80,6 +92,10 @@ class Pages:
         """The application."""
         routes = [
             Route("/", self.live),
+            Route("/events", self.events),
+            Route("/waiting", self.waiting),
+            Route("/call", self.call),
+            Route("/answer", self.answer, methods=["POST"]),
             Route("/history", self.history),
             Route("/history-charts", self.history_charts),
             Route("/history-call", self.history_call),
@@ -111,7 +127,63 @@ class Pages:
 
     async def live(self, request: Request) -> Response:
         """The page of the calls that happen now."""
-        return _html("Live", "./", Html(""), live=True)
+        return _html("Live", "./", live_page.live(CallFilter.from_query(request.query_params)), live=True)
+
+    async def events(self, request: Request) -> Response:
+        """The changes of the live page, as events. A browser that reads slowly gets fewer and larger ones."""
+        view = LiveView(self._state, CallFilter.from_query(request.query_params), self._access.form_token)
+        return StreamingResponse(self._events(view), media_type="text/event-stream")
+
+    async def _events(self, view: LiveView) -> AsyncIterator[bytes]:
+        while True:
+            yield b"data: " + view.change().encoded + b"\n\n"
+            await anyio.sleep(_PAUSE)
+            if view.is_current:
+                await self._next_change(_TICK if view.has_calls_in_flight else _SILENCE)
+
+    async def _next_change(self, most: float) -> None:
+        """Wait for a change of the state, at most so many seconds."""
+        changed = anyio.Event()
+        end = self._state.listen(changed.set)
+        try:
+            with anyio.move_on_after(most):
+                await changed.wait()
+        finally:
+            end()
+
+    async def waiting(self, request: Request) -> Response:
+        """How many questions wait, for pages that do not follow the calls."""
+        return JSONResponse({"waiting": len(self._state.questions)})
+
+    async def call(self, request: Request) -> Response:
+        """One call of now: as it is in flight, or as it ended; else what the audit says."""
+        run, call = (request.query_params.get(name, "")[:200] for name in ("run", "call"))
+        state = self._state.runs.get(run)
+        if state is not None and call in state.calls:
+            shown = live_page.call_in_flight(state, state.calls[call])
+            return _html(f"Call {call}", "./", shown)
+        found = [one.record for one in self._state.ended if one.run == run and one.record.call == call]
+        if not found:
+            raise UserError(f"the call {call} is not among the last ones", "the history has those that are recorded")
+        rule = call_page.lines_to_add(found[-1].server, found[-1].tool)
+        return _html(f"Call {call}", "./", Html(call_page.records(found) + rule))
+
+    async def answer(self, request: Request) -> Response:
+        """Give a person's answer to a question, and say what became of it."""
+        form = await self.posted(request)
+        key = form.get("run", ""), form.get("question", "")
+        action = _ACTIONS.get(form.get("action", ""))
+        if action is None:
+            raise Refused(400, "There is no such answer.")
+        over, text = await self._answer(key, action, form.get("reason", "").strip()[:LONGEST_REASON])
+        if "application/json" in request.headers.get("accept", ""):
+            return JSONResponse({"over": over, "text": text})
+        message = el("div", el("p", text), class_="message", role="status")
+        return _html("Answer", "./", Html(message + el("p", el("a", "Back to the calls", href="./"))))
+
+    async def _answer(self, key: tuple[str, str], action: Action, reason: str) -> tuple[bool, str]:
+        """True if the question waits no more, and a sentence about it."""
+        raise NotImplementedError
 
     # --- history ---
 

@@ -18,8 +18,8 @@ from hookproxy.model.decision import ApprovalRequest, Comments, Proceed, Refusal
 from hookproxy.model.errors import UserError
 from hookproxy.model.hooks import Ended, Event, HookResult, HookRun, Permission, Verdict
 from hookproxy.model.settings import Settings
-from hookproxy.trial.report import TrialReport
 from hookproxy.trial.observe import Observation, ObservedRun
+from hookproxy.trial.report import TrialReport
 from hookproxy.trial.run import TrialCall, TrialResult
 from tests.support import terminal
 from tests.support.hook_files import COMMENTS, DENIALS, HOOK_FILES, config, hooks_file

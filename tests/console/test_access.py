@@ -41,7 +41,17 @@ def test_names_of_the_loopback_are_hosts(host: str) -> None:
     assert status("GET", "/a1b2/", {"host": host} | COOKIE) == 200
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:7800", "", "127.0.0.1:7800@evil.example", "127.0.0.2:7800"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "localhost.evil.example:7800",
+        "",
+        "127.0.0.1:7800@evil.example",
+        "127.0.0.2:7800",
+    ],
+)
 def test_another_host_is_refused_even_with_the_cookie(host: str) -> None:
     assert status("GET", "/a1b2/", {"host": host} | COOKIE) == 421
     assert status("GET", "/", {"host": host}, {"token": ACCESS.token}) == 421
@@ -49,7 +59,13 @@ def test_another_host_is_refused_even_with_the_cookie(host: str) -> None:
 
 def test_a_form_needs_our_origin() -> None:
     assert status("POST", "/a1b2/try", HOST | COOKIE | {"origin": "http://127.0.0.1:7800"}) == 200
-    for origin in ("http://127.0.0.1:9999", "http://localhost:7800", "null", "https://127.0.0.1:7800", "http://evil.example"):
+    for origin in (
+        "http://127.0.0.1:9999",
+        "http://localhost:7800",
+        "null",
+        "https://127.0.0.1:7800",
+        "http://evil.example",
+    ):
         assert status("POST", "/a1b2/try", HOST | COOKIE | {"origin": origin}) == 403
     assert status("POST", "/a1b2/try", HOST | COOKIE) == 403
     assert status("POST", "/", HOST | {"origin": "http://127.0.0.1:7800"}, {"token": ACCESS.token}) == 401
@@ -68,7 +84,10 @@ def test_other_methods_do_not_exist() -> None:
 
 
 def test_a_form_needs_our_token() -> None:
-    assert ACCESS.form(urlencode({"token": ACCESS.form_token, "tool": "a=b&c", "empty": ""}).encode()) == {"tool": "a=b&c", "empty": ""}
+    assert ACCESS.form(urlencode({"token": ACCESS.form_token, "tool": "a=b&c", "empty": ""}).encode()) == {
+        "tool": "a=b&c",
+        "empty": "",
+    }
     for body in (b"", b"tool=x", b"token=wrong", urlencode({"token": ACCESS.token}).encode(), b"\xff=%ff"):
         with pytest.raises(Refused) as refused:
             ACCESS.form(body)

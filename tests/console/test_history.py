@@ -72,7 +72,7 @@ def test_a_page_has_only_calls_that_match(tmp_path: Path) -> None:
 
 def test_a_search_that_takes_long_stops_and_can_be_continued(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", [record(number) for number in range(1000)])
-    query = Query(CallFilter(text="file-3\""))
+    query = Query(CallFilter(text='file-3"'))
     first = history.listing(path, query, seconds=0)
     assert (first.rows, bool(first.searched_to)) == ([], True)
     assert calls(history.listing(path, query, first.older)) == ["run-3"]
@@ -144,7 +144,9 @@ def test_all_time_begins_with_the_first_call(tmp_path: Path) -> None:
 def test_an_export_of_lines_has_the_bytes_of_the_audit(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", [record(number, tool=f"t{number}") for number in range(5)])
     written = Path(path).read_bytes().split(b"\n")
-    assert b"".join(history.export_lines(path, Query(CallFilter(tool="t[13]")))) == written[1] + b"\n" + written[3] + b"\n"
+    assert (
+        b"".join(history.export_lines(path, Query(CallFilter(tool="t[13]")))) == written[1] + b"\n" + written[3] + b"\n"
+    )
 
 
 @pytest.mark.parametrize("cell", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", " =1", "\r=1", "＝1"])

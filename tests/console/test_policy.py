@@ -34,7 +34,11 @@ def loaded(folder: Path, text: str = TOML, hooks: tuple[str, ...] = ()) -> Loade
 def test_settings_say_where_they_are_set(tmp_path: Path) -> None:
     found = {one.key: one for one in policy.settings_in_force(loaded(tmp_path))}
     file = f"{tmp_path}/hookproxy.toml"
-    assert (found["on_ask"].value, found["on_ask"].place, found["on_ask"].layer) == ("deny", f"{file}:1", "hookproxy.toml")
+    assert (found["on_ask"].value, found["on_ask"].place, found["on_ask"].layer) == (
+        "deny",
+        f"{file}:1",
+        "hookproxy.toml",
+    )
     assert (found["audit.arguments"].value, found["audit.arguments"].place) == ("digest", f"{file}:8")
     assert (found["max_depth"].value, found["max_depth"].place, found["max_depth"].layer) == ("64", "", "")
 
@@ -61,7 +65,9 @@ def test_lines_for_a_new_list_have_its_table(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tool", ["read", "a*b", "a?b", "a[b]", "run(x)"])
 def test_the_name_of_a_rule_stands_for_that_tool(tmp_path: Path, tool: str) -> None:
-    rules = policy.with_rules(loaded(tmp_path, ""), policy.lines_for(loaded(tmp_path, ""), "deny", policy.rule_name("files", tool)).text)
+    rules = policy.with_rules(
+        loaded(tmp_path, ""), policy.lines_for(loaded(tmp_path, ""), "deny", policy.rule_name("files", tool)).text
+    )
     permissions = Permissions(HookGroups((), "files"), rules.settings)
     assert permissions.concerns(tool)
     assert not permissions.concerns(f"{tool}2")

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 from ...audit.records import CallRecord
-from ...live.messages import CallInFlight, Counts, Question, Settled
+from ...live.messages import NOTHING, CallInFlight, Counts, Question, Settled
 from ..call_filter import CallFilter
 from ..html import Html, block, cut, el, facts, join, pretty
 from ..state import EndedCall, RunState, State, WaitingQuestion
 from . import filters, words
+
+if TYPE_CHECKING:
+    from msgspec import Raw
 
 HEADS: Final = ("Time", "Outcome", "Server", "Tool", "Arguments", "Took", "Agent")
 MOST_IN_FLIGHT: Final = 100
@@ -73,7 +76,7 @@ def counts(sums: Counts, in_flight: int) -> Html:
         (sums.failed, "failed"),
         (sums.asked, "asked"),
     ]
-    return join(join([el("b", f"{count:,}"), f" {name}   "]) for count, name in parts)
+    return join(join([el("b", f"{count:,}"), f" {name}    "]) for count, name in parts)
 
 
 def runs(state: State) -> Html:
@@ -107,7 +110,8 @@ def in_flight(state: State, calls: CallFilter) -> Html:
         _in_flight(run, call, now)
         for now in [datetime.now(UTC).timestamp()]
         for run, call in state.in_flight()
-        if calls == CallFilter() or calls.matches_in_flight(_server(run, call), call.tool, _agent(run, call), call.arguments)
+        if calls == CallFilter()
+        or calls.matches_in_flight(_server(run, call), call.tool, _agent(run, call), call.arguments)
     ]
     return join(reversed(found[-MOST_IN_FLIGHT:]))
 
@@ -125,11 +129,17 @@ def _agent(run: RunState, call: CallInFlight) -> str:
 def _in_flight(run: RunState, call: CallInFlight, now: float) -> Html:
     address = urlencode({"run": run.run.run, "call": call.call})
     hooks = ", ".join(f"{hook.source} since {words.duration(max(now - hook.since, 0) * 1000)}" for hook in call.hooks)
-    cell = join([_arguments(call.arguments, call.arguments_bytes), el("div", cut(hooks), class_="why") if hooks else ""])
+    cell = join(
+        [_arguments(call.arguments, call.arguments_bytes), el("div", cut(hooks), class_="why") if hooks else ""]
+    )
     return el(
         "tr",
         el("td", _time(call.at)),
-        el("td", words.badge(*_STAGES[call.stage]), words.badge("rewritten", "note") if call.rewritten else ""),
+        el(
+            "td",
+            words.badge(*_STAGES[call.stage]),
+            words.badge("rewritten", "note") if call.rewritten != NOTHING else "",
+        ),
         el("td", cut(_server(run, call), 60)),
         el("th", el("a", cut(call.tool, 80), href=f"call?{address}"), scope="row"),
         el("td", cell, class_="arguments"),
@@ -164,10 +174,10 @@ def _changes(record: CallRecord) -> Iterable[Html]:
         yield words.badge("commented", "note")
 
 
-def _arguments(raw: object, size: int) -> Html:
-    text = bytes(memoryview(raw)[:800]).decode(errors="replace")  # type: ignore[arg-type]  # msgspec.Raw is a buffer
-    if not text and size:
+def _arguments(raw: Raw, size: int) -> Html:
+    if raw == NOTHING and size:
         return el("span", f"{words.size(size)}: too long to be shown here", class_="quiet")
+    text = bytes(memoryview(raw)[:800]).decode(errors="replace")
     return el("code", cut(text, 160))
 
 
@@ -178,7 +188,7 @@ def _time(at: float) -> Html:
 
 def call_in_flight(run: RunState, call: CallInFlight) -> Html:
     """The page of a call that has not ended."""
-    before, after = pretty(bytes(call.arguments)), pretty(bytes(call.rewritten))
+    before, after = (pretty(bytes(raw)) if raw != NOTHING else "" for raw in (call.arguments, call.rewritten))
     now = datetime.now(UTC).timestamp()
     hooks = [
         el("li", words.code(hook.source), f" {hook.event}, since {words.duration(max(now - hook.since, 0) * 1000)}")
@@ -197,7 +207,11 @@ def call_in_flight(run: RunState, call: CallInFlight) -> Html:
             ("Waits for", el("ul", *hooks) if hooks else ""),
         ]
     )
-    shown = block(before, "Arguments") if before else el("p", f"{words.size(call.arguments_bytes)}: too long to be shown live.")
+    shown = (
+        block(before, "Arguments")
+        if before
+        else el("p", f"{words.size(call.arguments_bytes)}: too long to be shown live.")
+    )
     ran = join([el("h2", "Arguments, rewritten"), block(after, "Arguments, rewritten")]) if after else ""
     return el("article", rows, el("h2", "Arguments"), shown, ran, class_="call")
 
@@ -239,7 +253,9 @@ def question(waiting: WaitingQuestion, agent: str, token: str) -> Html:
 def _allow(waiting: WaitingQuestion, token: str) -> Html:
     buttons = [el("button", "Allow once", type="submit", name="action", value="allow")]
     if waiting.question.may_allow_session:
-        session = el("button", "Allow for this session", type="submit", name="action", value="allow_session", class_="plain")
+        session = el(
+            "button", "Allow for this session", type="submit", name="action", value="allow_session", class_="plain"
+        )
         buttons.append(session)
     return el("form", *_members(waiting.run, waiting.question, token), *buttons, method="post", action="answer")
 
