@@ -1,16 +1,24 @@
-"""`hookproxy console`: a local web page with the calls of all runs, approvals, the audit and the configuration."""
+"""`hookproxy console`: a local web page with the calls of all runs, approvals, the audit and the configuration.
+
+It listens on the loopback, or at a Unix socket of this account. Whoever has the address that it prints may use it.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import html
 import os
 import socket
-from collections.abc import Sequence
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ..config.load import load
-from ..console.web import Options
+from ..console.access import Access
+from ..console.state import State
+from ..console.web import Options, Pages, serve
 from ..model.errors import UserError
 from .common import add_hook_options, load_named, new_parser, show, split_command, working_directory
 from .hook_runtime import redirected_output, run
@@ -19,13 +27,14 @@ from .run import server_name
 if TYPE_CHECKING:
     import argparse
 
-
 USAGE: Final = (
-    "hookproxy console [--port N | --socket PATH] [--open] [--audit FILE] [--config FILE] [--hooks [DIALECT=]FILE]..."
+    "hookproxy console [--port N | --socket PATH] [--open] [--audit FILE] [--compare FILE]... [--config FILE] "
+    "[--hooks [DIALECT=]FILE]... [--project DIR] [--name NAME] [-- COMMAND [ARG...]]"
 )
 
 _HOST: Final = "127.0.0.1"
-_BACKLOG: Final = 64
+_BACKLOG: Final = 64  # connections that wait to be accepted: one person has few pages open
+_PORTS: Final = 65535
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -34,9 +43,8 @@ def main(arguments: Sequence[str]) -> int:
     options = build_parser().parse_args(option_words)
     if options.name and not command:
         raise UserError("--name names no server, because there is no COMMAND", f"usage: {USAGE}")
-    from ..console.access import Access
-    from ..console.web import Options
-
+    if options.open and options.socket is not None:
+        raise UserError("--open: a browser cannot open a Unix socket", "leave out --socket, or forward it with ssh -L")
     cwd = working_directory()
     console_options = Options(
         load=partial(load_named, options, cwd),
@@ -52,8 +60,13 @@ def main(arguments: Sequence[str]) -> int:
     for each in (console_options.load, *console_options.compared.values()):
         each()  # a configuration that cannot be read is an error here, not only on a page
     listener = _listen(options)
-    with contextlib.closing(listener):
-        run(partial(_serve, console_options, listener, Access(), options.open))
+    try:
+        run(partial(_serve, console_options, listener, options.open))
+    finally:
+        listener.close()
+        if options.socket is not None:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(os.path.join(cwd, options.socket))
     return 0
 
 
@@ -62,7 +75,11 @@ def _listen(options: argparse.Namespace) -> socket.socket:
     if options.socket is not None:
         from ..transports import unix_socket
 
-        return unix_socket.listen(os.path.abspath(options.socket), 0o600, None)
+        return unix_socket.listen(os.path.join(working_directory(), options.socket), 0o600, None)
+    if not 0 <= options.port <= _PORTS:
+        raise UserError(
+            f"--port {options.port}: is not a port", f"a number from 1 to {_PORTS}, or none for a free port"
+        )
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -76,31 +93,37 @@ def _listen(options: argparse.Namespace) -> socket.socket:
     return listener
 
 
-async def _serve(options: Options, listener: socket.socket, access: object, opens: bool) -> None:
-    from ..console.access import Access
-    from ..console.state import State
-    from ..console.web import Pages, serve
-
-    assert isinstance(access, Access)
-    app = Pages(options, access, State()).app()
-
-    async def started() -> None:
-        if listener.family == socket.AF_UNIX:
-            path = listener.getsockname()
-            address = access.first_address("http://localhost:PORT")
-            show(f"the console listens at {path}\n")
-            show(f"from another machine: ssh -L PORT:{path} HOST, then open {address}\n")
-        else:
-            address = access.first_address(f"http://{_HOST}:{listener.getsockname()[1]}")
-            show(f"the console: {address}\n")
-
+async def _serve(options: Options, listener: socket.socket, opens: bool) -> None:
+    """Serve, and print the address as soon as it can be opened. On cancel, what runs for a page is ended."""
+    access = Access()
     with contextlib.ExitStack() as until_end:
 
-        async def started_and_printed() -> None:
-            await started()
+        async def started() -> None:
+            if listener.family == socket.AF_UNIX:
+                path = listener.getsockname()
+                show(f"the console listens at {path}\n")
+                show(f"elsewhere: ssh -L 7800:{path} HOST, then open {access.first_address('http://localhost:7800')}\n")
+            else:
+                address = access.first_address(f"http://{_HOST}:{listener.getsockname()[1]}")
+                show(f"the console: {address}\n")
+                if opens:
+                    until_end.enter_context(_opened(address))
             until_end.enter_context(redirected_output())  # from now on, hooks that are tried may print
 
-        await serve(app, listener, started_and_printed)
+        await serve(Pages(options, access, State(), _nobody).app(), listener, started)
+
+
+@contextlib.contextmanager
+def _opened(address: str) -> Iterator[None]:
+    """Open the address in the browser by way of a file: everybody may read the command line of a browser."""
+    import webbrowser
+
+    with tempfile.NamedTemporaryFile("w", prefix="hookproxy-console-", suffix=".html") as file:  # its mode is 0600
+        file.write(f'<!doctype html><meta http-equiv="refresh" content="0; url={html.escape(address)}">')
+        file.flush()
+        if not webbrowser.open(f"file://{file.name}"):
+            sys.stderr.write("hookproxy: no browser could be started: open the address yourself\n")
+        yield
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -109,7 +132,8 @@ def build_parser() -> argparse.ArgumentParser:
         "console",
         USAGE,
         "Show a local web page with the calls of all runs of this user, the approvals that wait, the audit and the "
-        "configuration. It listens on 127.0.0.1 only; whoever has the address that it prints may use it.",
+        "configuration. It listens on 127.0.0.1 only; whoever has the address that it prints may use it. With the "
+        "COMMAND of a server, the policy page can list its tools.",
     )
     parser.add_argument("--port", metavar="N", type=int, default=0, help="the port (default: a free one)")
     parser.add_argument("--socket", metavar="PATH", help="listen at a Unix socket instead, for ssh -L")

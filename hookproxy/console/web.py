@@ -23,7 +23,7 @@ from ..checks.report import CheckedServer
 from ..checks.server_tools import list_tools
 from ..config.load import Loaded, make_data_folders
 from ..hooks.coverage import coverage
-from ..live.messages import LONGEST_REASON, Action
+from ..live.messages import LONGEST_REASON, Action, Answer, AnswerTaken, Settled
 from ..model.errors import UserError
 from ..model.hooks import Session
 from ..trial.report import TrialReport, json_object, try_call
@@ -79,12 +79,17 @@ class Options(Struct, frozen=True):
     """Its name, as hooks see it."""
 
 
+Answering = Callable[[str, Answer], Awaitable[AnswerTaken]]
+"""Gives an answer to a run. Does not raise: what cannot be reached has not accepted it."""
+
+
 class Pages:
     """The handlers of one console."""
 
-    def __init__(self, options: Options, access: Access, state: State) -> None:
+    def __init__(self, options: Options, access: Access, state: State, answer: Answering) -> None:
         self._options = options
         self._state = state
+        self._answer = answer
         self._access = access
         self._trials = anyio.Lock()
 
@@ -175,15 +180,22 @@ class Pages:
         action = _ACTIONS.get(form.get("action", ""))
         if action is None:
             raise Refused(400, "There is no such answer.")
-        over, text = await self._answer(key, action, form.get("reason", "").strip()[:LONGEST_REASON])
+        place = f"web console, {request.headers['host']}"
+        answer = Answer(key[1], action, form.get("reason", "").strip()[:LONGEST_REASON], place)
+        over, text = await self._answer_once(key, answer)
         if "application/json" in request.headers.get("accept", ""):
             return JSONResponse({"over": over, "text": text})
         message = el("div", el("p", text), class_="message", role="status")
         return _html("Answer", "./", Html(message + el("p", el("a", "Back to the calls", href="./"))))
 
-    async def _answer(self, key: tuple[str, str], action: Action, reason: str) -> tuple[bool, str]:
-        """True if the question waits no more, and a sentence about it."""
-        raise NotImplementedError
+    async def _answer_once(self, key: tuple[str, str], answer: Answer) -> tuple[bool, str]:
+        """True if the question waits no more, and a sentence about it. The first answer counts."""
+        if key not in self._state.questions:
+            return True, f"Your answer came too late. {live_page.settled(self._state.settled.get(key))}"
+        taken = await self._answer(key[0], answer)
+        if taken.accepted:
+            return True, live_page.settled(Settled(key[1], answer.action))
+        return key not in self._state.questions, f"Your answer was not taken: {taken.why}"
 
     # --- history ---
 

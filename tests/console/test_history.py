@@ -149,7 +149,7 @@ def test_an_export_of_lines_has_the_bytes_of_the_audit(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("cell", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", " =1", "\r=1", "＝1"])
+@pytest.mark.parametrize("cell", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", " =1", "\r=1", "\uff1d1"])
 def test_no_cell_of_a_csv_export_is_a_formula(tmp_path: Path, cell: str) -> None:
     path = write(tmp_path / "a.jsonl", [record(1, tool=cell, reason=cell, agent=cell, server=cell)])
     text = b"".join(history.export_csv(path, Query())).decode()

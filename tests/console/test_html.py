@@ -70,7 +70,7 @@ def test_a_character_that_is_not_visible_gets_a_label(character: str, label: str
 
 
 def test_letters_of_all_scripts_are_shown() -> None:
-    assert text("naïve – Ελλάδα – 日本 – עברית – 🙂") == "naïve – Ελλάδα – 日本 – עברית – 🙂"
+    assert text("naïve, Ελλάδα, 日本, עברית, 🙂") == "naïve, Ελλάδα, 日本, עברית, 🙂"
 
 
 def test_html_is_taken_as_it_is_and_text_beside_it_is_not() -> None:
@@ -78,12 +78,12 @@ def test_html_is_taken_as_it_is_and_text_beside_it_is_not() -> None:
 
 
 def test_a_block_has_the_whole_text_however_long_it_is() -> None:
-    value = "".join(f"{number}<" for number in range(1_500_000))
+    value = "".join(f"{number}<" for number in range(300_000))
     begun = monotonic()
     html = block(value, "Arguments")
-    assert monotonic() - begun < 5
+    assert monotonic() - begun < 5  # seconds: it takes a tenth of one
     assert Reader(html).text == value
-    assert html.count('class="chunk"') > 100
+    assert html.count('class="chunk"') > 50
 
 
 def test_json_is_shown_over_lines_with_its_numbers_and_characters() -> None:

@@ -22,7 +22,7 @@ _PIECE: Final = 65_536  # bytes read to find a line's time: more than nearly all
 _SLACK: Final = timedelta(minutes=1)
 """A line may be written so much later than its time: a record is kept while the file cannot be written."""
 
-_TIME: Final = re.compile(rb'"time":"([^"\\]{10,40})"')
+_TIME: Final = re.compile(rb'"time": ?"([^"\\]{10,40})"')
 
 
 class Place(msgspec.Struct, frozen=True):
