@@ -19,6 +19,7 @@ from ..config.load import load
 from ..console.access import Access
 from ..console.state import State
 from ..console.web import Options, Pages, serve
+from ..live.messages import Answer, AnswerTaken
 from ..model.errors import UserError
 from .common import add_hook_options, load_named, new_parser, show, split_command, working_directory
 from .hook_runtime import redirected_output, run
@@ -111,6 +112,10 @@ async def _serve(options: Options, listener: socket.socket, opens: bool) -> None
             until_end.enter_context(redirected_output())  # from now on, hooks that are tried may print
 
         await serve(Pages(options, access, State(), _nobody).app(), listener, started)
+
+
+async def _nobody(_run: str, answer: Answer) -> AnswerTaken:
+    return AnswerTaken(answer.question, False, "no run can be reached")
 
 
 @contextlib.contextmanager
