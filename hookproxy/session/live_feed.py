@@ -127,7 +127,7 @@ class LiveFeed:
         session = self._sessions[proxy.session.id]
         proxy.audit.on_ended = lambda record: self._ended(session, record)
         if self._consoles:
-            proxy.hooks.keep_inputs()
+            _show_all(proxy)
 
     def remove(self, proxy: Proxy) -> None:
         """A session has ended."""
@@ -217,7 +217,7 @@ class LiveFeed:
     async def _serve_console(self, console: _Console) -> None:
         self._consoles.add(console)
         for session in self._sessions.values():
-            session.proxy.hooks.keep_inputs()
+            _show_all(session.proxy)
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(console.read, tasks.cancel_scope)
@@ -235,6 +235,12 @@ class LiveFeed:
         """All questions that wait."""
         for waiting in self._questions.values():
             yield waiting.question
+
+
+def _show_all(proxy: Proxy) -> None:
+    """Let the records of calls have what hooks get, and how calls end: without a console, few need that."""
+    proxy.hooks.keep_inputs()
+    proxy.audit.needs_results = True
 
 
 class _Session:
