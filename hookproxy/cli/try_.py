@@ -333,8 +333,12 @@ def _reasons(report: TrialReport) -> Iterator[tuple[str, str]]:
 
 def _ask_fallback(settings: Settings) -> str:
     """What happens if the agent cannot ask a person."""
-    if settings.on_ask is not OnAsk.ELICIT:
+    if settings.on_ask in (OnAsk.DENY, OnAsk.ALLOW):
         return settings.on_ask
+    if settings.on_ask is OnAsk.CONSOLE:
+        return "hookproxy console and hookproxy top ask"
+    if settings.console:
+        return "if the agent cannot ask, hookproxy console and hookproxy top ask instead"
     if settings.prompter:
         return f"if the agent cannot ask, {settings.prompter[0]} asks instead"
     allowed = settings.on_ask_fallback is OnFailure.ALLOW

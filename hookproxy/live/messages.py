@@ -1,7 +1,7 @@
 """The lines between a run and a console: each is one JSON object, whose `type` names it. Pure.
 
-A console that connects gets a Run and then Changes, the first of which has all calls in flight. It sends Answers, and each
-of them gets an AnswerTaken. Both sides ignore members and types that they do not know, so that versions can be mixed.
+A console that connects gets a Run and then Changes, of which the first has all calls in flight. It sends Answers, and
+gets an AnswerTaken for each. Both ignore members and types that they do not know, so that versions can be mixed.
 """
 
 from __future__ import annotations
@@ -174,6 +174,14 @@ class AnswerTaken(Struct, frozen=True, tag="answer_taken"):
     accepted: bool
     why: str = ""
     """A sentence for the person, if it was not accepted."""
+
+
+class ConsoleAnswer(Struct, frozen=True):
+    """An answer, as the run that has asked takes it."""
+
+    answer: Answer
+    by: str
+    """Who, and from where."""
 
 
 FromRun = Run | Changes | AnswerTaken

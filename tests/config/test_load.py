@@ -476,7 +476,7 @@ def test_without_a_home_folder_a_remark_says_that_no_audit_is_kept(cwd: Path, mo
         ),
         ('[[hooks.PreToolUse]]\ncommand = "x"\ntimeout = "5"', 3, "timeout: should be a number", ""),
         ('[[hooks.PreToolUse]]\ncommand = "x"\nasync = 1', 3, "[0].async: should be a boolean", ""),
-        ("on_ask = 'maybe'", 1, "on_ask: should be 'elicit', 'deny' or 'allow'", ""),
+        ("on_ask = 'maybe'", 1, "on_ask: should be 'elicit', 'console', 'deny' or 'allow'", ""),
         ("feedback = true", 1, "feedback: should be 'auto', 'text' or 'strip-output-schema'", ""),
         ('max_message_bytes = "64 MiB"', 1, "max_message_bytes: should be a integer", ""),
         ("max_message_bytes = 1023", 1, "max_message_bytes: should be greater than or equal to 1024", ""),
