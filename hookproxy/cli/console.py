@@ -11,16 +11,19 @@ import os
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+import anyio
+
 from ..config.load import load
 from ..console.access import Access
-from ..console.state import State
+from ..console.follow import Follower
 from ..console.web import Options, Pages, serve
-from ..live.messages import Answer, AnswerTaken
-from ..model.errors import UserError
+from ..live import registry
+from ..model.errors import UserError, printable
+from ..trust.sources import state_folder
 from .common import add_hook_options, load_named, new_parser, show, split_command, working_directory
 from .hook_runtime import redirected_output, run
 from .run import server_name
@@ -111,11 +114,21 @@ async def _serve(options: Options, listener: socket.socket, opens: bool) -> None
                     until_end.enter_context(_opened(address))
             until_end.enter_context(redirected_output())  # from now on, hooks that are tried may print
 
-        await serve(Pages(options, access, State(), _nobody).app(), listener, started)
+        follower = Follower(_folder_of_runs(options.environ), _report)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(follower.follow)
+            await serve(Pages(options, access, follower.state, follower.answer).app(), listener, started)
 
 
-async def _nobody(_run: str, answer: Answer) -> AnswerTaken:
-    return AnswerTaken(answer.question, False, "no run can be reached")
+def _folder_of_runs(environ: Mapping[str, str]) -> str:
+    """Raises UserError if there is none."""
+    if folder := registry.folder_of_runs(environ, state_folder(environ, os.path.expanduser("~"))):
+        return folder
+    raise UserError("runs cannot be found: there is no folder for them", "set XDG_RUNTIME_DIR or HOME")
+
+
+def _report(text: str) -> None:
+    sys.stderr.write(f"hookproxy: {printable(text)}\n")
 
 
 @contextlib.contextmanager

@@ -23,7 +23,7 @@ from ..checks.report import CheckedServer
 from ..checks.server_tools import list_tools
 from ..config.load import Loaded, make_data_folders
 from ..hooks.coverage import coverage
-from ..live.messages import LONGEST_REASON, Action, Answer, AnswerTaken, Settled
+from ..live.messages import Action, AnswerTaken, Settled
 from ..model.errors import UserError
 from ..model.hooks import Session
 from ..trial.report import TrialReport, json_object, try_call
@@ -79,8 +79,9 @@ class Options(Struct, frozen=True):
     """Its name, as hooks see it."""
 
 
-Answering = Callable[[str, Answer], Awaitable[AnswerTaken]]
-"""Gives an answer to a run. Does not raise: what cannot be reached has not accepted it."""
+Answering = Callable[[str, str, Action, str, str], Awaitable[AnswerTaken]]
+"""Gives a run an answer: run, question, action, reason, and the place of the person. What cannot be reached does not
+accept it."""
 
 
 class Pages:
@@ -181,20 +182,19 @@ class Pages:
         if action is None:
             raise Refused(400, "There is no such answer.")
         place = f"web console, {request.headers['host']}"
-        answer = Answer(key[1], action, form.get("reason", "").strip()[:LONGEST_REASON], place)
-        over, text = await self._answer_once(key, answer)
+        over, text = await self._answer_once(key, action, form.get("reason", "").strip(), place)
         if "application/json" in request.headers.get("accept", ""):
             return JSONResponse({"over": over, "text": text})
         message = el("div", el("p", text), class_="message", role="status")
         return _html("Answer", "./", Html(message + el("p", el("a", "Back to the calls", href="./"))))
 
-    async def _answer_once(self, key: tuple[str, str], answer: Answer) -> tuple[bool, str]:
+    async def _answer_once(self, key: tuple[str, str], action: Action, reason: str, place: str) -> tuple[bool, str]:
         """True if the question waits no more, and a sentence about it. The first answer counts."""
         if key not in self._state.questions:
             return True, f"Your answer came too late. {live_page.settled(self._state.settled.get(key))}"
-        taken = await self._answer(key[0], answer)
+        taken = await self._answer(*key, action, reason, place)
         if taken.accepted:
-            return True, live_page.settled(Settled(key[1], answer.action))
+            return True, live_page.settled(Settled(key[1], action))
         return key not in self._state.questions, f"Your answer was not taken: {taken.why}"
 
     # --- history ---

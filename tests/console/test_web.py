@@ -19,7 +19,7 @@ from hookproxy.config.load import Loaded, load
 from hookproxy.console.access import Access
 from hookproxy.console.state import State
 from hookproxy.console.web import Options, Pages, serve
-from hookproxy.live.messages import Answer, AnswerTaken, Changes, Run
+from hookproxy.live.messages import Action, Answer, AnswerTaken, Changes, Run
 from tests.console.test_history import record
 from tests.console.test_live_view import question
 
@@ -58,8 +58,8 @@ class Site:
     def loaded(self, name: str = "hookproxy.toml") -> Loaded:
         return load(str(self.folder / name), [], None, {"HOME": str(self.folder)}, str(self.folder))
 
-    async def answer(self, run: str, answer: Answer) -> AnswerTaken:
-        self.answers.append((run, answer))
+    async def answer(self, run: str, question: str, action: Action, reason: str, place: str) -> AnswerTaken:
+        self.answers.append((run, Answer(question, action, reason, place)))
         return self.taken
 
     def pages(self) -> Pages:

@@ -120,7 +120,7 @@ class Browser:
 
     def messages(self) -> list[str]:
         """What the browser has complained about since the last time."""
-        return [entry["message"] for entry in self.driver.get_log("browser")]
+        return [entry["message"] for entry in self.driver.get_log("browser")]  # type: ignore[no-untyped-call]  # Selenium has no types for it
 
     def close(self) -> None:
         """End the browser."""
