@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import IO, Final
+from typing import Final, TextIO
 
 import pytest
 from anyio.from_thread import start_blocking_portal
@@ -16,7 +16,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from selenium.webdriver.common.keys import Keys
 
-from tests.end.agent import HOOKPROXY, INITIALIZE, INITIALIZED, SERVER, Json, call, line_of, notification
+from tests.end.agent import HOOKPROXY, INITIALIZED, SERVER, Json, call, line_of, notification, request
 from tests.support.console_process import CHROMIUM, DRIVER, FAULTS, PATIENCE, PLACES, Browser, console, environment
 
 pytestmark = [
@@ -192,12 +192,17 @@ on_ask_fallback = "console"
 
 [permissions]
 deny = ["delete_*"]
-ask = ["write*"]
+ask = ["write", "write<*"]
 
 [[hooks.PreToolUse]]
 name = "shorten"
 matcher = "rewrite_me"
 command = "echo '{\\"hookSpecificOutput\\":{\\"hookEventName\\":\\"PreToolUse\\",\\"updatedInput\\":{\\"new\\":1}}}'"
+
+[[hooks.PreToolUse]]
+name = "settings"
+matcher = "write_file"
+command = "cat ask.json"
 
 [audit]
 file = "audit.jsonl"
@@ -206,16 +211,24 @@ calls = "all"
 """
 
 
+ASK: Final = """\
+{"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "ask",
+ "permissionDecisionReason": "it changes the settings of the project"}}
+"""
+
+
 class LiveAgent:
     """An agent that speaks MCP line by line, and cannot ask a person. It ends with its block."""
 
-    def __init__(self, folder: Path, environ: Mapping[str, str], name: str) -> None:
+    def __init__(self, folder: Path, environ: Mapping[str, str], name: str, agent: str) -> None:
         command = [HOOKPROXY, "run", "--config", "live.toml", "--name", name, "--", *SERVER]
         self.process = subprocess.Popen(
             command, cwd=folder, env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
         self.name = name
-        self.send(INITIALIZE)
+        client = {"name": agent, "version": "2.1"}
+        initialize = request("init", "initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo=client)
+        self.send(initialize)
         self.response("init")
         self.send(INITIALIZED)
 
@@ -252,14 +265,15 @@ class Live:
 
     def __init__(self, folder: Path, home: Path, browser: Browser) -> None:
         (folder / "live.toml").write_text(LIVE_TOML)
+        (folder / "ask.json").write_text(ASK)
         self.folder = folder
         self.environ = environment(home)
         self.browser = browser
         self.agents: list[LiveAgent] = []
 
-    def agent(self, name: str = "files") -> LiveAgent:
-        """A new agent, which the page already knows."""
-        self.agents.append(LiveAgent(self.folder, self.environ, name))
+    def agent(self, name: str = "files", agent: str = "lean-agent") -> LiveAgent:
+        """A new agent of a server, which the page already knows."""
+        self.agents.append(LiveAgent(self.folder, self.environ, name, agent))
         self.browser.until_text(name[:30], "#runs")  # a long name is cut
         return self.agents[-1]
 
@@ -340,7 +354,7 @@ def test_an_approval_reaches_a_real_agent_that_waits(live: Live) -> None:
         cwd=live.folder,
     )
 
-    async def calls(portal_errors: IO[str]) -> list[bool | None]:
+    async def calls(portal_errors: TextIO) -> list[bool | None]:
         async with Client(stdio_client(started, errlog=portal_errors)) as client:
             return [(await client.call_tool("write", {"path": "a"})).is_error for _ in range(3)]
 
@@ -476,7 +490,7 @@ def test_many_calls_are_counted_exactly_while_the_list_stays_bounded(live: Live)
 
 
 def test_the_live_page_looks_right_and_its_picture_is_made(live: Live) -> None:
-    agent, other = live.agent("files"), live.agent("git")
+    agent, other = live.agent("files", "claude-code"), live.agent("git", "cursor")
     browser = live.browser
     browser.js("Object.defineProperty(window, 'Notification', {value: undefined})")
     for number in range(3):
@@ -485,13 +499,15 @@ def test_the_live_page_looks_right_and_its_picture_is_made(live: Live) -> None:
     agent.send(call(10, "delete_folder", path="/home/anna/project/build"), call(11, "rewrite_me", old=1))
     browser.until_text("8 ended")
     other.send(call(20, "hold", branch="main"))
-    agent.send(call(21, "write_file", path="/home/anna/project/src/settings.py", content="DEBUG = False\n"))
+    agent.send(call(21, "write_file", path="/home/anna/project/src/settings.py", content="DEBUG = True\n"))
     wait_for_approval(browser)
+    browser.click("#pause")  # times go on, and have other widths in the second picture
     check_looks(browser)
+    browser.click("#pause")
     browser.look(1200, 820)
     picture = browser.driver.get_screenshot_as_png()
     assert 20_000 < len(picture) < 300_000
-    if folder := os.environ.get("HOOKPROXY_PICTURES"):  # docs/pictures: the picture in the README
+    if folder := os.environ.get("PICTURES"):  # docs/pictures: the picture in the README
         (Path(folder) / "console.png").write_bytes(picture)
     browser.click(DENY)
     agent.response(21)
