@@ -269,7 +269,7 @@ def _open_feed(proxy: "Proxy", loaded: "Loaded", report: "Callable[[str], None]"
     session = proxy.session
     run = messages.Run(
         messages.VERSION,
-        f"{os.getpid()}-{os.urandom(4).hex()}",
+        registry.new_name(),
         os.getpid(),
         round(time.time(), 3),
         session.command,
@@ -279,7 +279,8 @@ def _open_feed(proxy: "Proxy", loaded: "Loaded", report: "Callable[[str], None]"
         bool(proxy.hooks.groups or proxy.hooks.has_rules or loaded.settings.audit_all_calls),
     )
     feed = LiveFeed(run, report)
-    feed.listen(registry.folder_of_runs(os.environ, state_folder(os.environ, os.path.expanduser("~"))))
+    folder = registry.folder_of_runs(os.environ, state_folder(os.environ, os.path.expanduser("~")))
+    feed.listen(folder, needed=loaded.settings.uses_console)
     feed.add(proxy)
     return feed
 

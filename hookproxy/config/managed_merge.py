@@ -26,7 +26,7 @@ _LISTS: Final = (*_RULES, *_REDACTIONS, "aliases")
 _ON_FAILURE_ORDER: Final = (OnFailure.ALLOW, OnFailure.DIALECT, OnFailure.DENY)
 _STRICTNESS: Final[dict[str, tuple[object, ...]]] = {
     "on_failure": _ON_FAILURE_ORDER,
-    "on_ask": (OnAsk.ALLOW, OnAsk.ELICIT, OnAsk.CONSOLE, OnAsk.DENY),
+    "on_ask": (OnAsk.ALLOW, OnAsk.ELICIT, OnAsk.DENY),
     "strict": (False, True),
     "audit_enabled": (False, True),
     "on_cut_input": (OnFailure.ALLOW, OnFailure.DENY),
@@ -175,8 +175,13 @@ def _merge_fallback(user: Layer, admin: Layer, name: str) -> object:
 
 def _stricter(name: str, managed: T, wanted: T) -> T:
     """The managed value, unless the user's value is stricter."""
-    order = _STRICTNESS.get(name, ())
-    return wanted if managed in order and order.index(wanted) > order.index(managed) else managed
+    order = _STRICTNESS.get(name)
+    return wanted if order and _rank(order, wanted) > _rank(order, managed) else managed
+
+
+def _rank(order: tuple[object, ...], value: object) -> int:
+    """A higher one is stricter. A console is as strict as the agent: both ask a person, and neither replaces the other."""
+    return order.index(OnAsk.ELICIT if value is OnAsk.CONSOLE else value)
 
 
 # --- groups ---

@@ -10,6 +10,7 @@ import os
 import socket
 import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
 from ..model.errors import UserError
@@ -23,8 +24,7 @@ _LONGEST_PATH: Final = 107  # bytes of a Unix socket's address, on Linux; 103 on
 def folder_of_runs(environ: Mapping[str, str], state_folder: str) -> str:
     """The folder in which runs of this account can be found; empty if there is no place for one.
 
-    The system's folder for such sockets ends with the login; without one, or if its paths are too long, it is a part of
-    the state folder.
+    The system's folder for such sockets ends with the login; without one, it is a part of the state folder.
     """
     runtime = environ.get("XDG_RUNTIME_DIR", "")
     if os.path.isabs(runtime) and os.path.isdir(runtime):
@@ -33,12 +33,10 @@ def folder_of_runs(environ: Mapping[str, str], state_folder: str) -> str:
 
 
 def prepare_folder(folder: str) -> None:
-    """Make the folder if it is missing. Raises UserError unless it is ours, and nobody else may enter it."""
-    try:
-        os.makedirs(folder, 0o700, exist_ok=True)
-        state = os.lstat(folder)
-    except OSError as error:
-        raise UserError(f"{folder}: {error.strerror}", "name another folder with XDG_RUNTIME_DIR") from None
+    """Make the folder if it is missing. Raises UserError unless it is ours, and nobody else may enter it; OSError."""
+    with suppress(FileExistsError):  # whatever is there is looked at
+        os.makedirs(folder, 0o700)
+    state = os.lstat(folder)
     if not stat.S_ISDIR(state.st_mode):
         raise UserError(f"{folder}: is not a folder", "remove it")
     if state.st_uid != os.geteuid():
@@ -48,7 +46,7 @@ def prepare_folder(folder: str) -> None:
 
 
 def listen(folder: str, name: str) -> socket.socket:
-    """Listen at a socket of this name in the folder. Raises UserError, also if the folder is not ours alone."""
+    """Listen at a socket of this name in the folder. Raises OSError; UserError if the folder is not ours alone."""
     prepare_folder(folder)
     path = socket_path(folder, name)
     if len(os.fsencode(path + _UNFINISHED)) > _LONGEST_PATH:
@@ -59,11 +57,9 @@ def listen(folder: str, name: str) -> socket.socket:
         listener.bind(path + _UNFINISHED)  # its mode does not matter: nobody else can enter the folder
         listener.listen(_BACKLOG)
         os.rename(path + _UNFINISHED, path)
-    except OSError as error:
+    except BaseException:
         listener.close()
-        raise UserError(
-            f"cannot listen at {path}: {error.strerror}", "name another folder with XDG_RUNTIME_DIR"
-        ) from None
+        raise
     return listener
 
 
@@ -100,6 +96,32 @@ def connect(folder: str, name: str) -> socket.socket | None:
         connection.close()
         raise
     return connection
+
+
+def new_name() -> str:
+    """A name for the socket of this process, unlike that of any other run."""
+    return f"{os.getpid()}-{os.urandom(4).hex()}"
+
+
+def remove_dead(folder: str) -> None:
+    """Remove the sockets of runs that were killed. Raises OSError, UserError.
+
+    The process id in a name shows which ones to try: a run that lives is not disturbed.
+    """
+    for name in names(folder):
+        pid = name.partition("-")[0]
+        if pid.isascii() and pid.isdecimal() and not _process_exists(int(pid)) and (found := connect(folder, name)):
+            found.close()  # it runs in another process namespace
+
+
+def _process_exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def remove(folder: str, name: str) -> None:

@@ -179,6 +179,12 @@ class Settings(Struct, frozen=True):
     """
 
     @property
+    def uses_console(self) -> bool:
+        """Some approvals are for a console."""
+        own = self.console or self.on_ask is OnAsk.CONSOLE
+        return own or (self.managed is not None and self.managed.uses_console)
+
+    @property
     def rule_count(self) -> int:
         """The number of permission rules."""
         return len(self.allow) + len(self.ask) + len(self.deny) + len(self.agent_rules)

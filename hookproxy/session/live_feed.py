@@ -8,9 +8,9 @@ approves a call).
 from __future__ import annotations
 
 import os
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import partial
 from time import monotonic, time
 from typing import TYPE_CHECKING, Final
@@ -49,11 +49,23 @@ if TYPE_CHECKING:
 _TICK_SECONDS: Final = 0.05
 """Between two looks at the calls while a console is connected: people see no difference to at once."""
 
+_RETRY_SECONDS: Final = 10.0
+"""Before the next try to accept a console, if there are too few descriptors: each failure is reported."""
+
 _MOST_CONSOLES: Final = 8
 """That follow one run: a person has one or two open; each costs a look at all calls per tick."""
 
 _MOST_WAITING: Final = 500
 """Calls that have ended and wait to be sent to a console: at 1,000 calls a second, ten ticks."""
+
+_MOST_BYTES_WAITING: Final = 16 * 1024 * 1024
+"""Bytes of the texts of these calls: they stay in memory while a console does not read."""
+
+_LINE_BYTES: Final = 4 * 1024 * 1024
+"""After so many bytes, what is left comes with the next line. One question may be longer: it is whole in any case."""
+
+_MOST_RESPONSES: Final = 100
+"""Answers of a console whose results it has not read: a person gives one after another."""
 
 _LONGEST_RECORD: Final = 256 * 1024
 """Bytes of a call that has ended as it is sent: of a longer one, digests are sent."""
@@ -88,18 +100,23 @@ class LiveFeed:
         self._numbers = 0
         self._calls = self._refused = self._rewritten = self._failed = self._asked = 0
 
-    def listen(self, folder: str) -> None:
+    def listen(self, folder: str, *, needed: bool = False) -> None:
         """Be found in this folder from now on. What prevents it is reported: the run goes on without consoles.
 
-        An empty name means that there is no place for such a folder.
+        An empty name means that there is no place for such a folder. That, or a folder that cannot be made, is reported
+        only if a console is `needed`.
         """
-        if not folder:
-            return
+        problem = "there is no home folder; set HOME or XDG_RUNTIME_DIR" * needed if not folder else ""
         try:
-            self._listener = registry.listen(folder, self.run.run)
-            self._folder = folder
-        except UserError as problem:
-            self._report(f"consoles do not see this run: {problem.message}; {problem.hint}")
+            if folder:
+                self._listener = registry.listen(folder, self.run.run)
+                self._folder = folder
+        except UserError as unsafe:
+            problem = f"{unsafe.message}; {unsafe.hint}"
+        except OSError as error:
+            problem = f"{folder}: {error.strerror}; name another folder with XDG_RUNTIME_DIR" * needed
+        if problem:
+            self._report(f"consoles do not see this run: {problem}")
 
     @property
     def can_ask(self) -> bool:
@@ -170,7 +187,7 @@ class LiveFeed:
         finally:
             del self._questions[name]
             for console in self._consoles:
-                console.settled.append(settled)
+                console.note_settled(settled)
 
     def is_waiting(self, call: str) -> bool:
         """Whether a person is asked about this call."""
@@ -194,25 +211,43 @@ class LiveFeed:
         """Serve the consoles that connect, until it is cancelled."""
         if self._listener is None:
             return
+        self._remove_dead()
         async with anyio.create_task_group() as tasks:
             while True:
                 await anyio.wait_readable(self._listener)
                 try:
                     connection, _ = self._listener.accept()
+                except BlockingIOError:  # it has gone
+                    continue
                 except OSError as problem:
-                    if not isinstance(problem, BlockingIOError):
-                        self._report(f"a console cannot connect: {problem.strerror}")
-                        await anyio.sleep(_TICK_SECONDS)
+                    self._report(f"a console cannot connect: {problem.strerror}")
+                    await anyio.sleep(_RETRY_SECONDS)
                     continue
                 connection.setblocking(False)
                 tasks.start_soon(self._serve, connection)
 
+    def _remove_dead(self) -> None:
+        """Remove the sockets of runs that were killed."""
+        try:
+            registry.remove_dead(self._folder)
+        except UserError as problem:
+            self._report(f"sockets of earlier runs cannot be removed: {problem.message}; {problem.hint}")
+        except OSError as problem:
+            self._report(f"sockets of earlier runs cannot be removed: {problem.strerror}")
+
     async def _serve(self, connection: socket.socket) -> None:
-        with connection, suppress(OSError):
-            uid, _ = unix_socket.account_of_peer(connection)
-            if uid not in (0, os.geteuid()) or len(self._consoles) >= _MOST_CONSOLES:
-                return
-            await self._serve_console(_Console(self, connection, uid))
+        """Serve one console. A defect in this ends the connection, and never a call."""
+        try:
+            with connection:
+                uid, _ = unix_socket.account_of_peer(connection)
+                if uid not in (0, os.geteuid()):
+                    self._report(f"a console of user {uid} was turned away")
+                elif len(self._consoles) >= _MOST_CONSOLES:
+                    self._report(f"a console was turned away: {_MOST_CONSOLES} follow this run")
+                else:
+                    await self._serve_console(_Console(self, connection, uid))
+        except Exception as defect:
+            self._report("".join(traceback.format_exception(defect)).rstrip())
 
     async def _serve_console(self, console: _Console) -> None:
         self._consoles.add(console)
@@ -222,7 +257,7 @@ class LiveFeed:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(console.read, tasks.cancel_scope)
                 await console.write()
-        except* OSError:  # it has gone
+        except* (BrokenPipeError, ConnectionResetError):  # it has gone
             pass
         finally:
             self._consoles.discard(console)
@@ -305,6 +340,12 @@ class _Session:
         return found
 
 
+def _size(record: Record) -> int:
+    """Bytes of the long texts of a record."""
+    texts = len(record.arguments) + len(record.final) + len(record.result_before) + len(record.result_after)
+    return texts + sum(len(run.input) + len(run.result.stdout) + len(run.result.stderr) for run in record.hook_runs)
+
+
 def _stage(call: Call, *, asked: bool) -> Stage:
     if asked:
         return "approval"
@@ -323,7 +364,8 @@ class _Console:
         self._responses: list[AnswerTaken] = []
         self._ended: deque[tuple[_Session, Record]] = deque()
         self._gone: list[str] = []
-        self.settled: list[Settled] = []
+        self._ended_bytes = 0
+        self._settled: list[Settled] = []
         self._known_sessions: dict[str, RunSession] = {}
         self._known_calls: dict[str, CallInFlight] = {}
         self._known_questions: set[str] = set()
@@ -331,10 +373,17 @@ class _Console:
 
     def note_ended(self, session: _Session, record: Record) -> None:
         """A call has ended."""
-        if len(self._ended) < _MOST_WAITING:
+        size = _size(record)
+        if len(self._ended) < _MOST_WAITING and self._ended_bytes + size <= _MOST_BYTES_WAITING:
             self._ended.append((session, record))
+            self._ended_bytes += size
         elif record.call in self._known_calls:
             self._gone.append(record.call)
+
+    def note_settled(self, settled: Settled) -> None:
+        """A question waits no more. That of a question which the console does not know yet is not sent."""
+        if settled.question in self._known_questions:
+            self._settled.append(settled)
 
     async def write(self) -> None:
         """Say who runs, and then what changes. Raises OSError when the console has gone."""
@@ -369,9 +418,9 @@ class _Console:
             ended=ended,
             gone=gone,
             asked=tuple(self._new_questions()),
-            settled=tuple(self.settled),
+            settled=tuple(self._settled),
         )
-        self.settled.clear()
+        self._settled.clear()
         if changes == Changes(self._known_counts):
             return None
         self._known_counts = changes.counts
@@ -380,13 +429,16 @@ class _Console:
     def _take_ended(self) -> tuple[tuple[Raw, ...], tuple[str, ...]]:
         ended: list[Raw] = []
         gone, self._gone = self._gone, []
-        while self._ended:
+        length = 0
+        while self._ended and length < _LINE_BYTES:
             session, record = self._ended.popleft()
+            self._ended_bytes -= _size(record)
             line = session.line(record)
             if line is None:
                 gone.append(record.call)
             else:
                 ended.append(line)
+                length += len(line)
             self._known_calls.pop(record.call, None)
         for name in gone:
             self._known_calls.pop(name, None)
@@ -407,17 +459,26 @@ class _Console:
         return ended
 
     def _new_calls(self) -> Iterator[CallInFlight]:
+        length = 0
         for session in self._feed.sessions():
             for call in session.calls(self._feed.is_waiting):
                 known = self._known_calls.get(call.call)
-                if known == call:
+                if known == call or length >= _LINE_BYTES:
                     continue
                 self._known_calls[call.call] = call
+                length += len(bytes(call.arguments)) + len(bytes(call.rewritten))
                 yield call if known is None else replace(call, arguments=NOTHING)
 
     def _new_questions(self) -> list[Question]:
-        questions = [one for one in self._feed.questions() if one.question not in self._known_questions]
-        self._known_questions = {one.question for one in self._feed.questions()}
+        questions: list[Question] = []
+        waiting = list(self._feed.questions())
+        self._known_questions.intersection_update(one.question for one in waiting)
+        length = 0
+        for one in waiting:
+            if one.question not in self._known_questions and length < _LINE_BYTES:
+                self._known_questions.add(one.question)
+                questions.append(one)
+                length += len(bytes(one.arguments))
         return questions
 
     async def read(self, scope: anyio.CancelScope) -> None:
@@ -437,7 +498,7 @@ class _Console:
                     self._answer(messages.from_console(line))
             except messages.Unreadable:
                 piece = b""
-            if not piece or len(begun) > messages.LONGEST_ANSWER:
+            if not piece or len(begun) > messages.LONGEST_ANSWER or len(self._responses) > _MOST_RESPONSES:
                 scope.cancel()
                 return
 

@@ -674,6 +674,7 @@ def test_commands_start_in_the_project_of_their_hook_file(cwd: Path, file: str, 
         ('on_ask_fallback = "allow"', OnFailure.ALLOW, ()),
         ('on_ask_fallback = { command = ["./ask", "-x"] }', OnFailure.DENY, ("{cwd}/ask", "-x")),
         ('on_ask_fallback = { command = ["zenity"] }', OnFailure.DENY, ("zenity",)),
+        ('on_ask_fallback = "console"', OnFailure.DENY, ()),
     ],
 )
 def test_the_fallback_when_nobody_can_ask_is_read(
@@ -682,6 +683,7 @@ def test_the_fallback_when_nobody_can_ask_is_read(
     write(cwd / "hookproxy.toml", text)
     settings = loaded(cwd, config="hookproxy.toml").settings
     assert settings.on_ask_fallback is fallback
+    assert settings.console is ("console" in text)
     assert settings.prompter == tuple(word.format(cwd=cwd) for word in prompter)
 
 

@@ -56,7 +56,7 @@ def test_a_link_a_file_and_a_folder_of_another_account_are_refused(
     (tmp_path / "link").symlink_to(tmp_path / "real")
     (tmp_path / "file").touch()
     for name in ("link", "file"):
-        with pytest.raises(UserError):
+        with pytest.raises(UserError, match="is not a folder"):
             registry.listen(str(tmp_path / name), "one")
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
     with pytest.raises(UserError, match="belongs to user"):
@@ -67,3 +67,22 @@ def test_a_path_that_is_too_long_is_an_error_with_a_hint(tmp_path: Path) -> None
     with pytest.raises(UserError, match="too long") as raised:
         registry.listen(str(tmp_path / ("x" * 120)), "one")
     assert "XDG_RUNTIME_DIR" in raised.value.hint
+
+
+def test_the_sockets_of_killed_runs_are_removed_and_no_others(tmp_path: Path) -> None:
+    folder = str(tmp_path)
+    os.chmod(folder, 0o700)
+    gone = os.posix_spawn("/bin/true", ["true"], {})
+    os.waitpid(gone, 0)
+    alive, elsewhere = registry.new_name(), f"{gone}-alive"
+    with registry.listen(folder, alive), registry.listen(folder, elsewhere):
+        registry.listen(folder, f"{gone}-dead").close()
+        registry.listen(folder, "another").close()
+        registry.remove_dead(folder)
+        assert registry.names(folder) == sorted([alive, elsewhere, "another"])
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_of_the_system(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError):
+        registry.listen(str(tmp_path / "file" / "runs"), "one")

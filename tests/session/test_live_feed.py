@@ -330,6 +330,64 @@ async def test_more_consoles_than_allowed_and_other_accounts_get_nothing(
             with connection, anyio.fail_after(TIMEOUT):
                 await anyio.wait_readable(connection)
                 assert connection.recv(100) == b""
+    assert one.reports == ["a console was turned away: 0 follow this run", "a console of user 54321 was turned away"]
+
+
+async def test_what_waits_for_a_console_that_does_not_read_is_bounded_and_the_sums_are_exact(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_feed, "_MOST_BYTES_WAITING", 1000)
+    monkeypatch.setattr(live_feed, "_TICK_SECONDS", 60)
+    async with watched(tmp_path, stub_group(stub(PRE))) as one:
+        await handshake(one)
+        for number in range(1, 20):
+            await one.agent.send(call(number, text="x" * 300))
+            await one.server.line()
+            await one.server.send(answer(number))
+            await one.agent.line()
+        (console,) = one.feed._consoles
+        assert 0 < console._ended_bytes <= 1000
+        changes = console._changes()
+        assert changes is not None
+        assert changes.counts.calls == 19
+        assert 0 < len(changes.ended) < 19
+        assert console._ended_bytes == 0
+
+
+async def test_long_lines_are_sent_one_after_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_feed, "_LINE_BYTES", 100)
+    async with watched(tmp_path, stub_group(ASKS), settings=FALLBACK) as one:
+        await handshake(one)
+        for number in range(1, 6):
+            await one.agent.send(call(number, text="x" * 300))
+        state = one.console.state
+        await one.until(lambda: len(state.questions) == 5)
+        for waiting in list(state.questions.values()):
+            assert len(bytes(waiting.question.arguments)) > 300
+            assert (await one.say(waiting.question, "deny")).accepted
+        await one.until(lambda: len(state.ended) == 5)
+        assert list(state.in_flight()) == []
+        for _ in range(5):
+            await one.refusal()
+
+
+async def test_a_stateless_agent_waits_for_the_console_or_asks_itself(tmp_path: Path) -> None:
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
+    }
+    params = {"name": "write", "arguments": {}, "_meta": meta}
+    line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode() + b"\n"
+    for settings, on_console in ((FIRST, True), (FALLBACK, False)):
+        folder = tmp_path / str(on_console)
+        folder.mkdir()
+        async with watched(folder, stub_group(ASKS), settings=settings) as one:
+            await one.agent.send(line)
+            if on_console:
+                assert (await one.say(await one.question(), "allow")).accepted
+                assert await one.server.line() == line
+            else:
+                assert (await one.agent.message())["result"]["resultType"] == "input_required"
 
 
 async def test_a_folder_that_others_may_enter_is_reported_and_the_run_goes_on(tmp_path: Path) -> None:
@@ -345,6 +403,15 @@ async def test_a_folder_that_others_may_enter_is_reported_and_the_run_goes_on(tm
         ]
         await one.agent.send(call(1))
         assert await one.server.line() == call(1)
+
+
+@pytest.mark.parametrize("needed", [True, False])
+async def test_a_place_that_cannot_be_had_is_reported_if_a_console_is_needed(tmp_path: Path, needed: bool) -> None:
+    (tmp_path / "file").touch()
+    reports: list[str] = []
+    for folder in ("", str(tmp_path / "file" / "runs")):
+        LiveFeed(RUN, reports.append).listen(folder, needed=needed)
+    assert [one.partition(": ")[0] for one in reports] == ["consoles do not see this run"] * 2 * needed
 
 
 async def test_a_run_that_was_killed_is_forgotten_and_its_socket_removed(tmp_path: Path) -> None:
