@@ -357,7 +357,7 @@ class Audit:
             "exit": result.code,
             "ms": round(result.ms, 3),
             "outcome": _outcome(run),
-            "verdict": _verdict_word(verdict),
+            "verdict": verdict_word(verdict),
             "reason": verdict.failure or verdict.reason,
             "feedback": list(verdict.feedback),
             "messages": list(verdict.messages),
@@ -394,7 +394,7 @@ def _append_file(settings: Settings, path: str) -> AppendFile:
 def _collector(settings: Settings) -> Collector:
     from .telemetry import Collector
 
-    return Collector(settings.otel_endpoint, os_user.writer(), lambda run: _verdict_word(run.verdict))
+    return Collector(settings.otel_endpoint, os_user.writer(), lambda run: verdict_word(run.verdict))
 
 
 def _redaction(settings: Settings) -> Redaction | None:
@@ -500,7 +500,7 @@ def _outcome(run: HookRun) -> str:
     return "non_blocking_error" if run.verdict.failure else "success"
 
 
-def _verdict_word(verdict: Verdict) -> str:
+def verdict_word(verdict: Verdict) -> str:
     """The strongest part of a verdict, as the audit file spells it: permission before rewrite before feedback."""
     if verdict.failure:
         return "trouble"
