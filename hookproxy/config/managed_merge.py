@@ -180,7 +180,7 @@ def _stricter(name: str, managed: T, wanted: T) -> T:
 
 
 def _rank(order: tuple[object, ...], value: object) -> int:
-    """A higher one is stricter. A console is as strict as the agent: both ask a person, and neither replaces the other."""
+    """A higher one is stricter. A console and the agent both ask a person: neither replaces the other."""
     return order.index(OnAsk.ELICIT if value is OnAsk.CONSOLE else value)
 
 

@@ -132,7 +132,6 @@ def test_rules_add_up_and_an_allow_rule_that_a_managed_rule_contradicts_is_noted
 
 @pytest.mark.parametrize(
     "wanted",
-    "wanted",
     [
         {"on_ask": OnAsk.ALLOW},
         {"on_ask": OnAsk.CONSOLE},
