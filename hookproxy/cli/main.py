@@ -28,6 +28,7 @@ VERBS = {
     "audit": "hookproxy.cli.audit",
     "replay": "hookproxy.cli.replay",
     "console": "hookproxy.cli.console",
+    "top": "hookproxy.cli.top",
     "trust": "hookproxy.cli.trust",
     "convert": "hookproxy.cli.convert",
     "hook": "hookproxy.cli.hook",
@@ -49,6 +50,7 @@ OPTIONAL_PACKAGES = {
     "mcp": "remote",
     "redis": "cluster",
     "starlette": "console",
+    "textual": "console",
     "uvicorn": "console",
 }
 """Packages that come with an extra of hookproxy only, by the name under which they are imported."""
@@ -85,6 +87,7 @@ hookproxy puts hooks in front of any MCP server.
   audit       show the calls in an audit file, one of them whole, or their sums
   replay      run recorded calls through changed hooks, and compare
   console     show a web page of all runs: calls, approvals, the audit
+  top         show the calls of all runs in the terminal, and answer what waits
   trust       show what changed in a hook file, and record it as trusted
   convert     write a hook file of one system as another's
   hook        run a hook of one system inside of another system's agent
