@@ -3,6 +3,7 @@
 asyncio spends a handle, a queue and one turn of the loop on each ready descriptor: about as much again as the read and
 the write that follow. Here a direct callback runs as soon as epoll reports its descriptor, and the loop goes back to
 waiting unless the callback scheduled something. Everything else about the loop is asyncio's own.
+Only Linux has epoll; `event_loop` chooses.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 import contextlib
 import select
 import selectors
+import sys
 from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, Final
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from contextvars import Context
 
     from _typeshed import FileDescriptorLike
+
+assert sys.platform == "linux"
 
 _EVENTS_AT_ONCE: Final = 64  # a proxy waits for few descriptors, and each wait allocates a buffer for so many
 
@@ -165,8 +169,3 @@ class DirectLoop(asyncio.SelectorEventLoop):
         """As asyncio's; it also ends a wait that runs direct callbacks."""
         self.direct.woken = True
         return super().call_at(when, callback, *args, context=context)
-
-
-def new_loop() -> asyncio.AbstractEventLoop:
-    """A DirectLoop if the platform has epoll, else the platform's own loop."""
-    return DirectLoop() if hasattr(select, "epoll") else asyncio.new_event_loop()

@@ -14,7 +14,7 @@ import pytest
 
 from hookproxy.cli import connect
 from hookproxy.gateway import preamble
-from tests.end.agent import HOOKPROXY
+from tests.support.program import HOOKPROXY
 
 _ALLOWED = {
     "hookproxy",

@@ -14,9 +14,10 @@ from typing import Any, Final
 
 import anyio
 
+from tests.support import program
+
 Json = dict[str, Any]
 
-HOOKPROXY: Final = str(Path(sys.executable).with_name("hookproxy"))
 SERVER: Final = (sys.executable, "-S", "-E", str(Path(__file__).with_name("tool_server.py")))
 PATIENCE: Final = (
     30.0  # seconds until a test stops waiting for what should come at once: other tests run at the same time
@@ -324,7 +325,7 @@ class Scene:
 
     def run(self, *options: str, server: Sequence[str] = SERVER, env: Mapping[str, str] | None = None) -> Agent:
         """`hookproxy run OPTIONS -- SERVER`."""
-        return self.start([HOOKPROXY, "run", *options, "--", *server], env)
+        return self.start([program.HOOKPROXY, "run", *options, "--", *server], env)
 
     def start(self, argv: Sequence[str], env: Mapping[str, str] | None = None) -> Agent:
         errors = self.folder / f"stderr{len(self._agents)}"

@@ -14,7 +14,6 @@ import anyio
 import pytest
 
 from tests.end.agent import (
-    HOOKPROXY,
     INITIALIZE,
     PATIENCE,
     SERVER,
@@ -29,6 +28,7 @@ from tests.end.agent import (
     specific,
     text_of,
 )
+from tests.support.program import HOOKPROXY
 
 SECRET = {"content": [{"type": "text", "text": "SECRET"}]}
 LONG = "x" * 100_000  # more than is assembled when no hook must see the whole line

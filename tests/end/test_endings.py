@@ -9,7 +9,8 @@ from typing import Final
 
 import pytest
 
-from tests.end.agent import HOOKPROXY, SERVER, Agent, Scene, call, cancel, group, notification
+from tests.end.agent import SERVER, Agent, Scene, call, cancel, group, notification
+from tests.support.program import HOOKPROXY
 
 pytestmark = pytest.mark.slow
 

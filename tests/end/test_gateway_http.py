@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.gateway_process import HOOKPROXY, GatewayProcess
+from tests.support.gateway_process import GatewayProcess
+from tests.support.program import HOOKPROXY
 
 pytestmark = pytest.mark.slow
 

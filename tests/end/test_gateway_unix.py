@@ -17,7 +17,6 @@ import anyio
 import pytest
 
 from tests.end.agent import (
-    HOOKPROXY,
     SERVER,
     Agent,
     Scene,
@@ -31,6 +30,7 @@ from tests.end.agent import (
     text_of,
 )
 from tests.support.gateway_process import GatewayProcess
+from tests.support.program import HOOKPROXY
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.end.agent import HOOKPROXY, Scene, call, text_of
+from tests.end.agent import Scene, call, text_of
+from tests.support.program import HOOKPROXY
 
 pytestmark = pytest.mark.anyio
 

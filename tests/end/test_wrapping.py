@@ -16,7 +16,8 @@ import yaml
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from tests.end.agent import HOOKPROXY, PATIENCE, SERVER, Scene
+from tests.end.agent import PATIENCE, SERVER, Scene
+from tests.support.program import HOOKPROXY
 
 GUARD: Final = """
 [[hooks.PreToolUse]]

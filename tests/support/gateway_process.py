@@ -7,13 +7,13 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-HOOKPROXY: Final = str(Path(sys.executable).with_name("hookproxy"))
+from tests.support import program
+
 _PATIENCE: Final = 30.0  # seconds: other tests run at the same time
 _PAUSE: Final = 0.01
 
@@ -39,7 +39,7 @@ class GatewayProcess:
         environ |= {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
         with self.log_path.open("wb") as log:
             self.process = subprocess.Popen(
-                [*before, HOOKPROXY, "serve", "--config", str(self.path)],
+                [*before, program.HOOKPROXY, "serve", "--config", str(self.path)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
