@@ -50,7 +50,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--portable"):
-        program.use_portable(Path(tempfile.mkdtemp(prefix="portable-")))
+        folder = Path(tempfile.mkdtemp(prefix="portable-"))
+        folder.chmod(0o755)  # some tests run it as another user
+        program.use_portable(folder)
 
 
 def pytest_unconfigure() -> None:

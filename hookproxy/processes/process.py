@@ -192,7 +192,11 @@ def _open_exit_fd_by_thread(pid: int) -> int:
         finally:
             os.close(living)
 
-    threading.Thread(target=wait, name=f"waits for {pid}", daemon=True).start()
+    try:
+        threading.Thread(target=wait, name=f"waits for {pid}", daemon=True).start()
+    except RuntimeError:  # the limit of processes counts threads, too
+        close_all((ended, living))
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)) from None
     return ended
 
 

@@ -128,7 +128,8 @@ def _group_id(name: str) -> int:
     try:
         return grp.getgrnam(name).gr_gid
     except KeyError:
-        raise UserError(f"gateway.socket_group: there is no group {name}", f"groupadd --system {name}") from None
+        command = "dseditgroup -o create" if sys.platform == "darwin" else "groupadd --system"
+        raise UserError(f"gateway.socket_group: there is no group {name}", f"{command} {name}") from None
 
 
 def _check_folder(folder: str) -> None:
