@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable
 from typing import Protocol
 
 from ..processes import platforms
 from ..processes.loop_callbacks import LoopCallbacks
+from .epoll_loop import DirectLoop
 
 
 class DirectCallbacks(Protocol):
@@ -29,11 +29,7 @@ class DirectCallbacks(Protocol):
 
 def new_loop() -> asyncio.AbstractEventLoop:
     """The fastest loop of this platform."""
-    if sys.platform == "linux" and platforms.linux:
-        from .epoll_loop import DirectLoop
-
-        return DirectLoop()
-    return asyncio.SelectorEventLoop()
+    return DirectLoop() if platforms.linux else asyncio.SelectorEventLoop()
 
 
 def direct_callbacks(loop: asyncio.AbstractEventLoop) -> DirectCallbacks:

@@ -14,7 +14,7 @@ import pytest
 
 from hookproxy.cli import connect
 from hookproxy.gateway import preamble
-from tests.support.program import HOOKPROXY
+from tests.end.agent import HOOKPROXY
 
 _ALLOWED = {
     "hookproxy",

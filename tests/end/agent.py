@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import anyio
 
-from tests.support import program
+from tests.support.program import HOOKPROXY as HOOKPROXY
 
 Json = dict[str, Any]
 
@@ -325,7 +325,7 @@ class Scene:
 
     def run(self, *options: str, server: Sequence[str] = SERVER, env: Mapping[str, str] | None = None) -> Agent:
         """`hookproxy run OPTIONS -- SERVER`."""
-        return self.start([program.HOOKPROXY, "run", *options, "--", *server], env)
+        return self.start([HOOKPROXY, "run", *options, "--", *server], env)
 
     def start(self, argv: Sequence[str], env: Mapping[str, str] | None = None) -> Agent:
         errors = self.folder / f"stderr{len(self._agents)}"

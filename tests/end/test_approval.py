@@ -19,6 +19,7 @@ from mcp.client.stdio import stdio_client
 from mcp_types import methods
 
 from tests.end.agent import (
+    HOOKPROXY,
     INITIALIZED,
     PATIENCE,
     STATELESS,
@@ -33,7 +34,6 @@ from tests.end.agent import (
     specific,
     text_of,
 )
-from tests.support.program import HOOKPROXY
 
 ROUNDS: Final = (sys.executable, str(Path(__file__).with_name("elicitation_server.py")))
 BOTH: Final = pytest.mark.parametrize("era", ["legacy", "auto"])

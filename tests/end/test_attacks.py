@@ -14,6 +14,7 @@ import anyio
 import pytest
 
 from tests.end.agent import (
+    HOOKPROXY,
     INITIALIZE,
     PATIENCE,
     SERVER,
@@ -28,7 +29,6 @@ from tests.end.agent import (
     specific,
     text_of,
 )
-from tests.support.program import HOOKPROXY
 
 SECRET = {"content": [{"type": "text", "text": "SECRET"}]}
 LONG = "x" * 100_000  # more than is assembled when no hook must see the whole line

@@ -8,8 +8,7 @@ from typing import Final
 
 import pytest
 
-from tests.end.agent import Agent, Json, Scene, call, request, text_of
-from tests.support.program import HOOKPROXY
+from tests.end.agent import HOOKPROXY, Agent, Json, Scene, call, request, text_of
 
 PAGE: Final = r"""
 {

@@ -13,10 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.end.agent import Agent, Scene, call, ends, refused, request, text_of
+from tests.end.agent import HOOKPROXY, Agent, Scene, call, ends, refused, request, text_of
 from tests.support.gateway_process import GatewayProcess
 from tests.support.managed_folder import ROOT_ONLY, as_user, python_for_user, root_only_folder
-from tests.support.program import HOOKPROXY
 
 pytestmark = [pytest.mark.slow, ROOT_ONLY]
 

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.gateway_process import GatewayProcess
-from tests.support.program import HOOKPROXY
+from tests.support.gateway_process import HOOKPROXY, GatewayProcess
 
 pytestmark = pytest.mark.slow
 

@@ -17,6 +17,7 @@ import anyio
 import pytest
 
 from tests.end.agent import (
+    HOOKPROXY,
     SERVER,
     Agent,
     Scene,
@@ -30,7 +31,6 @@ from tests.end.agent import (
     text_of,
 )
 from tests.support.gateway_process import GatewayProcess
-from tests.support.program import HOOKPROXY
 
 pytestmark = pytest.mark.slow
 

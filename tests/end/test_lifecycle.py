@@ -16,6 +16,7 @@ import pytest
 
 from tests.end.agent import (
     DISCOVER,
+    HOOKPROXY,
     INITIALIZE,
     INITIALIZED,
     SERVER,
@@ -34,7 +35,6 @@ from tests.end.agent import (
     specific,
     text_of,
 )
-from tests.support.program import HOOKPROXY
 
 SOON = 2.0  # seconds within which a run is over once its last answer has left
 SLACK = 0.5  # seconds that a busy machine may add

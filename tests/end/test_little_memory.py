@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.program import HOOKPROXY
+from tests.end.agent import HOOKPROXY
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="NOT TESTED: needs ulimit -v")]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end.agent import SERVER, Agent, Scene, call, text_of
+from tests.end.agent import HOOKPROXY, SERVER, Agent, Scene, call, text_of
 from tests.support.managed_folder import (
     NOBODY,
     ROOT_ONLY,
@@ -21,7 +21,6 @@ from tests.support.managed_folder import (
     root_only_folder,
     write,
 )
-from tests.support.program import HOOKPROXY
 
 pytestmark = [ROOT_ONLY, pytest.mark.anyio]
 

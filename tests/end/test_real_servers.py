@@ -19,8 +19,7 @@ from mcp.client import ClientRequestContext
 from mcp.client.stdio import stdio_client
 from pydantic import BaseModel
 
-from tests.end.agent import PATIENCE, Json, Scene, group, specific
-from tests.support.program import HOOKPROXY
+from tests.end.agent import HOOKPROXY, PATIENCE, Json, Scene, group, specific
 
 EVERYTHING = (sys.executable, str(Path(__file__).with_name("all_features_server.py")))
 TIME = (sys.executable, "-m", "mcp_server_time", "--local-timezone", "Europe/Berlin")

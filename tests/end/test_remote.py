@@ -13,11 +13,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.end.agent import PATIENCE, Scene, call, group, request
+from tests.end.agent import HOOKPROXY, PATIENCE, Scene, call, group, request
 from tests.end.test_real_servers import ERAS, EVERYTHING, connected, everything, texts, unnoticed
 from tests.support.http_server import Request
 from tests.support.http_server import serving as serving_scripted
-from tests.support.program import HOOKPROXY
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

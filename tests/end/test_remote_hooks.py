@@ -7,9 +7,8 @@ import shlex
 
 import pytest
 
-from tests.end.agent import Agent, Scene, call, group, refused
+from tests.end.agent import HOOKPROXY, Agent, Scene, call, group, refused
 from tests.support.http_server import Request, serving
-from tests.support.program import HOOKPROXY
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end.agent import Scene, call, text_of
-from tests.support.program import HOOKPROXY
+from tests.end.agent import HOOKPROXY, Scene, call, text_of
 
 pytestmark = pytest.mark.anyio
 

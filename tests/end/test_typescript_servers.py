@@ -13,9 +13,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.end.agent import PATIENCE, Scene, group
+from tests.end.agent import HOOKPROXY, PATIENCE, Scene, group
 from tests.end.test_real_servers import Person, connected, introduced, outcome, plain, texts, unnoticed
-from tests.support.program import HOOKPROXY
 
 MODULES = Path(sys.prefix) / "typescript" / "node_modules"
 NODE = shutil.which("node")

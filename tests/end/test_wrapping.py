@@ -16,8 +16,7 @@ import yaml
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from tests.end.agent import PATIENCE, SERVER, Scene
-from tests.support.program import HOOKPROXY
+from tests.end.agent import HOOKPROXY, PATIENCE, SERVER, Scene
 
 GUARD: Final = """
 [[hooks.PreToolUse]]

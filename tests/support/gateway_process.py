@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from tests.support import program
+from tests.support.program import HOOKPROXY as HOOKPROXY
 
 _PATIENCE: Final = 30.0  # seconds: other tests run at the same time
 _PAUSE: Final = 0.01
@@ -39,7 +39,7 @@ class GatewayProcess:
         environ |= {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
         with self.log_path.open("wb") as log:
             self.process = subprocess.Popen(
-                [*before, program.HOOKPROXY, "serve", "--config", str(self.path)],
+                [*before, HOOKPROXY, "serve", "--config", str(self.path)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
