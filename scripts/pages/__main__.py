@@ -12,6 +12,7 @@ import agent_sides
 import agents
 import dialects
 import keys
+import policies
 import presets
 import schema
 import tables
@@ -31,6 +32,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "verbs": verbs.verbs,
     "keys": keys.keys,
     "gateway-keys": keys.gateway_keys,
+    "policies": policies.policies,
     "presets": presets.presets,
     **dialects.parts(),
 }
