@@ -12,6 +12,7 @@ import agent_sides
 import agents
 import dialects
 import keys
+import picture
 import policies
 import presets
 import schema
@@ -38,7 +39,7 @@ PARTS: dict[str, Callable[[], str]] = {
 }
 """The generated parts, by the name in their mark."""
 
-WHOLE: dict[str, Callable[[], str]] = {"hookproxy/hookproxy.schema.json": schema.schema}
+WHOLE: dict[str, Callable[[], str]] = {"hookproxy/hookproxy.schema.json": schema.schema, "docs/blocked.svg": picture.picture}
 """Files that are generated completely."""
 
 
