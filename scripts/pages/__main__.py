@@ -39,7 +39,10 @@ PARTS: dict[str, Callable[[], str]] = {
 }
 """The generated parts, by the name in their mark."""
 
-WHOLE: dict[str, Callable[[], str]] = {"hookproxy/hookproxy.schema.json": schema.schema, "docs/blocked.svg": picture.picture}
+WHOLE: dict[str, Callable[[], str]] = {
+    "hookproxy/hookproxy.schema.json": schema.schema,
+    "docs/blocked.svg": picture.picture,
+}
 """Files that are generated completely."""
 
 

@@ -1,4 +1,4 @@
-"""The picture of a blocked call: the part of a real run of `hookproxy demo` that blocks one, as SVG without any font file."""
+"""The picture of a blocked call, as SVG: a part of what a real run of `hookproxy demo` shows."""
 
 import os
 import re
@@ -13,7 +13,9 @@ COLUMNS = 84  # the demo's 80, and a margin
 def picture() -> str:
     """Raises CalledProcessError if the demo does not run."""
     command = [sys.executable, "-m", "hookproxy", "demo"]
-    shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, env=os.environ | {"COLUMNS": "80"}).stdout
+    shown = subprocess.run(
+        command, capture_output=True, text=True, check=True, timeout=60, env=os.environ | {"COLUMNS": "80"}
+    ).stdout
     scene = re.split(r"(?m)^\d  \w+ ─*\n", shown)[3].strip("\n")
     scene = re.sub(r", \d+ ms", "", scene)  # a picture is the same each time
     lines = ["hookproxy demo", "", *scene.splitlines()]
