@@ -47,6 +47,7 @@ EXAMPLES: Final = {
     "logout": ("hookproxy logout https://mcp.example.com/mcp", "hookproxy logout --all"),
     "serve": ("hookproxy serve --config /etc/hookproxy/gateway.toml", "hookproxy serve --config gateway.toml"),
     "connect": ("hookproxy connect tickets", "hookproxy connect git -- uvx mcp-server-git"),
+    "reload": ("hookproxy reload", "hookproxy reload --socket /run/hookproxy/mcp.sock"),
     "token": (
         "hookproxy token new alice --file tokens --group developers",
         "hookproxy token list --file tokens",
@@ -60,6 +61,7 @@ EXAMPLES: Final = {
         "hookproxy token revoke alice --file tokens",
         "hookproxy token revoke 3f2a91c7 --file tokens",
     ),
+    "console": ("hookproxy console", "hookproxy console --audit audit.jsonl --config hookproxy.toml"),
     "demo": ("hookproxy demo", "hookproxy demo | less"),
     "schema": ("hookproxy schema > hookproxy.schema.json", "hookproxy schema --path"),
     "completion": (
