@@ -11,11 +11,13 @@ from enum import Flag, auto
 from importlib import import_module
 from typing import Final
 
-from msgspec import Struct, field
+import msgspec
+from msgspec import Struct, field, structs
 
 from ..jsonrpc import raw_json
 from ..model.aliases import Alias, ToolSpellings
 from ..model.hooks import Event, EventContext, Outcome, Permission, Session
+from .agent_documents import Members
 from .dialect import HookList
 from .registry import DIALECTS
 
@@ -86,38 +88,6 @@ class Entry(Struct, frozen=True):
     fails_closed: bool = False
 
 
-class Members:
-    """The members of a document, each with the type that is wanted. Wrong types count as absent."""
-
-    def __init__(self, raw: bytes) -> None:
-        """Raises Unreadable, DuplicateKeys."""
-        self._raw = {name: bytes(value) for name, value in raw_json.fields(raw).items()}
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._raw
-
-    def raw(self, name: str, default: bytes = b"") -> bytes:
-        """A member's JSON text."""
-        return self._raw.get(name, default)
-
-    def text(self, *names: str) -> str:
-        """The first of these members that is a string; else an empty one."""
-        found = (raw_json.text(self._raw[name]) for name in names if name in self._raw)
-        return next((text for text in found if text), "")
-
-    def object(self, name: str) -> Members:
-        """A member that is an object; empty if it is not. Raises DuplicateKeys."""
-        raw = self._raw.get(name, b"")
-        return Members(raw if raw.startswith(b"{") else b"{}")
-
-    def required(self, *names: str) -> str:
-        """As `text`. Raises ValueError if there is none."""
-        found = self.text(*names)
-        if not found:
-            raise ValueError(f"the document has no {names[0]}")
-        return found
-
-
 def refuse_by_status(reason: str) -> HookOutput:
     """The output that refuses a call, whatever it is about: exit status 2, with the reason on standard error."""
     return HookOutput(stderr=reason, status=2)
@@ -139,8 +109,6 @@ class AgentSide(Struct, frozen=True):
     """The texts of the hook files, by their paths in the project."""
     events: Mapping[str, Event]
     """Its names of events. Several may stand for one: then a hook of that event is one for each."""
-    recognises: Callable[[Members], bool]
-    """A document that it gives has these members, and those of other agents have not."""
     refuse: Callable[[str], HookOutput] = refuse_by_status
     """The output that refuses a call whose document cannot be read."""
     has_matchers: bool = True
@@ -155,6 +123,10 @@ class AgentSide(Struct, frozen=True):
     """Its own tools, where its dialect has no `tool_spellings`."""
     own_mcp_names: Callable[[str, str], str] | None = None
     """The names that it gives to tools of MCP servers, where its dialect has others."""
+    own_names_are_unique: bool = True
+    """No server's tool can have the name of one of its own tools."""
+    script_folder: str = ""
+    """Its hook files hold paths of scripts: the folder in a project for those; empty: they hold command lines."""
 
     def tool_spellings(self) -> ToolSpellings:
         """The agent's own tools that do what Claude Code's tools do."""
@@ -166,16 +138,21 @@ class AgentSide(Struct, frozen=True):
 
 
 _MODULES: Final = {
+    "augment": "augment",
     "cascade": "cascade",
     "claude": "claude",
+    "claw": "claw",
     "cline": "cline",
+    "code-assist": "code_assist",
     "codex": "codex",
     "copilot": "copilot",
     "crush": "crush",
     "cursor": "cursor",
+    "docker-agent": "docker_agent",
     "droid": "droid",
     "gemini": "gemini",
     "goose": "goose",
+    "iflow": "iflow",
     "kimi": "kimi",
     "kiro": "kiro",
     "lime": "lime",
@@ -254,6 +231,21 @@ def _own_alias(side: AgentSide, name: str) -> Alias | None:
         return Alias(name, name)
     first, *others = aliases
     return Alias(name, first.name, first.arguments, alternatives=tuple(others))
+
+
+def edit_context(context: EventContext, edits: Sequence[bytes], renamed: Mapping[str, str]) -> EventContext:
+    """The context of an edit by a tool of the agent's own, for guards of Edit and of MultiEdit.
+
+    They see the list of edits, each an object, and all texts as one: no text is hidden behind the first. `renamed` has
+    the agent's names of the other arguments. Such arguments cannot be turned back.
+    """
+    members = raw_json.fields(context.arguments)
+    texts: dict[str, object] = {}
+    for key in ("old_string", "new_string"):
+        texts[key] = "\n".join(filter(None, (Members(one).text(key) for one in edits)))
+    arguments = {**members, "edits": [msgspec.Raw(one) for one in edits], **texts}
+    alias = Alias(context.tool, "Edit", renamed, alternatives=(Alias(context.tool, "MultiEdit", renamed),))
+    return structs.replace(context, arguments=raw_json.encode(arguments), alias=alias)
 
 
 def text_outcome(text: str, *, failed: bool = False, duration_ms: int = 0) -> Outcome:

@@ -19,10 +19,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..model.errors import ConfigError, file_hint
+from ..processes.platforms import SYSTEM_PATH, UTF_8
 from .scripts import files_of_hook, program_path
 from .sources import FileContext, FileSnapshot, Layer, stat_signature
 
-PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+PATH: Final = SYSTEM_PATH
 """Where managed hooks find programs. With the user's own PATH, the user could replace them."""
 
 DISPLAY_VARIABLES: Final = ("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
@@ -71,7 +72,7 @@ def environment(environ: Mapping[str, str], allowed: Sequence[str] = (), *, real
         "HOME": home if real_home else _NO_HOME,
         "USER": name,
         "LOGNAME": name,
-        "LANG": "C.UTF-8",
+        **UTF_8,
     }
 
 
@@ -138,6 +139,8 @@ class Ownership(Struct, frozen=True):
     """What the files are, for people."""
     sticky_folders: bool = False
     """Everybody may write folders in which only its owner can remove or replace a file, such as /tmp."""
+    secret: bool = False
+    """Files may be readable for their owner and their group only."""
 
     def check(self, path: str, state: os.stat_result) -> None:
         """Raise ConfigError unless only the owner can change the file."""
@@ -147,6 +150,8 @@ class Ownership(Struct, frozen=True):
         if state.st_mode & _WRITABLE_BY_OTHERS:
             who = "others" if state.st_mode & stat.S_IWOTH else "its group"
             raise ConfigError(path, f"is writable by {who}, so {self.files} are not safe", f"chmod go-w {path}")
+        if self.secret and stat.S_ISREG(state.st_mode) and state.st_mode & stat.S_IRWXO:
+            raise ConfigError(path, "is readable by others, but it is a secret", f"chmod o-rwx {path}")
 
     def check_owner(self, path: str, state: os.stat_result) -> None:
         """Raise ConfigError if somebody else owns the file."""

@@ -232,7 +232,7 @@ def question(waiting: WaitingQuestion, agent: str, token: str) -> Html:
                 ("Reason", one.reason),
                 ("Agent", agent),
                 ("Known to hooks as", one.alias),
-                ("Denied, if nobody answers, at", words.clock(datetime.fromtimestamp(one.until, UTC))),
+                ("Waits until", words.clock(datetime.fromtimestamp(one.until, UTC))),
             ]
         ),
         block(pretty(bytes(one.arguments)), f"All arguments of {one.tool}"),
