@@ -18,7 +18,7 @@ import msgspec
 from ..jsonrpc import normalize
 
 LONGEST_CELL: Final = 300  # characters of a text in a table; the page of the call has the whole text
-_MOST_COMPARED: Final = 400_000  # characters of both texts: to compare more line by line takes seconds
+_MOST_COMPARED: Final = 200_000  # characters of both texts: to compare more line by line takes seconds
 _CHUNK: Final = 16_384  # characters of a text that a browser lays out at once: it skips chunks that are out of view
 
 _INVISIBLE: Final = re.compile(
