@@ -47,6 +47,7 @@ OPTIONAL_PACKAGES = {
     "joserfc": "gateway",
     "jwt": "remote",
     "mcp": "remote",
+    "redis": "cluster",
     "starlette": "console",
     "uvicorn": "console",
 }

@@ -6,6 +6,7 @@ Law 1: only an explicit yes is an approval; silence, a failure or a late answer 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import cached_property
 from time import time
 from typing import Final
 
@@ -97,9 +98,12 @@ class Approvals:
         self._handshake = handshake
         self._settings = settings
         self._pending: dict[bytes, _PendingApproval] = {}
-        self._prompters = anyio.Semaphore(_MAX_PROMPTERS)
         self.console: AskConsole | None = None
         """Set while consoles can find this run."""
+
+    @cached_property
+    def _prompters(self) -> anyio.Semaphore:
+        return anyio.Semaphore(_MAX_PROMPTERS)  # made when it is needed: few sessions ask a prompter
 
     def change_policy(self, session_context: SessionContext, settings: Settings) -> None:
         """Ask in the way of these settings from now on."""
