@@ -115,11 +115,11 @@ def difference(before: str, after: str, label: str) -> Html:
         if number < 2:
             continue
         if line.startswith("@@"):
-            lines.append(el("span", "…", class_="gap"))
+            lines += [] if line.startswith("@@ -1") else [el("span", "…", class_="gap")]
         else:
             kind = {"-": "removed", "+": "added"}.get(line[0], "same")
             lines.append(el("span", line, class_=kind))
-    inner = join(Html(f"{one}\n") for one in lines) if lines else text(after)
+    inner = join(lines) if lines else text(after)
     return el("pre", inner, class_="diff", tabindex="0", role="group", aria_label=label, dir="ltr")
 
 
