@@ -100,7 +100,7 @@ def audit(folder: Path) -> list[dict[str, object]]:
 
 @pytest.fixture
 def runtime(tmp_path: Path) -> Path:
-    folder = tmp_path / "run"  # short: a socket's path has a limit
+    folder = tmp_path / "run"
     folder.mkdir(0o700)
     return folder
 
