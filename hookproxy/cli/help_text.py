@@ -34,6 +34,7 @@ EXAMPLES: Final = {
         "hookproxy replay audit.jsonl --config new.toml",
         "hookproxy replay audit.jsonl --since 7d --tool 'git_*'",
     ),
+    "console": ("hookproxy console --open", "hookproxy console --compare new.toml -- uvx mcp-server-git"),
     "trust": ("hookproxy trust hookproxy.toml", "hookproxy trust --dry-run claude=.claude/settings.json"),
     "convert": (
         "hookproxy convert .claude/settings.json --to cursor",

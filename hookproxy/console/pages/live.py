@@ -248,7 +248,13 @@ def _allow(waiting: WaitingQuestion, token: str) -> Html:
     buttons = [el("button", "Allow once", type="submit", name="action", value="allow")]
     if waiting.question.may_allow_session:
         session = el(
-            "button", "Allow for this session", type="submit", name="action", value="allow_session", class_="plain"
+            "button",
+            "Allow for this session",
+            type="submit",
+            name="action",
+            value="allow_session",
+            class_="plain",
+            title="This tool, whatever its arguments, until the session ends",
         )
         buttons.append(session)
     return el("form", *_members(waiting.run, waiting.question, token), *buttons, method="post", action="answer")
