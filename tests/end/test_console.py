@@ -450,10 +450,14 @@ def test_two_consoles_show_the_same_question_and_the_second_answer_is_told(live:
     assert told["text"].startswith("Your answer came too late. Allowed once by")
 
 
-def test_a_run_that_is_killed_disappears_with_its_question(live: Live) -> None:
+def test_a_question_notifies_a_hidden_page_and_disappears_with_a_run_that_is_killed(live: Live) -> None:
     agent, browser = live.agent(), live.browser
+    hidden = "Object.defineProperty(document, 'hidden', {value: true});"
+    browser.js(hidden + "window.Notification = function (name, text) { window.notified = text.body; };")
+    browser.js("window.Notification.permission = 'granted'")
     agent.send(call(1, "write", path="a"))
     browser.until(lambda: browser.count(".approval") == 1)
+    assert browser.js("return window.notified") == "write of files waits for your approval"
     agent.process.kill()
     browser.until_text("No run of hookproxy is known now", "#runs")
     browser.until_text("It waits no more")
