@@ -44,6 +44,8 @@ class AgentStream:
         self.responder: Responder | None = responder
         self.number = number
         self.is_stream = False
+        self.has_begun = False
+        """A part of a response that is no stream was sent."""
         self._headers = headers
         self._events = _NOTHING  # the last ones without their ids, to resume
         self.kept_bytes = 0
@@ -82,6 +84,28 @@ class AgentStream:
         elif self.responder is not None:
             self.responder.respond(status, (JSON_HEADER, *self._headers), line.rstrip(b"\n"))
         self.close()
+
+    def send_piece(self, piece: bytes) -> None:
+        """Send a part of the response, which is no stream of events."""
+        if self.responder is None:
+            return
+        if self.has_begun:
+            self.responder.write(piece)
+        else:
+            self.has_begun = True
+            self.responder.start(200, (JSON_HEADER, *self._headers), piece)
+
+    def end_pieces(self) -> None:
+        """All parts are sent."""
+        self.ended = True
+        if self.responder is not None:
+            self.responder.end()
+
+    def break_off(self) -> None:
+        """The other parts do not come."""
+        self.ended = True
+        if self.responder is not None:
+            self.responder.abort()
 
     def beat(self) -> None:
         """Send a comment, so that nobody between takes the stream for dead."""

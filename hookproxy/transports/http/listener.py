@@ -221,8 +221,7 @@ class Responder:
         if len(body) < _SMALL_PIECE:
             connection.send(head + body)
         else:
-            connection.send(head)
-            connection.send(body)
+            connection.send_all((head, body))
         self._connection = None
         connection.finished(closes)
 
@@ -256,9 +255,7 @@ class Responder:
         if len(piece) < _SMALL_PIECE:
             connection.send(self._framed(piece))
         elif self._chunked:
-            connection.send(b"%x\r\n" % len(piece))
-            connection.send(piece)
-            connection.send(b"\r\n")
+            connection.send_all((b"%x\r\n" % len(piece), piece, b"\r\n"))
         else:
             connection.send(piece)
 
@@ -563,6 +560,11 @@ class _Connection(asyncio.Protocol):
         """Send bytes."""
         if self._transport is not None:
             self._transport.write(data)
+
+    def send_all(self, parts: Sequence[bytes]) -> None:
+        """Send bytes without putting them together first."""
+        if self._transport is not None:
+            self._transport.writelines(parts)
 
     def finished(self, closes: bool) -> None:
         """The response in progress is complete; `closes`: there is no other one."""
