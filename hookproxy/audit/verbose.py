@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..model.counts import counted
 from ..model.errors import printable
 from ..model.settings import Settings
 from .log import Audit, Record
@@ -33,7 +34,7 @@ def decision_line(record: Record) -> str:
         f"rewritten by {', '.join(rewriters)}" if record.final else "",
         f"result {record.result}" if record.result not in ("ok", decision) else "",
         "result changed" if record.result_changed else "",
-        f"repeated {record.repeats} times" if record.repeats else "",
+        f"repeated {counted(record.repeats, 'time')}" if record.repeats else "",
     ]
     shown = ", ".join(detail for detail in details if detail)
     return printable(f"{decision} {record.tool}" + (f" ({shown})" if shown else ""))

@@ -7,7 +7,7 @@ from time import monotonic, time
 from typing import Final
 
 from ..model.credentials import NotReady
-from ..model.errors import UserError
+from ..model.errors import not_installed
 from .access_tokens import IssuerSettings, IssuerUnavailable, UnknownKey, VerifiedToken
 from .issuer_keys import IssuerKeys
 from .token_file import digest_of
@@ -33,8 +33,7 @@ class TokenIssuer:
         except ImportError as error:
             if (error.name or "").partition(".")[0] != "joserfc":
                 raise
-            hint = "pip install 'hookproxy[gateway]'"
-            raise UserError("gateway.oidc needs the package joserfc, which is not installed", hint) from None
+            raise not_installed("gateway.oidc", "joserfc", "gateway") from None
         self.settings = settings
         self._verify = verify
         self._keys = IssuerKeys(settings, report, clock=clock)

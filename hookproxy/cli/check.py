@@ -59,9 +59,12 @@ from rich.text import Text
 from ..checks import report as check_report
 from ..checks.inspect import inspect
 from ..checks.report import CheckedServer, FailureEffect, Finding, HookEntry, Report
+from ..config.hook_files import is_own_configuration
 from ..config.load import Loaded
+from ..config.toml_text import setting_line
 from ..hooks.coverage import coverage
 from ..hooks.evaluate import Hooks, check_mcp_tool_hooks
+from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError
 from ..model.hooks import Event
 from ..model.settings import Settings
@@ -76,7 +79,7 @@ from .common import (
     working_directory,
 )
 from .hook_runtime import redirected_output, run
-from .layout import MARGIN, alias_text, count, print_line, row, short_path, visible
+from .layout import MARGIN, alias_text, print_line, row, short_path, visible
 from .run import server_name
 from .server_table import print_server
 
@@ -84,8 +87,8 @@ if TYPE_CHECKING:
     import argparse
 
 USAGE: Final = (
-    "hookproxy check [--config FILE] [--hooks [DIALECT=]FILE]... [--project DIR] [--name NAME] [--strict] [--json] "
-    "[-- COMMAND [ARG...]]"
+    "hookproxy check [[DIALECT=]FILE]... [--config FILE] [--hooks [DIALECT=]FILE]... [--project DIR] [--name NAME] "
+    "[--strict] [--json] [-- COMMAND [ARG...]]"
 )
 
 _WARNING: Final = Text.assemble("  ", ("warning:", "bold yellow"), " ")
@@ -119,6 +122,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.name and not command:
         raise UserError("--name names no server, because there is no COMMAND", f"usage: {USAGE}")
     cwd = working_directory()
+    _name_files(options, cwd)
     loaded = load_named(options, cwd)
     check_mcp_tool_hooks(loaded.groups, loaded.settings)
     if any(spec.type in _IN_PROCESS_TYPES for group in loaded.groups for spec in group.hooks):
@@ -139,6 +143,16 @@ def main(arguments: Sequence[str]) -> int:
     if not starts:
         return EXIT_USER_ERROR
     return EXIT_FINDINGS if report.findings else 0
+
+
+def _name_files(options: argparse.Namespace, cwd: str) -> None:
+    """Take each file that stands alone as the value of `--hooks`, or of `--config` if it is a hookproxy.toml."""
+    for file in options.files:
+        path = os.path.join(cwd, file)
+        if options.config is None and is_own_configuration(path):
+            options.config = path
+        else:
+            options.hooks.append(file)
 
 
 def _list_tools(loaded: Loaded, name: str, command: Sequence[str]) -> tuple[CheckedServer, UserError | None]:
@@ -162,6 +176,9 @@ def build_parser() -> argparse.ArgumentParser:
         "Show every configured hook, and what about it cannot work. With the server's COMMAND, start the server, list "
         "its tools, and show which hook sees which tool under which name. Exit status: 0 clean (notes do not count), "
         "1 warnings, 2 `run` would not start, or the server does not list its tools.",
+    )
+    parser.add_argument(
+        "files", metavar="[DIALECT=]FILE", nargs="*", help="a hook file, as for --hooks, or a hookproxy.toml"
     )
     add_hook_options(parser)
     parser.add_argument("--name", help="the server's name as hooks see it (default: derived from COMMAND)")
@@ -205,9 +222,13 @@ def _managed_settings(console: Console, report: Report) -> None:
         row(console, Text("  file".ljust(MARGIN), "dim"), file)
     if report.managed.managed_only:
         row(console, Text("  only".ljust(MARGIN), "dim"), "only managed hooks run")
-    for name, place in report.managed.set_by.items():
-        if name not in ("allow", "ask", "deny", "aliases", "limits"):
-            row(console, Text("  setting".ljust(MARGIN), "dim"), f"{name} = {getattr(report.settings, name)} ({place})")
+    lines = [
+        f"{setting_line(report.settings, name)} ({place})"
+        for name, place in report.managed.set_by.items()
+        if name not in ("allow", "ask", "deny", "agent_rules", "aliases", "limits")
+    ]
+    for line in dict.fromkeys(lines):  # the fallback and its program are one key
+        row(console, Text("  setting".ljust(MARGIN), "dim"), line)
     print_line(console, Text())
 
 
@@ -244,7 +265,7 @@ def _rules(console: Console, heading: str, settings: Settings) -> None:
 def _tools(console: Console, heading: str, settings: Settings) -> None:
     """The aliases of tools, and the rate limits."""
     rows = [("alias", f"{alias.tool} {alias_text(alias)}") for alias in settings.aliases]
-    rows += [("limit", f"{limit.tool}: {count(limit.calls, 'call')} per {limit.per}") for limit in settings.limits]
+    rows += [("limit", f"{limit.tool}: {counted(limit.calls, 'call')} per {limit.per}") for limit in settings.limits]
     if not rows:
         return
     print_line(console, Text(heading, "bold"))
@@ -280,7 +301,7 @@ def _rows(entry: HookEntry) -> Iterator[tuple[str, str]]:
     if entry.only_if:
         yield "if", entry.only_if
     yield "command", entry.command
-    yield "timeout", f"{entry.timeout:g} seconds"
+    yield "timeout", counted(entry.timeout, "second")
     yield "failure", _failure(entry)
 
 
@@ -320,10 +341,10 @@ def _summary(report: Report) -> str:
     settings = report.settings
     rules = sum(each.rule_count for each in (settings, settings.managed) if each)
     parts = [
-        count(active, "hook"),
+        counted(active, "hook"),
         f"{inactive} that cannot run" if inactive else "",
-        count(rules, "permission rule") if rules else "",
-        count(len(report.findings), "warning"),
+        counted(rules, "permission rule") if rules else "",
+        counted(len(report.findings), "warning"),
         "" if report.starts else "and strict is set: run does not start",
     ]
     return ", ".join(part for part in parts if part)

@@ -96,9 +96,19 @@ def new_parser(verb: str, usage: str, description: str, hint: str = "") -> "Argu
             """Raise a UserError; for a misspelled option, its hint suggests the right one."""
             from ..dialects.shared.hook_file import suggestion
 
-            wrong = next((word for word in message.split() if word.startswith("--")), "")
-            near = suggestion(wrong.partition("=")[0], self._option_string_actions) if "unrecognized" in message else ""
-            raise UserError(message, near or hint or f"usage: {usage}")
+            if "unrecognized" not in message:
+                raise UserError(message, f"usage: {usage}")
+            words = message.split()
+            wrong = next((word.partition("=")[0] for word in words if word.startswith("-")), "")
+            near = suggestion(wrong, self._option_string_actions)
+            raise UserError(f"there is no option {wrong}" if wrong else message, near or hint or f"usage: {usage}")
+
+        def format_help(self) -> str:
+            """Return the help, with examples."""
+            from .help_text import WholeWords, more_help
+
+            self.formatter_class = WholeWords
+            return super().format_help() + more_help(self)
 
     parser = Parser(prog=f"hookproxy {verb}", usage=usage, description=description, allow_abbrev=False)
     parser.register("type", None, not_empty)

@@ -99,11 +99,6 @@ def alias_text(alias: Alias) -> str:
     return f"{names}, by its name and arguments" if alias.automatic else names
 
 
-def count(number: int, word: str) -> str:
-    """A number with its noun: `no hooks`, `1 hook`."""
-    return f"{number or 'no'} {word}{'' if number == 1 else 's'}"
-
-
 def document(members: object) -> str:
     """A JSON document for programs, in ASCII, since the output may have any encoding. Invalid UTF-8 is escaped."""
     text = msgspec.json.format(raw_json.encode(_encodable(members)), indent=2).decode() + "\n"

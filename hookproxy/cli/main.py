@@ -15,6 +15,8 @@ TYPE_CHECKING = False  # `typing` alone would cost as much as the rest of the st
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ..model.errors import UserError
+
 VERBS = {
     "run": "hookproxy.cli.run",
     "setup": "hookproxy.cli.setup",
@@ -25,6 +27,7 @@ VERBS = {
     "unwrap": "hookproxy.cli.unwrap",
     "audit": "hookproxy.cli.audit",
     "replay": "hookproxy.cli.replay",
+    "console": "hookproxy.cli.console",
     "trust": "hookproxy.cli.trust",
     "convert": "hookproxy.cli.convert",
     "hook": "hookproxy.cli.hook",
@@ -38,28 +41,58 @@ VERBS = {
     "completion": "hookproxy.cli.completion",
 }
 
+OPTIONAL_PACKAGES = {
+    "httptools": "remote",
+    "httpx2": "remote",
+    "joserfc": "gateway",
+    "jwt": "remote",
+    "mcp": "remote",
+    "redis": "cluster",
+    "starlette": "console",
+    "uvicorn": "console",
+}
+"""Packages that come with an extra of hookproxy only, by the name under which they are imported."""
+
+_EXTRAS = {"demo": "demo", "serve": "gateway"}
+"""The extra of a verb, where it is another one than the package's."""
+
+_MEANT = {
+    "doctor": "check",
+    "log": "audit",
+    "logs": "audit",
+    "show": "audit show",
+    "start": "run",
+    "stats": "audit stats",
+    "status": "wrap",
+    "test": "try",
+    "validate": "check",
+    "verify": "audit verify",
+}
+"""Words of other programs, with the verb that does this here."""
+
 USAGE = """\
 usage: hookproxy VERB [OPTION...]
 
 hookproxy puts hooks in front of any MCP server.
 
-  run         start a server behind hooks: hookproxy run [OPTION...] -- COMMAND [ARG...]
-  setup       find agents, servers and hooks, show what would change, and put the hooks in front of the servers
+  run         start a server behind hooks: run [OPTION...] -- COMMAND [ARG...]
+  setup       find agents, servers and hooks, and put the hooks in front
   init        write a small working configuration, with its hook
   check       show every configured hook, and what about it cannot work
   try         try a call on the configured hooks, without a server
-  wrap        put hooks in front of an agent's servers: hookproxy wrap cursor; without an agent or file, list them
+  wrap        put hooks in front of the servers of one agent
   unwrap      remove hookproxy from an agent's configuration again
-  audit       show the calls in an audit file; `audit show` prints one whole, `audit stats` sums them up
-  replay      run recorded calls through changed hooks, and show which decisions would differ
-  trust       show what changed in a hook file and its scripts, and record it as trusted
-  convert     write a hook file of one system as another's: hookproxy convert FILE --to cursor
-  hook        run a hook of one system as a hook of another system's agent
+  audit       show the calls in an audit file, one of them whole, or their sums
+  replay      run recorded calls through changed hooks, and compare
+  console     show a web page of all runs: calls, approvals, the audit
+  trust       show what changed in a hook file, and record it as trusted
+  convert     write a hook file of one system as another's
+  hook        run a hook of one system inside of another system's agent
   login       log in at a remote server, or list the logins
   logout      remove a login
   serve       run the gateway: servers for several people, behind one policy
-  connect     be a server of the gateway for an agent: hookproxy connect NAME
-  token       make, list and revoke the tokens of a gateway's users: hookproxy token new USER --file FILE
+  connect     be a server of the gateway for an agent
+  token       make, list and revoke the tokens of a gateway's users
   demo        show an agent, a server and three hooks at work
   schema      print the JSON Schema of hookproxy.toml, for editors
   completion  print a completion script for bash, zsh or fish
@@ -91,7 +124,7 @@ def _dispatch(arguments: list[str]) -> int:
         __import__(VERBS[verb])  # to import importlib would take time, and `run` must start fast
         run_verb: Callable[[Sequence[str]], int] = sys.modules[VERBS[verb]].main
         return run_verb(arguments[1:])
-    if verb in ("--help", "-h", "help"):
+    if verb in ("", "--help", "-h", "help"):
         show(USAGE)
         return 0
     if verb in ("--version", "-V"):
@@ -108,9 +141,7 @@ def _unknown_verb(verb: str) -> Exception:
 
     from ..model.errors import UserError
 
-    if not verb:
-        return UserError("no verb given", "see hookproxy --help")
-    close = get_close_matches(verb, (*VERBS, "--version", "--help"), n=1)
+    close = [_MEANT[verb]] if verb in _MEANT else get_close_matches(verb, (*VERBS, "--version", "--help"), n=1)
     if verb.startswith("-") and not close:
         return UserError(
             f"{verb!r} is before the verb", "options come after the verb: hookproxy run [OPTION...] -- COMMAND"
@@ -140,11 +171,24 @@ def _report(error: BaseException) -> int:
     if isinstance(error, UserError):
         _write_error(f"{error}\n")
         return error.status
+    if isinstance(error, ModuleNotFoundError) and (missing := _missing_extra(error.name or "")):
+        _write_error(f"{missing}\n")
+        return missing.status
     from traceback import format_exception
 
     summary = str(error).partition("\n")[0] or type(error).__name__
     _write_error(f"error: {summary} (a defect of hookproxy)\n{''.join(format_exception(error))}")
     return EXIT_DEFECT
+
+
+def _missing_extra(module: str) -> "UserError | None":
+    """The error for a verb whose extra is not installed; None if the module comes with hookproxy itself."""
+    from ..model.errors import not_installed
+
+    package, verb = module.partition(".")[0], sys.argv[1] if len(sys.argv) > 1 else ""
+    if package not in OPTIONAL_PACKAGES:
+        return None
+    return not_installed(f"hookproxy {verb}", package, _EXTRAS.get(verb, OPTIONAL_PACKAGES[package]))
 
 
 def _write_error(text: str) -> None:

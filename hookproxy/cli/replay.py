@@ -38,12 +38,13 @@ from rich.text import Text
 from ..audit.records import CallRecord, Entry, read
 from ..audit.view import files
 from ..config.load import Loaded, make_data_folders
+from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError
 from ..trial.replay import Difference, Outcome, Replay, UnreadableLine
 from ..trial.run import EVENTS_AFTER
 from .common import add_hook_options, load_named, new_parser, show, working_directory
 from .hook_runtime import redirected_output, run
-from .layout import as_json, count, diff, document, label, new_console, print_line, row, visible
+from .layout import as_json, diff, document, label, new_console, print_line, row, visible
 
 if TYPE_CHECKING:
     import argparse
@@ -166,13 +167,13 @@ class _TextOutput:
         """Print the notes and the summary."""
         console, tally = new_console(), replay.tally
         parts = [
-            f"{count(tally.replayed, 'call')} replayed",
+            f"{counted(tally.replayed, 'call')} replayed",
             f"{tally.differing or 'none'} would be decided differently",
             f"{tally.failed_hooks} with a hook that failed" if tally.failed_hooks else "",
             f"{tally.digests} recorded with only a digest of the arguments" if tally.digests else "",
             f"{tally.undecided} recorded as never decided" if tally.undecided else "",
             f"{tally.limited} recorded as refused by a rate limit" if tally.limited else "",
-            f"{count(tally.unread, 'line')} not read" if tally.unread else "",
+            f"{counted(tally.unread, 'line')} not read" if tally.unread else "",
         ]
         with console.capture() as captured:
             for note in notes:

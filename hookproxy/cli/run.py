@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from ..config.load import Loaded
     from ..model.hooks import Tool
+    from ..session.live_feed import LiveFeed
     from ..session.proxy import OnToolsListed, Proxy
     from ..session.server_end import ServerEnd
     from ..transports.channel import Channel
@@ -92,7 +93,8 @@ def _without_server_process(option_words: "Sequence[str]", command: "Sequence[st
 
     options = _parse(option_words)
     if not options.url and not command:
-        raise UserError("there is no server to start", f"usage: {USAGE}")
+        after = f": no command follows {option_words[-1]}" if option_words else ""
+        raise UserError(f"there is no server to start{after}", f"usage: {USAGE}")
     if not options.url:
         names = ", ".join(_URL_OPTIONS[1:])
         raise UserError(f"{names} are for a server at an address, and --url names none", f"usage: {URL_USAGE}")
@@ -212,6 +214,8 @@ async def _serve(
 ) -> int:
     import uuid
 
+    import anyio
+
     from ..audit.log import Audit
     from ..hooks.evaluate import Hooks
     from ..model.hooks import Session
@@ -243,7 +247,42 @@ async def _serve(
         proxy.on_tools_listed = _coverage_reporter(proxy, loaded, name, command, report)
     elif not loaded.settings.audit_all_calls:  # recording every call is a purpose of its own
         report(f"{_cut(name)}: no hook and no permission rule is configured, so no call is guarded")
-    return await Lifecycle(proxy, server).run()
+    feed = _open_feed(proxy, loaded, report)
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(feed.serve)
+            status = await Lifecycle(proxy, server).run()
+            tasks.cancel_scope.cancel()
+        return status
+    finally:
+        feed.close()
+
+
+def _open_feed(proxy: "Proxy", loaded: "Loaded", report: "Callable[[str], None]") -> "LiveFeed":
+    """Let consoles find this run."""
+    import time
+
+    from ..live import messages, registry
+    from ..session.live_feed import LiveFeed
+    from ..trust.sources import state_folder
+
+    session = proxy.session
+    run = messages.Run(
+        messages.VERSION,
+        registry.new_name(),
+        os.getpid(),
+        round(time.time(), 3),
+        session.command,
+        session.url,
+        session.cwd,
+        loaded.path,
+        bool(proxy.hooks.groups or proxy.hooks.has_rules or loaded.settings.audit_all_calls),
+    )
+    feed = LiveFeed(run, report)
+    folder = registry.folder_of_runs(os.environ, state_folder(os.environ, os.path.expanduser("~")))
+    feed.listen(folder, needed=loaded.settings.uses_console)
+    feed.add(proxy)
+    return feed
 
 
 def _cut(name: str) -> str:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import anyio
+from msgspec.structs import replace
 
 from ..config.gateway import check_folder, load_gateway
-from ..config.gateway_models import DEFAULT_SOCKET
+from ..config.gateway_models import DEFAULT_SOCKET, INSTANCE_NAME
 from ..gateway.http_listeners import http_addresses, listen, networks, probes_address, tls_context
 from ..gateway.log import GatewayLog
-from ..model.errors import ConfigError
+from ..model.errors import ConfigError, UserError, printable
 from ..processes import inherited_state, process
 from ..transports import unix_socket
 from ..transports.epoll_loop import new_loop
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
     from ..config.gateway import GatewayConfig
 
-USAGE: Final = "hookproxy serve --config FILE"
+USAGE: Final = "hookproxy serve --config FILE [--instance NAME]"
 _UNIX: Final = "unix:"
 
 
@@ -33,7 +35,11 @@ def main(arguments: Sequence[str]) -> int:
     options = build_parser().parse_args(list(arguments))
     process.prepare_for_children()
     cwd = working_directory()
-    config = load_gateway(options.config, os.environ, cwd)
+
+    def load() -> GatewayConfig:
+        return _named(load_gateway(options.config, os.environ, cwd), options.instance)
+
+    config = load()
     inherited_state.reset()
     report = GatewayLog(as_json=config.gateway.log == "json")
     for note in config.notes:
@@ -45,9 +51,6 @@ def main(arguments: Sequence[str]) -> int:
     http_listeners = [(address, listen(address)) for address in web]
     probes = listen(probe_address) if (probe_address := probes_address(config)) is not None else None
 
-    def load() -> GatewayConfig:
-        return load_gateway(config.path, os.environ, cwd)
-
     try:
         from ..gateway.serve import Listening, serve
 
@@ -57,6 +60,15 @@ def main(arguments: Sequence[str]) -> int:
         for listener in (*unix_listeners, *(one for _, one in http_listeners)):
             listener.close()
     return 0
+
+
+def _named(config: GatewayConfig, instance: str | None) -> GatewayConfig:
+    """The configuration with the gateway's name of the command line. Raises UserError."""
+    if instance is None:
+        return config
+    if not re.fullmatch(INSTANCE_NAME, instance):
+        raise UserError(f"--instance {printable(instance)}: no name", "use letters, digits, - and _; at most 32")
+    return replace(config, gateway=replace(config.gateway, instance=instance))
 
 
 def _listeners(config: GatewayConfig) -> Iterator[socket.socket]:
@@ -87,4 +99,7 @@ def build_parser() -> argparse.ArgumentParser:
         "Agents reach it with hookproxy connect.",
     )
     parser.add_argument("--config", metavar="FILE", required=True, help="the gateway's configuration, gateway.toml")
+    parser.add_argument(
+        "--instance", metavar="NAME", help="this gateway's name among several, in place of gateway.instance"
+    )
     return parser

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from ..checks.report import CheckedServer, HookEntry, NameOfTool, names_of_tools
-from .layout import MARGIN, alias_text, count, print_line, row, visible
+from ..model.counts import counted
+from .layout import MARGIN, alias_text, print_line, row, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,7 +31,7 @@ def print_server(console: Console, server: CheckedServer, entries: Sequence[Hook
         print_line(console, Text())
         return
     info = f" ({_cut(server.info)})" if server.info not in ("", server.name) else ""
-    seen = f"hooks see {len(coverage.seen)} of {count(len(coverage.tools), 'tool')}"
+    seen = f"hooks see {len(coverage.seen)} of {counted(len(coverage.tools), 'tool')}"
     print_line(console, Text(visible(f"tools of {server.name}{info}: {seen}", console), "bold"))
     names = names_of_tools(entries)
     _table(console, [

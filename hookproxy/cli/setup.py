@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from rich.text import Text
 
 from ..config.load import Loaded
+from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, UserError
 from ..policy.presets import PRESETS, preset_for
 from ..wrapping import edit_plan, known_hook_files
@@ -31,7 +32,7 @@ from ..wrapping.known_hook_files import FoundHookFile
 from . import wrap
 from .common import add_hook_options, ask, has_terminal, load_named, new_parser, show, show_line, working_directory
 from .init import CONFIG, STARTERS, user_config_folder, write_starter
-from .layout import alias_text, count, label, new_console, print_line, row
+from .layout import alias_text, label, new_console, print_line, row
 
 if TYPE_CHECKING:
     import argparse
@@ -210,13 +211,13 @@ def _hook_file_rows(file: FoundHookFile, home: str) -> Iterator[tuple[str, str]]
         yield "left out", file.error.message
         return
     owner = ", of this project" if file.in_project else ""
-    yield "hooks", f"{name}: {count(file.hooks, 'hook')}, as {file.dialect} runs them{owner}"
+    yield "hooks", f"{name}: {counted(file.hooks, 'hook')}, as {file.dialect} runs them{owner}"
     for note in file.notes:
         yield "warning", note
 
 
 def _wants(project: Sequence[FoundHookFile], asks: bool) -> bool:
-    files = count(len(project), "hook file")
+    files = counted(len(project), "hook file")
     question = f"Use the {files} of this project, for its own servers? Hooks are programs: say yes if you trust them."
     return asks and ask(question)
 
@@ -316,9 +317,9 @@ def _plan(
 
 
 def _question(planned: Sequence[PlannedFile], guards: Guards) -> str:
-    servers = count(sum(len(file.plan.changed) for file in planned), "server")
+    servers = counted(sum(len(file.plan.changed) for file in planned), "server")
     starter = f", and write {guards.config_path}" if guards.starter_folder else ""
-    return f"Wrap {servers} in {count(len(planned), 'file')}{starter}?"
+    return f"Wrap {servers} in {counted(len(planned), 'file')}{starter}?"
 
 
 def _write(agreed: Agreed) -> int:

@@ -44,15 +44,12 @@ def main(arguments: Sequence[str]) -> int:
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser of the verb alone, for its help."""
-    parser = new_parser(
+    return new_parser(
         "token",
         USAGE,
         "Make, list and revoke the tokens by which a gateway knows its users over HTTP. "
         "See also: token new, token list, token revoke.",
         hint=f"usage: {USAGE}",
-    )
-    return _with_examples(
-        parser, "hookproxy token new alice --file tokens --group developers", "hookproxy token list --file tokens"
     )
 
 
@@ -73,24 +70,7 @@ def subverb_parsers() -> dict[str, argparse.ArgumentParser]:
     parsers = {"new": new, "list": listing, "revoke": revoke}
     for parser in parsers.values():
         parser.add_argument("--file", metavar="FILE", required=True, help="the file that gateway.tokens names")
-    _with_examples(
-        new,
-        "hookproxy token new alice --file tokens --group developers",
-        "hookproxy token new build --file tokens --expires 90 --note 'nightly build'",
-    )
-    _with_examples(listing, "hookproxy token list --file tokens", "hookproxy token list --file /etc/hookproxy/tokens")
-    _with_examples(
-        revoke, "hookproxy token revoke alice --file tokens", "hookproxy token revoke 3f2a91c7 --file tokens"
-    )
     return parsers
-
-
-def _with_examples(parser: argparse.ArgumentParser, *examples: str) -> argparse.ArgumentParser:
-    from argparse import RawDescriptionHelpFormatter
-
-    parser.formatter_class = RawDescriptionHelpFormatter
-    parser.epilog = "\n".join(["examples:", *(f"  {example}" for example in examples)])
-    return parser
 
 
 def _new(options: argparse.Namespace) -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from ..config.load import find_project, user_layer
+from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, UserError, printable
 from ..trust import check_unchanged
 from ..trust.check_unchanged import Dependencies
@@ -135,11 +136,8 @@ def _show(
         show("".join(f"{_INDENT}{visible(line)}\n" for line in _difference(entry, seen)))
     for text in (*found.not_covered, _NOT_COVERED):
         show(f"not covered: {visible(text)}\n")
-    show(
-        f"{len(read)} files trusted\n"
-        if recorded
-        else f"{untrusted} of {len(read)} files are new or changed, and would be trusted\n"
-    )
+    files, are = counted(len(read), "file"), "is" if untrusted == 1 else "are"
+    show(f"{files} trusted\n" if recorded else f"{untrusted} of {files} {are} new or changed, and would be trusted\n")
     return read, untrusted
 
 

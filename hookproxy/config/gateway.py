@@ -10,7 +10,9 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Final
+from urllib.parse import urlsplit
 
+import msgspec.json
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -18,6 +20,7 @@ from ..model.errors import ConfigError
 from ..model.principal import Principal
 from ..model.settings import Settings
 from ..processes import service
+from ..protocol.request_state import SealKey
 from ..trust.managed_files import Ownership, check_programs, read_owned, resolve
 from ..trust.sources import FileContext, FileSnapshot, Layer
 from .errors import line_of
@@ -29,6 +32,10 @@ from .validate import check_permission_rules, rule_places
 
 _ADDED: Final = ("allow", "ask", "deny", "agent_rules", "aliases", "limits", "audit_redact", "audit_redact_keys")
 """Settings of a server that are added to those for all servers. All others replace them."""
+
+_SHORTEST_KEY: Final = 32  # bytes: the output of SHA-256
+_LONGEST_KEY: Final = 4096  # bytes: a longer file is something else
+_FEWEST_BYTES: Final = 8  # different ones: 32 random bytes have more, a placeholder has fewer
 
 _CREDENTIALS_FOLDER: Final = "$CREDENTIALS_DIRECTORY/"
 """The folder of systemd's credentials for a service, at the beginning of a path."""
@@ -91,8 +98,12 @@ class GatewayConfig(Struct, frozen=True):
     path: str
     gateway: GatewayTable
     servers: Mapping[str, GatewayServer]
+    seal_keys: tuple[SealKey, ...]
+    """The keys of approvals; empty: the process makes its own."""
     version: str
     """The SHA-256 of the files that were read, in hexadecimal: two that differ are different policies."""
+    policy: str
+    """The SHA-256 of what holds for calls: the same for gateways whose files differ only in the table `[gateway]`."""
     notes: tuple[str, ...]
     """What does not do what its author wrote, and what can never happen behind MCP; as `Loaded`."""
 
@@ -122,14 +133,26 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConf
             name,
             table,
             file_context.find(table.cwd or ".", os.path.dirname(path)),
-            {key: _credential_path(text, path, name, key, environ) for key, text in table.credentials.items()},
+            {
+                key: _secret_path(text, path, f"servers.{name}.credentials.{key}", environ)
+                for key, text in table.credentials.items()
+            },
             _named(complete(_overlaid(for_all, layer), file_context)),
             rules,
         )
     notes = dict.fromkeys(
         note for one in servers.values() for note in (*one.loaded.notes, *one.loaded.remarks)
     )  # those of the keys for all servers are the same for each
-    return GatewayConfig(path, file.gateway, servers, _version(file_context.files_read), tuple(notes))
+    file = replace(file, gateway=_with_store_password(file.gateway, path, environ))
+    return GatewayConfig(
+        path,
+        file.gateway,
+        servers,
+        tuple(_seal_keys(file.gateway, path, environ)),
+        _version(file_context.files_read),
+        _policy_version(path, tables, file_context.files_read),
+        (*notes, *_notes_about_sharing(file.gateway)),
+    )
 
 
 def _named(loaded: Loaded) -> Loaded:
@@ -160,6 +183,16 @@ def _version(files: Mapping[str, FileSnapshot]) -> str:
     return digest.hexdigest()
 
 
+def _policy_version(path: str, tables: Mapping[str, object], files: Mapping[str, FileSnapshot]) -> str:
+    """As `GatewayConfig.policy`. Where the files lie does not matter."""
+    digest = hashlib.sha256()
+    own = {name: table for name, table in tables.items() if name != "gateway"}
+    digest.update(hashlib.sha256(msgspec.json.encode(own, order="deterministic")).digest())
+    for one in sorted(hashlib.sha256(snapshot.data).digest() for name, snapshot in files.items() if name != path):
+        digest.update(one)
+    return digest.hexdigest()
+
+
 def _tables_of(tables: Mapping[str, object], name: str) -> Mapping[str, object]:
     servers = tables.get("servers")
     table = servers.get(name) if isinstance(servers, Mapping) else None
@@ -183,6 +216,56 @@ def _overlaid(base: Layer, over: Layer) -> Layer:
         notes=base.notes + over.notes,
         remarks=base.remarks + over.remarks,
     )
+
+
+# --- what several gateways share ---
+
+
+def _seal_keys(gateway: GatewayTable, path: str, environ: Mapping[str, str]) -> Iterator[SealKey]:
+    """The keys of approvals. Raises ConfigError."""
+    ownership = replace(_ownership(), files="the keys of approvals", secret=True)
+    for number, text in enumerate(gateway.seal_keys):
+        key = f"gateway.seal_keys[{number}]"
+        file = _secret_path(text, path, key, environ)
+        hint = f"make it: (umask 077; openssl rand -base64 32 -out {file})"
+        try:
+            data = read_owned(file, ownership).data
+        except OSError as error:
+            raise ConfigError(path, f"{key}: {file} cannot be read: {error.strerror}", hint) from None
+        if not _SHORTEST_KEY <= len(data) <= _LONGEST_KEY or len(set(data)) < _FEWEST_BYTES:
+            raise ConfigError(path, f"{key}: {file} has no random key of at least {_SHORTEST_KEY} bytes", hint)
+        yield SealKey(data.rstrip(b"\r\n"))
+
+
+def _with_store_password(gateway: GatewayTable, path: str, environ: Mapping[str, str]) -> GatewayTable:
+    """The table with the absolute path of the store's password. Raises ConfigError, also for a wrong address."""
+    store = gateway.store
+    if store is None:
+        return gateway
+    try:
+        _ = urlsplit(store.url).port
+    except ValueError as problem:
+        hint = 'write "redis://HOST:6379/0", "rediss://HOST:6379/0" or "unix:///run/valkey/valkey.sock"'
+        raise ConfigError(path, f"gateway.store.url is no address: {problem}", hint) from None
+    if store.password is None:
+        return gateway
+    password = _secret_path(store.password, path, "gateway.store.password", environ)
+    return replace(gateway, store=replace(store, password=password))
+
+
+def _notes_about_sharing(gateway: GatewayTable) -> Iterator[str]:
+    """What is not shared although something else is."""
+    if gateway.seal_keys and gateway.store is None:
+        yield (
+            "gateway.seal_keys without [gateway.store]: an approval can be used once at each gateway that has the key, "
+            "and once more after each restart"
+        )
+    if gateway.store is not None and not gateway.seal_keys:
+        yield "[gateway.store] without gateway.seal_keys: no gateway continues what another one has asked a person"
+    if gateway.store is not None and gateway.store.url.startswith("redis:"):
+        host = urlsplit(gateway.store.url).hostname or "localhost"
+        if host not in ("localhost", "127.0.0.1", "::1"):
+            yield f"gateway.store: to {host} without TLS; who can change what is sent there can approve calls (rediss://)"
 
 
 # --- what only a gateway's file can contain ---
@@ -231,10 +314,9 @@ def _rules_for_users(
         yield RulesForUsers(tuple(one.users), tuple(one.allow), tuple(one.ask), tuple(one.deny), places)
 
 
-def _credential_path(text: str, path: str, server: str, name: str, environ: Mapping[str, str]) -> str:
+def _secret_path(text: str, path: str, key: str, environ: Mapping[str, str]) -> str:
     """The absolute path of a secret's file. Raises ConfigError."""
     file = text.removeprefix("file:")
-    key = f"servers.{server}.credentials.{name}"
     if file.startswith(_CREDENTIALS_FOLDER):
         folder = environ.get("CREDENTIALS_DIRECTORY", "")
         if not os.path.isabs(folder):

@@ -14,6 +14,9 @@ _Text = Annotated[str, Meta(min_length=1)]
 SERVER_NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}\Z"
 """A server's name is a part of a path, of hooks' tool names and of metrics: nothing in it needs quoting."""
 
+INSTANCE_NAME: Final = r"^[A-Za-z0-9_\-]{1,32}\Z"
+"""A gateway's name is a part of session ids, and of balancers' configurations: nothing in it needs quoting."""
+
 DEFAULT_SOCKET: Final = "/run/hookproxy/mcp.sock"
 """Where agents look for the gateway on its own machine: in the folder that systemd makes for a service of this name."""
 
@@ -66,6 +69,21 @@ class Tls(Table, frozen=True):
     """The file with its private key."""
 
 
+class StoreTable(Table, frozen=True):
+    """What several gateways share: a Valkey or Redis server. It needs `pip install 'hookproxy[cluster]'`."""
+
+    url: Annotated[str, Meta(pattern=r"^(redis|rediss|unix)://.")]
+    """Its address: "redis://HOST:6379/0", "rediss://HOST:6379/0" with TLS, or "unix:///run/valkey/valkey.sock"."""
+    user: str = ""
+    """The user as which to log in. Default: the server's default user."""
+    password: Annotated[str, Meta(pattern=r"^file:.")] | None = None
+    """The file with the password, as for `credentials` of a server."""
+    ca: _Text | None = None
+    """For rediss://: trust the certificates in this file instead of the system's."""
+    prefix: _Text = "hookproxy:"
+    """What all keys in it begin with. Gateways with the same prefix count and remember together."""
+
+
 class GatewayTable(Table, frozen=True):
     """Where the gateway listens, and its limits."""
 
@@ -88,8 +106,18 @@ class GatewayTable(Table, frozen=True):
     """How many requests of one user over HTTP may be in flight, at all servers together. A further one is refused with
     the status 429.
     """
-    instance: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_\-]{1,32}\Z")] = "gateway"
-    """The name of this gateway among several, at the head of session ids: balancers find the gateway by it."""
+    instance: Annotated[str, Meta(pattern=INSTANCE_NAME)] = "gateway"
+    """The name of this gateway among several, at the head of session ids: balancers find the gateway by it. So that all
+    gateways can have the same file, `hookproxy serve --instance NAME` sets it, too.
+    """
+    seal_keys: list[_Text] = field(default_factory=list)
+    """Files with the keys of approvals: every gateway with the same keys continues what another one has asked. The
+    first key seals, all of them open. Each has at least 32 random bytes: `openssl rand -base64 32 -out FILE`. A
+    relative path starts from the folder of gateway.toml; "$CREDENTIALS_DIRECTORY/NAME" is one of systemd's credentials.
+    SIGHUP reads them again. Default: a key that only this process has.
+    """
+    store: StoreTable | None = None
+    """What several gateways share. Default: each gateway counts and remembers alone."""
     log: Literal["text", "json"] = "text"
     """How the log on standard error is written: as lines for people, or as JSON objects, one in each line."""
     probes: Annotated[str, Meta(pattern=r"^http://")] | None = None
@@ -114,6 +142,10 @@ class GatewayTable(Table, frozen=True):
     """
     drain_seconds: Annotated[float, Meta(ge=0, le=600)] = 30.0
     """How long calls in flight may take after SIGTERM, before they get an error. New sessions are refused meanwhile."""
+    drain_delay_seconds: Annotated[float, Meta(ge=0, le=600)] = 0.0
+    """How long after SIGTERM everything goes on as before, while /readyz says 503: until balancers that ask it send
+    nothing more. Others find out because no connection is accepted any more, and go to another gateway.
+    """
 
 
 class ServerTable(ConfigFile, frozen=True):

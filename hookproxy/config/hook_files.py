@@ -164,6 +164,9 @@ def _recognise(path: str, text: str) -> Dialect:
     In a folder that belongs to some systems, it is a file of one of these.
     """
     members = read_document(path, text, comments=True).members
+    if path.endswith(".toml") and _is_own_format(path, members):
+        hint = f"it is hookproxy's own configuration: --config {path}"
+        raise ConfigError(path, "is not a hook file of another system", hint)
     place = _place_of(path)
     name = os.path.basename(path)
     at_home = [one for one in DIALECTS.values() if _in_own_folder(place, one) or name in one.own_files]
@@ -189,6 +192,27 @@ def _recognise(path: str, text: str) -> Dialect:
         raise ConfigError(path, "cannot tell which system this hook file is for", hint)
     names = " or ".join(dialect.name for dialect in fitting)
     raise ConfigError(path, f"could be a hook file of {names}: it fits each of these formats", hint)
+
+
+def is_own_configuration(path: str) -> bool:
+    """Whether there is a hookproxy.toml at this path, whatever its name. A file that cannot be read is none."""
+    if not path.endswith(".toml"):
+        return False
+    try:
+        with open(path, encoding="utf-8") as file:
+            members = read_document(path, file.read()).members
+    except (OSError, UnicodeError, ConfigError):
+        return False
+    return _is_own_format(path, members)
+
+
+def _is_own_format(path: str, members: Mapping[str, object]) -> bool:
+    """Whether a TOML file with these members is no hook file of another system, and has only our keys."""
+    from .models import ConfigFile
+
+    readers = [one for one in DIALECTS.values() if ".toml" in one.suffixes]
+    fits_another = any(_fits(one, members, _in_own_folder(_place_of(path), one)) for one in readers)
+    return not fits_another and members.keys() <= set(ConfigFile.__struct_encode_fields__)
 
 
 def _place_of(path: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
@@ -10,17 +11,22 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
+from ..model.counts import counted
 from ..model.errors import UserError
 from ..model.settings import Limit, Per
 from ..policy.rate_limits import Window
+from ..policy.shared_state import Shared
+from ..protocol.request_state import SharedStates, UsedHere
 from ..transports.http.mirror_headers import ParameterHeaders, ParameterTable
 from .log import GatewayLog
 from .metrics import OTHER, Metrics
-from .session import GatewaySession, OpenServer, SessionIdentity, new_session_id
+from .session import GatewaySession, OpenServer, SessionIdentity, SessionPolicy, new_session_id
+from .store import Store, shared_of
 
 if TYPE_CHECKING:
     from ..config.gateway import GatewayConfig
     from ..model.principal import Principal
+    from ..protocol.request_state import RequestStates, UsedTexts
     from ..transports.channel import Channel
     from .servers import Servers
 
@@ -41,17 +47,26 @@ class Gateway:
     """All sessions, and the policy for new ones."""
 
     def __init__(self, config: GatewayConfig, servers: Servers, report: GatewayLog) -> None:
+        """Raises UserError if the store cannot be used."""
         self.config = config
         self.servers = servers
         self.metrics = Metrics()
+        table, folder = config.gateway.store, os.path.dirname(config.path)
+        self.store = Store(table, folder, report, self.metrics) if table is not None else None
+        """What other gateways share; None: this one counts and remembers alone."""
         self.parameters: dict[str, ParameterTable] = {}
         """The arguments with headers of their own of each server's tools."""
         self.sessions: set[GatewaySession] = set()
+        self.leaving = False
+        """It ends soon: balancers should send nothing more."""
         self.draining = False
+        """No session is opened that is bound to this gateway."""
         self.on_policy_change: Callable[[], None] = lambda: None
         """Called when another configuration is in force, for whatever depends on it besides the sessions."""
         self._report = report
         self._windows: dict[tuple[str, str, Limit], Window] = {}
+        self._seal_keys = config.seal_keys
+        self._used: UsedTexts = self.store or UsedHere()
 
     def admit(
         self, principal: Principal, server_name: str, caller_cwd: str = "", *, is_stateless: bool = False
@@ -72,14 +87,14 @@ class Gateway:
             shown = server_name[:64].encode("unicode_escape").decode()
             hint = "ask the gateway's administrator"
             raise NotAdmitted(f"there is no server {shown} for {principal.name}", hint, HTTPStatus.NOT_FOUND)
-        if self.draining:
+        if self.draining and not is_stateless:
             raise NotAdmitted("the gateway is ending", "try again in a few seconds", HTTPStatus.SERVICE_UNAVAILABLE)
         if sum(one.server.name == server_name for one in self.sessions) >= server.table.max_sessions:
             problem = f"the server {server_name} has as many sessions as it may have"
             raise NotAdmitted(problem, "end one, or try later", HTTPStatus.SERVICE_UNAVAILABLE)
         most = self.config.gateway.max_sessions_per_user
         if sum(one.identity.principal.id == principal.id for one in self.sessions) >= most:
-            problem = f"{principal.name} has {most} sessions, and may not have more"
+            problem = f"{principal.name} has {counted(most, 'session')}, and may not have more"
             raise NotAdmitted(problem, "end one, or try later", HTTPStatus.TOO_MANY_REQUESTS)
         identity = SessionIdentity(new_session_id(), principal, caller_cwd, is_stateless)
         report = self._report.about(server_name, principal.name, identity.id[:_SHOWN_OF_ID])
@@ -91,7 +106,7 @@ class Gateway:
         """The metrics, for Prometheus."""
         sessions = Counter(dict.fromkeys(self.config.servers, 0))
         sessions.update(one.server.name for one in self.sessions)
-        return self.metrics.text(sessions, self.config.version, draining=self.draining)
+        return self.metrics.text(sessions, self.config.version, draining=self.leaving)
 
     def parameters_of(self, server: str, tool: str) -> ParameterHeaders | None:
         """The arguments of a tool that have headers of their own; None: the tool is not known."""
@@ -100,25 +115,41 @@ class Gateway:
     async def run(self, session: GatewaySession, agent: Channel, open_server: OpenServer) -> None:
         """Run a session that was admitted, until it ends. Raises UserError if its server cannot be started."""
         try:
-            window_of = partial(self._window, session.server.name, session.identity.principal.id)
             parameters = self.parameters.setdefault(session.server.name, ParameterTable())
-            await session.run(agent, open_server, self.config.version, window_of, parameters)
+            policy = self._policy_of(session, self.config)
+            await session.run(agent, open_server, policy, parameters, self._request_states(session))
         finally:
             self.sessions.discard(session)
 
     def change_policy(self, config: GatewayConfig) -> None:
         """Put another configuration into force, for new sessions and for new calls of open ones."""
         self.config = config
+        self._seal_keys = config.seal_keys or self._seal_keys
         for session in list(self.sessions):
             user = session.identity.principal
             server = config.servers.get(session.server.name)
             allowed = server if server is not None and server.allows(user) else None
             try:
-                session.change_policy(allowed, config.version, partial(self._window, session.server.name, user.id))
+                session.change_policy(allowed, self._policy_of(session, config))
             except UserError as problem:
                 self._report(f"{problem.message} ({problem.hint})")
-                session.change_policy(None, config.version, Window)
+                session.change_policy(None, self._policy_of(session, config))
         self.on_policy_change()
+
+    def _policy_of(self, session: GatewaySession, config: GatewayConfig) -> SessionPolicy:
+        server, identity = session.server.name, session.identity
+        if self.store is None:
+            shared = Shared(window_of=partial(self._window, server, identity.principal.id))
+        else:
+            shared = shared_of(self.store, server, identity, session.server.table.idle_seconds, config.policy)
+        return SessionPolicy(config.version, shared)
+
+    def _request_states(self, session: GatewaySession) -> RequestStates | None:
+        """What makes the request states of a session; None: they are of this process alone."""
+        if not self._seal_keys:
+            return None
+        owner = session.identity.principal.id, session.server.name
+        return SharedStates(lambda: self._seal_keys, owner, self._used)
 
     def _window(self, server: str, user: str, limit: Limit) -> Window:
         """The calls that this limit has counted: of one session, or of all sessions of one user at this server."""
@@ -126,9 +157,13 @@ class Gateway:
             return Window(limit)
         return self._windows.setdefault((server, user, limit), Window(limit))
 
-    async def drain(self) -> None:
-        """Open no more sessions, let calls in flight end, and end all sessions."""
+    async def drain(self, *, stateless: bool) -> None:
+        """Let calls in flight end, and end sessions: of stateless requests, or those that are bound to this gateway.
+
+        From now on no session of the latter kind is opened.
+        """
         self.draining = True
         async with anyio.create_task_group() as tasks:
             for session in list(self.sessions):
-                tasks.start_soon(session.drain, self.config.gateway.drain_seconds)
+                if session.identity.is_stateless is stateless:
+                    tasks.start_soon(session.drain, self.config.gateway.drain_seconds)

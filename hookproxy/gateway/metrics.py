@@ -58,6 +58,10 @@ class Metrics:
         """Sessions that were not opened, by server: those of the configuration, else `other`."""
         self.reloads: Counter[str] = Counter()
         """Attempts to change the policy, by `ok` or `error`."""
+        self.store_up: bool | None = None
+        """Whether the store can be reached; None: there is none."""
+        self.store_failures = 0
+        """How often something was asked of the store that it could not be asked, or did not answer."""
 
     def note_call(  # what is known of it
         self, server: str, tool: str, decision: str, result: str, seconds: float, hook_seconds: float
@@ -99,6 +103,11 @@ class Metrics:
         lines.append(sample("hookproxy_policy_info", (("version", policy),), 1))
         add(header("hookproxy_draining", "gauge", "1 while the gateway ends."))
         lines.append(sample("hookproxy_draining", (), int(draining)))
+        if self.store_up is not None:
+            add(header("hookproxy_store_up", "gauge", "1 while the store can be reached."))
+            lines.append(sample("hookproxy_store_up", (), int(self.store_up)))
+            add(header("hookproxy_store_failures_total", "counter", "What the store was to do and did not."))
+            lines.append(sample("hookproxy_store_failures_total", (), self.store_failures))
         return "\n".join([*lines, ""])
 
 

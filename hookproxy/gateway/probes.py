@@ -23,7 +23,7 @@ def respond(gateway: Gateway, request: Request, responder: Responder) -> None:
     elif request.target == b"/healthz":
         responder.respond(200, _TEXT, b"ok\n")
     elif request.target == b"/readyz":
-        responder.respond(*(503, _TEXT, b"ending\n") if gateway.draining else (200, _TEXT, b"ready\n"))
+        responder.respond(*(503, _TEXT, b"ending\n") if gateway.leaving else (200, _TEXT, b"ready\n"))
     elif request.target == b"/metrics":
         responder.respond(200, _METRICS, gateway.metrics_text().encode())
     else:

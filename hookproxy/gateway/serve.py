@@ -15,6 +15,7 @@ from msgspec import Struct
 from ..authorization.access_tokens import IssuerSettings
 from ..authorization.authenticate import Authenticator
 from ..authorization.bearer_tokens import BearerTokens
+from ..model.counts import counted
 from ..model.errors import UserError, describe_error
 from .gateway import Gateway
 from .log import GatewayLog
@@ -29,11 +30,14 @@ if TYPE_CHECKING:
 
     from ..config.gateway import GatewayConfig
     from ..session.proxy import Report
-    from ..transports.http.listener import Listener
+    from ..transports.http.listener import Accepting, Listener
     from .http_listeners import HttpAddress
 
 _RELOAD: Final = signal.SIGHUP
 _ENDING: Final = (signal.SIGTERM, signal.SIGINT)
+
+_AFTER_IDLE_SECONDS: Final = 2.0
+"""That connections without a request may take to be closed, after their time is over: it is looked at each second."""
 
 Load = Callable[[], "GatewayConfig"]
 """Reads the configuration again. Raises UserError."""
@@ -55,6 +59,9 @@ async def serve(config: GatewayConfig, listening: Listening, report: GatewayLog,
     """
     async with anyio.create_task_group() as tasks:
         gateway = Gateway(config, Servers(tasks, report), report)
+        if gateway.store is not None:
+            await gateway.store.look()  # before the first call needs it
+            tasks.start_soon(gateway.store.run)
         with anyio.open_signal_receiver(_RELOAD, *_ENDING) as signals:
             for listener in listening.unix:
                 tasks.start_soon(accept_connections, listener, gateway, report)
@@ -65,14 +72,32 @@ async def serve(config: GatewayConfig, listening: Listening, report: GatewayLog,
             async for number in signals:
                 if number == _RELOAD:
                     await _reload(gateway, load, report)
-                elif gateway.draining:
+                elif gateway.leaving:
                     break
                 else:
                     tasks.start_soon(_drain, gateway, web, tasks, report)
         tasks.cancel_scope.cancel()
 
 
-async def _serve_http(gateway: Gateway, listening: Listening, tasks: TaskGroup, report: Report) -> Listener:
+class _Web(Struct, frozen=True):
+    """The listeners for agents that speak HTTP."""
+
+    listener: Listener
+    accepting: Sequence[Accepting]
+
+    async def drain(self) -> None:
+        """Accept no more connections, and wait until those that are open have had their last response.
+
+        A connection that stays longer has a response that does not end by itself.
+        """
+        for one in self.accepting:
+            await one.stop()
+        self.listener.close_when_idle()
+        with anyio.move_on_after(self.listener.limits.drain_idle_seconds + _AFTER_IDLE_SECONDS):
+            await self.listener.closed()
+
+
+async def _serve_http(gateway: Gateway, listening: Listening, tasks: TaskGroup, report: Report) -> _Web:
     """Accept connections of agents that speak HTTP. Raises UserError."""
     from ..transports.http.listener import Listener, ListenerLimits, serve_sockets
     from .http_agents import HttpAgents
@@ -85,10 +110,12 @@ async def _serve_http(gateway: Gateway, listening: Listening, tasks: TaskGroup, 
     listener = Listener(
         agents.handle, limits, lambda peer, status, why: report(f"{peer.address}: refused with {status}: {why}")
     )
-    for address, listening_socket in listening.http:
+    accepting = [
         await serve_sockets(listener, listening_socket, listening.tls if address.tls else None)
+        for address, listening_socket in listening.http
+    ]
     tasks.start_soon(agents.end_unused)
-    return listener
+    return _Web(listener, accepting)
 
 
 async def _serve_probes(gateway: Gateway, listening: socket.socket) -> None:
@@ -137,15 +164,20 @@ async def _reload(gateway: Gateway, load: Load, report: Report) -> None:
     for note in config.notes:
         report(note)
     if config.gateway != gateway.config.gateway:
-        report("[gateway] has changed: its limits are in force, its addresses and tokens only after a restart")
+        report("[gateway] has changed: its limits and seal keys are in force, the rest only after a restart")
     gateway.change_policy(config)
     gateway.metrics.reloads["ok"] += 1
     report(f"policy {config.version[:12]} is in force")
 
 
-async def _drain(gateway: Gateway, web: Listener | None, tasks: TaskGroup, report: Report) -> None:
-    report(f"is ending: {len(gateway.sessions)} sessions are open")
-    if web is not None:
-        web.close_when_idle()
-    await gateway.drain()
+async def _drain(gateway: Gateway, web: _Web | None, tasks: TaskGroup, report: Report) -> None:
+    """End so that no call is lost: what comes on open connections is handled, and others go to another gateway."""
+    report(f"is ending: {counted(len(gateway.sessions), 'session')} open")
+    gateway.leaving = True
+    await anyio.sleep(gateway.config.gateway.drain_delay_seconds)
+    async with anyio.create_task_group() as drains:
+        drains.start_soon(partial(gateway.drain, stateless=False))
+        if web is not None:
+            await web.drain()
+    await gateway.drain(stateless=True)
     tasks.cancel_scope.cancel()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 import anyio.abc
 
+from ..model.counts import counted
 from ..model.errors import UserError
 from ..processes import service
 from ..protocol.multiplex import Multiplexer
@@ -70,7 +71,7 @@ class Servers:
             return found
         count, until = self._failures.get(key, (0, 0.0))
         if (seconds := until - anyio.current_time()) > 0:
-            problem = f"the server {server.name} has ended {count} times in a row"
+            problem = f"the server {server.name} has ended {counted(count, 'time')} in a row"
             raise UserError(problem, f"it is started again in {seconds:.0f} s; the gateway's log has what it printed")
         name = f"{server.name}, {session.identity.principal.name}" if user else server.name
 

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from ..config.gateway import GatewayServer
     from ..model.principal import Principal
     from ..model.settings import Settings
-    from ..policy.rate_limits import WindowOf
+    from ..policy.shared_state import Shared
+    from ..protocol.request_state import RequestStates
     from ..session.server_end import ServerEnd
     from ..transports.channel import Channel
     from ..transports.http.mirror_headers import ParameterTable
@@ -54,9 +55,16 @@ class GatewaySession:
         self._withdrawn = False
 
     async def run(
-        self, agent: Channel, open_server: OpenServer, policy: str, window_of: WindowOf, parameters: ParameterTable
+        self,
+        agent: Channel,
+        open_server: OpenServer,
+        policy: SessionPolicy,
+        parameters: ParameterTable,
+        request_states: RequestStates | None = None,
     ) -> int:
         """Relay until one side ends. Returns the server's exit status. `parameters` gets what its lists of tools say.
+
+        `request_states` are as for Proxy.
 
         Raises UserError if the server cannot be started; then nothing has been read from the agent. On cancel the
         server is killed and waited for.
@@ -65,7 +73,7 @@ class GatewaySession:
         if self._withdrawn:
             raise UserError(f"there is no server {server.name} for {principal.name} any more", "the policy has changed")
         command = tuple(server.table.command or ())
-        hooks, settings, audit = self._policy(server, policy, window_of)  # a hook that cannot be used stops it
+        hooks, settings, audit = self._policy(server, policy)  # a hook that cannot be used stops it
         session = Session(
             id=self.identity.id,
             server=server.name,
@@ -76,7 +84,17 @@ class GatewaySession:
             principal=principal,
         )
         channel, server_end = open_server(self, settings)
-        self._proxy = Proxy(agent, channel, hooks, settings, session, audit, self.report, may_change=True)
+        self._proxy = Proxy(
+            agent,
+            channel,
+            hooks,
+            settings,
+            session,
+            audit,
+            self.report,
+            may_change=True,
+            request_states=request_states,
+        )
         self._proxy.on_tools_listed = lambda line, _tools, _server_name: note_parameters(parameters, line)
         if isinstance(channel, OffersPassages) and isinstance(agent, TakesPassages):
             channel.find_passage = partial(self._proxy.open_passage, agent)
@@ -87,15 +105,15 @@ class GatewaySession:
             self._has_ended = True
             self._end.notify()
 
-    def _policy(self, server: GatewayServer, version: str, window_of: WindowOf) -> tuple[Hooks, Settings, Audit]:
+    def _policy(self, server: GatewayServer, policy: SessionPolicy) -> tuple[Hooks, Settings, Audit]:
         """What judges the calls of this session. Raises UserError."""
         settings = secrets_redacted(server, server.settings_for(self.identity.principal))
         environ = service.environment(service.own_account(), {})
         command = tuple(server.table.command or ())
-        hooks = Hooks(server.loaded.groups, settings, server.name, environ, server.loaded.trust, command, window_of)
-        return hooks, settings, MeteredAudit(settings, self.identity.principal, version, self._metrics)
+        hooks = Hooks(server.loaded.groups, settings, server.name, environ, server.loaded.trust, command, policy.shared)
+        return hooks, settings, MeteredAudit(settings, self.identity.principal, policy.version, self._metrics)
 
-    def change_policy(self, server: GatewayServer | None, version: str, window_of: WindowOf) -> None:
+    def change_policy(self, server: GatewayServer | None, policy: SessionPolicy) -> None:
         """Judge further calls by the policy of this server; None: the user may not use it any more.
 
         A session that cannot go on under the new policy ends.
@@ -108,7 +126,7 @@ class GatewaySession:
             self._lifecycle.end(signal.SIGTERM)
             return
         self.server = server
-        self._proxy.change_policy(*self._policy(server, version, window_of))
+        self._proxy.change_policy(*self._policy(server, policy))
 
     async def drain(self, seconds: float) -> None:
         """Read no more calls, give those in flight so many seconds, and end the session. Returns when it has ended."""
@@ -122,6 +140,15 @@ class GatewaySession:
         if not self._has_ended:
             self._lifecycle.end(signal.SIGTERM)
             await self._end.until(lambda: self._has_ended)
+
+
+class SessionPolicy(Struct, frozen=True):
+    """What holds for a session beside its server's configuration."""
+
+    version: str
+    """The policy's, for the audit."""
+    shared: Shared
+    """What the session shares with others."""
 
 
 class SessionIdentity(Struct, frozen=True):

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from ..dialects.dialect import Group
 from ..model.aliases import Alias, spelled, spelled_names
+from ..model.counts import counted
 from ..model.hooks import Event, HookSpec, Tool
 from ..model.settings import Settings, ToolNames
 from ..policy import matchers
@@ -78,17 +79,17 @@ class Coverage(Struct, frozen=True):
         """One line for people: `3 hooks on 5 of 12 tools; 1 hook never matches: see hookproxy check -- COMMAND`."""
         seeing = sum(bool(hook.seen) for hook in self.hooks)
         never = [hook for hook in self.hooks if hook.why_never]
-        of_all = _count(len(self.tools), "tool")
-        text = f"{_count(seeing, 'hook')} on {f'{len(self.seen)} of {of_all}' if seeing else of_all}"
+        of_all = counted(len(self.tools), "tool")
+        text = f"{counted(seeing, 'hook')} on {f'{len(self.seen)} of {of_all}' if seeing else of_all}"
         if self.ruled:
             text += f", permission rules on {len(self.ruled)}"
         guards = [hook for hook in self.hooks if hook.unseen and hook.spec.event is Event.PRE_TOOL_USE]
         if guards:
             sees = "sees" if len(guards) == 1 else "see"
-            text += f"; {_count(len(guards), 'hook')} for all tools {sees} own names, not {guards[0].unseen[0].name}"
+            text += f"; {counted(len(guards), 'hook')} for all tools {sees} own names, not {guards[0].unseen[0].name}"
         if not never:
             return f"{text}: see hookproxy check -- COMMAND" if guards else text
-        text += f"; {_count(len(never), 'hook')} never {'matches' if len(never) == 1 else 'match'}"
+        text += f"; {counted(len(never), 'hook')} never {'matches' if len(never) == 1 else 'match'}"
         if unknown := _unknown_names(never):
             text += f", and no tool is known as {' or '.join(unknown)} ([tools.X] in hookproxy.toml names one)"
         return f"{text}: see hookproxy check -- COMMAND"
@@ -228,7 +229,7 @@ class _LayerCoverage:
             return ""
         if not self._tools:
             return "the server has no tools"
-        all_tools = f"the server's {_count(len(self._tools), 'tool')}"
+        all_tools = f"the server's {counted(len(self._tools), 'tool')}"
         if id(spec) in self._selected:
             return f"{spec.condition} names none of {all_tools}"
         hint = yield from self._hint(spec, group)
@@ -311,7 +312,3 @@ def _shown(name: str) -> str:
 
 def _quoted(name: str) -> str:
     return f'"{name}"'
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number or 'no'} {word}{'' if number == 1 else 's'}"

@@ -18,6 +18,7 @@ from ..model.errors import ConfigError
 from ..model.hooks import Event, EventContext, HookRun, Tool, Verdict
 from ..model.settings import Settings
 from ..policy import decide
+from ..policy.shared_state import NOTHING_SHARED, Shared
 from ..protocol import calls, request_edits
 from ..runners.runner import CallTool, no_server
 from .background import ReportHookRun
@@ -29,7 +30,6 @@ from .select import HookGroups, SelectedHooks
 if TYPE_CHECKING:
     import anyio.abc
 
-    from ..policy.rate_limits import WindowOf
     from ..trust.check_unchanged import Trust
 
 
@@ -60,15 +60,15 @@ class Hooks:
         environ: Mapping[str, str],
         trust: Trust | None = None,
         command: Sequence[str] = (),
-        window_of: WindowOf | None = None,
+        shared: Shared = NOTHING_SHARED,
     ) -> None:
-        """`command` is the server's command line; empty: not known. `window_of` is for rate limits that runs share.
+        """`command` is the server's command line; empty: not known. `shared` is what it has in common with other runs.
 
         Raises ConfigError for a hook that would bypass managed hooks or rules.
         """
         self._familiar = FamiliarTools(command)
         self.groups = HookGroups(groups, server, settings.aliases, self._familiar if settings.auto_aliases else None)
-        self._layers = layers(self.groups, settings, server, self._familiar, window_of)
+        self._layers = layers(self.groups, settings, server, self._familiar, shared)
         self.has_rules = any(self._layers)
         """Some permission rule or limit is configured."""
         self.has_limits = any(layer.limits is not None for layer in self._layers)
@@ -80,6 +80,11 @@ class Hooks:
         self._executor = self._new_executor(groups)
         self.background = self._executor.background
         self.runners = self._executor.runners
+        self.running = self._executor.running
+
+    def keep_inputs(self) -> None:
+        """Keep the document that each hook gets from now on, for people who look at the calls."""
+        self._executor.keeps_input = True
 
     def _new_executor(self, groups: Sequence[Group]) -> HookExecutor:
         return HookExecutor(groups, self._settings, self.environ, self._trust, self._add_allowed_rules)
@@ -106,19 +111,21 @@ class Hooks:
 
     # --- permission rules ---
 
-    def apply_limits(self, decision: Decision, context: EventContext) -> Decision:
+    async def apply_limits(self, decision: Decision, context: EventContext) -> Decision:
         """Count a call that is about to be forwarded against each layer's rate limits; refuse it beyond one."""
         for layer in self._layers:
             if isinstance(decision, Proceed):
-                decision = layer.apply_limits(decision, _context_for_layer(layer, context))
+                decision = await layer.apply_limits(decision, _context_for_layer(layer, context))
         return decision
 
-    def may_repeat(self, context: EventContext) -> bool:
+    async def may_repeat(self, context: EventContext) -> bool:
         """Count a repeat of a call: only against managed limits, because a hook of the user wants the repeat."""
-        managed = (layer for layer in self._layers if layer.managed)
-        return all(
-            isinstance(layer.apply_limits(Proceed(), _context_for_layer(layer, context)), Proceed) for layer in managed
-        )
+        for layer in self._layers:
+            if layer.managed:
+                decision = await layer.apply_limits(Proceed(), _context_for_layer(layer, context))
+                if not isinstance(decision, Proceed):
+                    return False
+        return True
 
     def concerns(self, tool: str) -> bool:
         """True if any hook, rule or limit is about calls of this tool."""
@@ -142,21 +149,24 @@ class Hooks:
         """True if the tool must not be listed, because a rule denies each of its calls."""
         return any(layer.hides(tool) for layer in self._layers)
 
-    def allow_tool(self, tool: str, request: ApprovalRequest | None) -> None:
-        """Allow the tool for the session, as a person answered; in the managed layer only for its own request."""
+    async def allow_tool(self, tool: str, request: ApprovalRequest | None) -> None:
+        """Allow the tool for the session, as a person answered; in the managed layer only for its own request.
+
+        Raises StoreUnavailable.
+        """
         for layer in self._layers:
             if not layer.managed or (request is not None and request.managed):
-                layer.allow_tool(tool)
+                await layer.allow_tool(tool)
 
     def similar_calls(self, context: EventContext, request: ApprovalRequest) -> str:
         """The calls like this one that a person may allow for the session, as a permission rule; empty: none."""
         return self._layer_of(request).similar_calls(context, request)
 
-    def allow_similar(self, context: EventContext, request: ApprovalRequest) -> None:
+    async def allow_similar(self, context: EventContext, request: ApprovalRequest) -> None:
         """Allow the calls like this one for the session, as a person answered; as `allow_tool`."""
         for layer in self._layers:
             if not layer.managed or request.managed:
-                layer.allow_similar(context, request)
+                await layer.allow_similar(context, request)
 
     def _layer_of(self, request: ApprovalRequest) -> Permissions:
         return self._layers[-1 if request.managed else 0]
@@ -323,6 +333,10 @@ class Hooks:
     ) -> Evaluation:
         """Run the PermissionRequest hooks: all of them if a person should be asked, else those that see every call."""
         wanted, allowed = proceed.approval_request, False
+        if wanted and layer.shared_limits is not None:  # `apply_rules` has not asked them
+            within = await layer.apply_limits(proceed, context, count=False)
+            if isinstance(within, Refuse):
+                return Evaluation(within, context.arguments)
         request = replace(context, event=Event.PERMISSION_REQUEST, message=wanted.reason if wanted else "")
         for selected in layer.groups.select(Event.PERMISSION_REQUEST, context.tool, context.alias):
             group = selected.group
@@ -338,7 +352,7 @@ class Hooks:
             if rewritten is not None:
                 proceed = replace(proceed, arguments=rewritten)
                 request = replace(request, arguments=normalize.normalize(rewritten))
-        if wanted and (allowed or layer.allow(request)):
+        if wanted and (allowed or layer.allow(request) or await layer.allow_elsewhere(request)):
             proceed = replace(proceed, approval_request=None, asked=True)
         if request.arguments is context.arguments:
             return Evaluation(proceed, request.arguments)

@@ -11,27 +11,33 @@ from ..model.decision import ApprovalRequest, Decision, Proceed, RefusalCause, R
 from ..model.hooks import EventContext, Permission, Verdict
 from ..model.settings import Settings
 from ..policy import matchers
+from ..policy.shared_state import NOTHING_SHARED, Approved, Shared, StoreUnavailable
 from . import bounded_cache
 from .familiar_tools import FamiliarTools
 from .select import HookGroups
 
 if TYPE_CHECKING:
-    from ..policy.rate_limits import LimitReached, RateLimits, WindowOf
+    from ..policy.rate_limits import LimitReached, RateLimits
     from ..policy.rules import RuleDecision, Rules, ToolRules
     from ..policy.similar_calls import SimilarCalls
+
 
 _MAX_RULES: Final = 1024  # permission rules that hooks may add to a session: the table must stay bounded
 
 
 def layers(
-    whole: HookGroups, settings: Settings, server: str, familiar: FamiliarTools, window_of: WindowOf | None = None
+    whole: HookGroups,
+    settings: Settings,
+    server: str,
+    familiar: FamiliarTools,
+    shared: Shared = NOTHING_SHARED,
 ) -> tuple[Permissions, ...]:
     """The layers that evaluate a call one after another; the managed one comes last, on the final arguments.
 
-    `whole` has all groups of the run, for the server of this name. `window_of` is for rate limits that runs share.
+    `whole` has all groups of the run, for the server of this name.
     """
     if settings.managed is None and not any(group.managed for group in whole.groups):
-        return (Permissions(whole, settings, window_of=window_of),)
+        return (Permissions(whole, settings, shared=shared),)
     managed_settings = settings.managed or Settings()
 
     def groups_of(layer: Settings, managed: bool) -> HookGroups:
@@ -39,8 +45,8 @@ def layers(
         return HookGroups(own, server, layer.aliases, familiar if layer.auto_aliases else None)
 
     return (
-        Permissions(groups_of(settings, managed=False), settings, window_of=window_of),
-        Permissions(groups_of(managed_settings, managed=True), managed_settings, managed=True, window_of=window_of),
+        Permissions(groups_of(settings, managed=False), settings, shared=shared),
+        Permissions(groups_of(managed_settings, managed=True), managed_settings, managed=True, shared=shared),
     )
 
 
@@ -48,10 +54,13 @@ class Permissions:
     """The permission rules and limits of one layer, the user's or the managed one, with its hooks, for one server."""
 
     def __init__(
-        self, groups: HookGroups, settings: Settings, managed: bool = False, window_of: WindowOf | None = None
+        self, groups: HookGroups, settings: Settings, managed: bool = False, shared: Shared = NOTHING_SHARED
     ) -> None:
         self.rules = _rules(settings)
-        self.limits = _limits(settings, window_of)
+        self.limits = _limits(settings, shared)
+        self.shared_limits = shared.limits
+        """Counts the limits for several processes together; None: they are counted here."""
+        self._shared_approvals = shared.approvals
         self.groups = groups
         self.managed = managed
         self._where = "the managed configuration" if managed else settings.called
@@ -77,8 +86,10 @@ class Permissions:
                 where=ruling.place or self._where,
                 place=ruling.at or ruling.place,
             )
-        if self.limits is not None and (reached := self.limits.reached(_names(self.groups, context))):
-            return _refuse_over_limit(reached, proceed, self._where)
+        if self.limits is not None and self.shared_limits is None:
+            reached = self.limits.reached(_names(self.groups, context))
+            if reached is not None:
+                return _refuse_over_limit(reached, proceed, self._where)
         if ruling is None:
             return proceed
         if ruling.permission is Permission.ASK:
@@ -110,9 +121,23 @@ class Permissions:
             bounded_cache.keep(self._rules_about, names, about)
         return about.judge(arguments) if about else None
 
-    def apply_limits(self, proceed: Proceed, context: EventContext) -> Decision:
-        """Count a call that is about to be forwarded against its tool's rate limits; refuse it beyond one."""
-        reached = self.limits.count(_names(self.groups, context)) if self.limits is not None else None
+    async def apply_limits(self, proceed: Proceed, context: EventContext, *, count: bool = True) -> Decision:
+        """Count a call that is about to be forwarded against its tool's rate limits; refuse it beyond one.
+
+        Without `count` it is only looked whether the call would be refused. On cancel, the call may have been counted.
+        """
+        if self.limits is None:
+            return proceed
+        names = _names(self.groups, context)
+        if self.shared_limits is None:
+            reached = self.limits.count(names) if count else self.limits.reached(names)
+        elif limits := self.limits.applicable(names):
+            try:
+                reached = await (self.shared_limits.count if count else self.shared_limits.reached)(limits)
+            except StoreUnavailable as problem:
+                return _refuse_without_store("the count of calls for a rate limit", problem, proceed)
+        else:
+            return proceed
         return proceed if reached is None else _refuse_over_limit(reached, proceed, self._where)
 
     def allow(self, context: EventContext) -> bool:
@@ -129,6 +154,26 @@ class Permissions:
         rules = self._allowed.values()
         return any(_covers(rule, self.groups, context, recognised=False) for rule in rules)
 
+    async def allow_elsewhere(self, context: EventContext) -> bool:
+        """True if a person has allowed the call for this session, wherever it was served then. Otherwise as `allow`.
+
+        Nothing is allowed by a store that cannot be reached.
+        """
+        if self._shared_approvals is None:
+            return False
+        try:
+            approved = await self._shared_approvals.approved()
+        except StoreUnavailable:
+            return False
+        return any(self._includes(one, context) for one in approved)
+
+    def _includes(self, approved: Approved, context: EventContext) -> bool:
+        if approved.tool != context.tool or approved.managed is not self.managed:
+            return False
+        if approved.similar is not None:
+            return approved.similar.include(context.tool, context.arguments)
+        return not approved.rule or _covers(matchers.allow_rule(approved.rule), self.groups, context)
+
     def concerns(self, tool: str) -> bool:
         """True if any hook, rule or limit is about calls of this tool."""
         return self.groups.concerns(tool) or (bool(self) and self._rules_concern(self.groups.possible_names(tool)))
@@ -143,9 +188,11 @@ class Permissions:
         names = [alias.names for alias in self.groups.aliases(tool)]
         return self.rules.hides((*self.groups.own_names(tool), *(names[0] if len(names) == 1 else ())))
 
-    def allow_tool(self, tool: str) -> None:
-        """Allow this tool for the rest of the session, whatever its arguments."""
-        if len(self._allowed_tools) < _MAX_RULES:
+    async def allow_tool(self, tool: str) -> None:
+        """Allow this tool for the rest of the session, whatever its arguments. Raises StoreUnavailable."""
+        if self._shared_approvals is not None:
+            await self._shared_approvals.allow(Approved(tool, self.managed))
+        elif len(self._allowed_tools) < _MAX_RULES:
             self._allowed_tools.add(tool)
 
     def similar_calls(self, context: EventContext, request: ApprovalRequest) -> str:
@@ -160,9 +207,13 @@ class Permissions:
         similar = _similar_calls(context)
         return similar.text if similar is not None else ""
 
-    def allow_similar(self, context: EventContext, request: ApprovalRequest) -> None:
-        """Allow the calls that `similar_calls` describes for the rest of the session."""
+    async def allow_similar(self, context: EventContext, request: ApprovalRequest) -> None:
+        """Allow the calls that `similar_calls` describes for the rest of the session. Raises StoreUnavailable."""
         text = self.similar_calls(context, request)
+        if text and self._shared_approvals is not None:
+            rule, similar = (text, None) if text == request.rule else ("", _similar_calls(context))
+            await self._shared_approvals.allow(Approved(context.tool, self.managed, rule, similar))
+            return
         if not text or len(self._allowed_by_person) + len(self._similar_calls) >= _MAX_RULES:
             return
         if text == request.rule:
@@ -232,13 +283,18 @@ def _refuse_over_limit(reached: LimitReached, proceed: Proceed, where: str) -> R
     )
 
 
-def _limits(settings: Settings, window_of: WindowOf | None) -> RateLimits | None:
+def _refuse_without_store(what: str, problem: StoreUnavailable, proceed: Proceed) -> Refuse:
+    feedback = proceed.feedback
+    return Refuse(what, str(problem), asked=proceed.asked, cause=RefusalCause.STORE_AWAY, feedback=feedback)
+
+
+def _limits(settings: Settings, shared: Shared) -> RateLimits | None:
     """The configuration's rate limits; None if it has none."""
     if not settings.limits:
         return None
     from ..policy.rate_limits import RateLimits  # costs 5 ms together with `rules`
 
-    return RateLimits(settings.limits, window_of=window_of)
+    return RateLimits(settings.limits, window_of=shared.window_of)
 
 
 def _rules(settings: Settings) -> Rules | None:

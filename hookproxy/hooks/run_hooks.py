@@ -82,10 +82,12 @@ class HookExecutor:
         self._settings = settings
         self._trust = trust
         self._add_allowed_rules = add_allowed_rules
-        self._keeps_input = bool(settings.audit_file) and (
+        self.keeps_input = bool(settings.audit_file) and (
             not settings.audit_digest or settings.audit_results is Results.FULL
         )
+        """Hook runs have the document that the hook got."""
         self._slow = SlowHooks(self._report_message)
+        self.running = self._slow.running
         shared = {_environment_key(group): _environment(group, environ) for group in groups}
         self._environments = {id(group): shared[_environment_key(group)] for group in groups}
         self._report: ReportHookRun = lambda _hook_run: None
@@ -263,7 +265,7 @@ class HookExecutor:
             slots.acquire_nowait()  # succeeds nearly always; `acquire` would cost a tenth of a small hook
         except anyio.WouldBlock:
             await slots.acquire()
-        begun = self._slow.begin(spec)
+        begun = self._slow.begin(spec, context.request_id)
         try:
             mark = self._trust.check(spec) if self._trust else None  # as late as possible
             if mark is not None and mark.failure:
@@ -286,7 +288,7 @@ class HookExecutor:
             verdict = _untrusted(failure)
         if verdict is not NO_VERDICT:
             verdict = await self._checked(group, hook, call_context, verdict, listed)
-        kept = document.stdin if self._keeps_input else b""
+        kept = document.stdin if self.keeps_input else b""
         return self._finish(group, HookRun(spec, result, verdict, tool_name=context.tool_name, input=kept), hook_runs)
 
     async def _checked(

@@ -22,6 +22,7 @@ class RefusalCause(Enum):
     NOT_ANSWERED = "not answered"  # a person was asked and gave no answer: in time, or at all
     RULE = "rule"  # a permission rule denies it
     LIMIT = "limit"  # a rate limit is reached
+    STORE_AWAY = "store away"  # its limits or its approval are kept in a store that cannot be reached
 
 
 class ApprovalRequest(Struct, frozen=True):

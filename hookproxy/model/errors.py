@@ -37,6 +37,11 @@ class ConfigError(UserError):
         super().__init__(f"{where}: {message}", hint)
 
 
+def not_installed(what: str, package: str, extra: str) -> UserError:
+    """The error for a feature whose package comes with an extra of hookproxy that is not installed."""
+    return UserError(f"{what} needs the package {package}, which is not installed", f"pip install 'hookproxy[{extra}]'")
+
+
 def printable(text: str) -> str:
     """Return the text on one line, with an escape for each character that a terminal would interpret or not show."""
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)

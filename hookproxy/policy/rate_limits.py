@@ -18,13 +18,14 @@ from .matchers import Rule
 from .rules import parsed
 
 HINT: Final = 'write a glob that matches names of tools, such as tool = "search_*"'
-_SECONDS: Final = {
+SECONDS: Final = {
     Per.SECOND: 1.0,
     Per.MINUTE: 60.0,
     Per.HOUR: 3600.0,
     Per.DAY: 86_400.0,
     Per.SESSION: math.inf,
 }
+"""The length of each period."""
 
 
 class LimitReached(Struct, frozen=True):
@@ -55,14 +56,16 @@ class RateLimits:
         """True if some limit applies to a tool with these names."""
         return any(True for _ in self._windows_for(names))
 
+    def applicable(self, names: Sequence[str]) -> list[Limit]:
+        """The limits that apply to a tool with these names."""
+        return [window.limit for window in self._windows_for(names)]
+
     def reached(self, names: Sequence[str]) -> LimitReached | None:
         """Return the limit that a call of a tool with these names would exceed, with the longest wait; None: none."""
         now = self._clock()
         waits = [(window.wait(now), window.limit) for window in self._windows_for(names)]
         longest, limit = max(waits, key=lambda one: one[0], default=(0.0, None))
-        if limit is None or longest <= 0:
-            return None
-        return LimitReached(limit, 0 if math.isinf(longest) else math.ceil(longest))
+        return None if limit is None or longest <= 0 else limit_reached(limit, longest)
 
     def count(self, names: Sequence[str]) -> LimitReached | None:
         """Count a call that is about to be forwarded. A call that exceeds a limit is not counted."""
@@ -75,6 +78,11 @@ class RateLimits:
 
     def _windows_for(self, names: Sequence[str]) -> Iterator[Window]:
         return (window for window in self._windows if any(map(window.rule.may_name_tool, names)))
+
+
+def limit_reached(limit: Limit, wait: float) -> LimitReached:
+    """A limit that allows the next call after so many seconds."""
+    return LimitReached(limit, 0 if math.isinf(wait) else math.ceil(wait))
 
 
 class Window:
@@ -90,7 +98,7 @@ class Window:
         if len(self.times) < self.limit.calls:
             return 0.0
         # In floating point, the sum less `now` may be a trace more than the period.
-        period = _SECONDS[self.limit.per]
+        period = SECONDS[self.limit.per]
         return min(self.times[0] + period - now, period)
 
 

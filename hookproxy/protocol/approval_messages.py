@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from ..jsonrpc import raw_json
+from ..model.counts import counted
 from ..model.decision import ApprovalRequest
 
 MEMBER: Final = "hookproxy.ask"
@@ -148,10 +149,10 @@ def _shown(arguments: bytes) -> tuple[str, str]:
         value, whole = ("[hidden]", True) if _is_secret(name) else _value(members[name])
         lines.append(f"{_argument(name)}: {value}")
         shortened += not whole or len(name) > _LONGEST_ARGUMENT
-    missing = [f"{shortened} of {len(members)} arguments shortened"] if shortened else []
+    missing = [f"{shortened} of {counted(len(members), 'argument')} shortened"] if shortened else []
     if left_out := len(members) - len(lines):
-        lines.append(f"… and {left_out} more arguments")
-        missing.insert(0, f"{left_out} of {len(members)} arguments left out")
+        lines.append(f"… and {counted(left_out, 'more argument')}")
+        missing.insert(0, f"{left_out} of {counted(len(members), 'argument')} left out")
     return "\n".join(lines) or "It has no arguments.", ", ".join(missing)
 
 

@@ -35,8 +35,11 @@ MAX_VALUES: Final = 250_000
 _RUN_ID: Final = os.urandom(4).hex()
 """It distinguishes this process from another hookproxy, which may be the server behind this one."""
 
-OWN_STATE_PREFIX: Final = f"hookproxy1.{_RUN_ID}."
-"""The beginning of every requestState of this process, with the number of its format."""
+STATE_FORMAT: Final = "hookproxy1."
+"""The beginning of every requestState of any hookproxy: the number of its format. Then comes whose it is."""
+
+OWN_STATE_PREFIX: Final = f"{STATE_FORMAT}{_RUN_ID}."
+"""The beginning of every requestState that this process alone takes back."""
 
 CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
 """The member of `params._meta` in which an agent of the stateless era declares its capabilities."""
@@ -108,6 +111,8 @@ class Call(Struct, eq=False):
     """`params.inputResponses`, as spelled, if the call continues after an `input_required` result."""
     state: str = ""
     """`params.requestState` of such a call."""
+    has_own_state: bool = False
+    """It has a request state that looks like hookproxy's own: no server may see it."""
     alias: Alias | None = None
     """The names by which hooks may know the tool and its arguments; None: only the server's own."""
     trace: tuple[tuple[str, str], ...] = ()
@@ -137,11 +142,6 @@ class Request(Struct, frozen=True):
     def state(self) -> str:
         """Its `requestState`."""
         return (raw_json.text(bytes(self.params["requestState"])) or "") if "requestState" in self.params else ""
-
-    @property
-    def has_own_state(self) -> bool:
-        """True if it has a request state that looks like hookproxy's own: no server may see it."""
-        return self.state.startswith(OWN_STATE_PREFIX)
 
 
 def id_key(raw: bytes) -> bytes:
@@ -274,18 +274,24 @@ def meta(raw: bytes) -> Members:
     return {} if raw in (b"", b"null") else raw_json.fields(raw)
 
 
+def is_of_this_process(state: str) -> bool:
+    """True for a request state that looks as if this process had made it."""
+    return state.startswith(OWN_STATE_PREFIX)
+
+
 def judged_call(
     request: Request,
     line: bytes,
     listed: Tool | None,
     find_alias: Callable[[str, bytes], Alias | None] | None = None,
     max_depth: int = MAX_DEPTH,
+    is_own_state: Callable[[str], bool] = is_of_this_process,
 ) -> Call:
     """Return the call as its hooks see it. Raises Unreadable, DuplicateKeys if its arguments are ambiguous.
 
     They are also unreadable if more than `max_depth` brackets are open at once, because a hook that gives up on a deep
     document judges nothing. `find_alias` is as in `Router`: the names by which hooks know the arguments must not be
-    ambiguous either.
+    ambiguous either. `is_own_state` recognises our request states.
     """
     raw = b"{}" if request.arguments in (b"", b"null") else request.arguments
     if raw[:1] != b"{":
@@ -306,6 +312,7 @@ def judged_call(
         raise raw_json.Unreadable("its inputResponses are not an object")
     if inputs:
         raw_json.fields(inputs)
+    state = request.state if request.params else ""
     return Call(
         key=request.key,
         sent_key=request.key,
@@ -317,7 +324,8 @@ def judged_call(
         stateless=stateless,
         task="task" in request.params and not stateless,
         inputs=inputs,
-        state=request.state if request.params else "",
+        state=state,
+        has_own_state=bool(state) and is_own_state(state),
         alias=alias,
     )
 

@@ -371,6 +371,11 @@ def _failure(raw_id: bytes, text: str, stateless: bool, task: bool) -> bytes:
     return response_edits.failed_result(raw_id, text, stateless)
 
 
+def reason_of_person(reason: str) -> str:
+    """What a person who denied a call says to the model."""
+    return f"The user says: {reason}"
+
+
 def refusal_sentence(refuse: Refuse) -> str:  # noqa: C901  # one case for each cause
     """Say for the model why a call was refused, and what it may do."""
     hook, reason = f"the {refuse.event} hook {refuse.by}", refuse.reason
@@ -405,6 +410,9 @@ def refusal_sentence(refuse: Refuse) -> str:  # noqa: C901  # one case for each 
             time = f"{refuse.retry_after} second{'s' * (refuse.retry_after != 1)}"
             wait = f"Try again in {time}." if refuse.retry_after else "Do not try again in this session."
             return f"Blocked by {refuse.by} of {refuse.where}: {reason}. The tool was not run. {wait}"
+        case RefusalCause.STORE_AWAY:
+            away = "is kept in a store that several gateways share, which cannot be reached now"
+            return f"Blocked: {refuse.by} {away}. The tool was not run. Try again in a minute, or tell the user."
         case _:
             assert_never(refuse.cause)
     return f"Blocked: {refuse.by} requires the user's approval{_because(reason)} {rule}"

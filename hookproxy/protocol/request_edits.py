@@ -7,7 +7,7 @@ from typing import Final
 
 from ..jsonrpc import raw_json
 from . import approval_messages
-from .calls import OWN_STATE_PREFIX, Call
+from .calls import Call
 from .request_state import CallRound, embedded_server_state
 from .response_edits import json_string
 from .responses import Members
@@ -25,8 +25,7 @@ def line_for_server(
     the request state has brought back; None: there is none. A request state that only looks like hookproxy's never
     reaches a server, but the server's state in it does.
     """
-    has_own_state = call.state.startswith(OWN_STATE_PREFIX)
-    if arguments is None and meta is None and not has_own_state:
+    if arguments is None and meta is None and not call.has_own_state:
         return call.line
     start, end = raw_json.members(call.line)["params"]
     params = call.line[start:end]
@@ -35,7 +34,7 @@ def line_for_server(
     if meta is not None:
         sent = meta_for_server(call.meta, meta)
         params = raw_json.with_member(params, "_meta", sent) if sent else raw_json.without_member(params, "_meta")
-    if has_own_state:
+    if call.has_own_state:
         state = embedded_server_state(call.state) if waiting is None else waiting.state
         if state:
             params = raw_json.with_member(params, "requestState", raw_json.one_line(state))

@@ -1,22 +1,22 @@
 """The request state that a call carries from one round to the next (2026-07-28).
 
-The state is signed. So only a state that this process has made comes back, unchanged, in time, and only once.
-Law 1: a call without a valid request state is a new call, and its hooks run.
+The state is signed. So only a state that this process has made, or a gateway with the same key, comes back: unchanged,
+in time, and only once. Law 1: a call without a valid request state is a new call, and its hooks run.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from time import monotonic
-from typing import Final
+from collections.abc import Callable, Sequence
+from time import monotonic, time
+from typing import Final, Protocol
 
-from msgspec import Struct
+from msgspec import DecodeError, Struct, msgpack
 from msgspec.structs import replace
 
 from ..jsonrpc import raw_json
 from ..model.decision import ApprovalRequest
-from .calls import OWN_STATE_PREFIX
+from .calls import OWN_STATE_PREFIX, STATE_FORMAT, is_of_this_process
 
 LIFETIME: Final = 3600.0
 """Seconds within which the next round must come: longer than people think about a form. Later, the state is invalid."""
@@ -25,6 +25,14 @@ _MAX_ROUNDS: Final = 1024  # calls that wait for their next round: agents may ne
 _MAX_BYTES: Final = 64 * 1024 * 1024  # of memory for them: as much as one line may take
 _KEY_BYTES: Final = 32  # the output size of HMAC-SHA256
 _NONCE_BYTES: Final = 16  # enough that nobody guesses a nonce, and none occurs twice
+_CIPHER_NONCE_BYTES: Final = 12  # of AES-GCM; at random, they suffice for 2 ** 32 states of one key
+_LABEL: Final = b"hookproxy request state 1\n"  # so that a secret that is used elsewhere, too, is another key here
+_PREFIX_LABEL: Final = b"hookproxy request state prefix\n"
+_PREFIX_DIGITS: Final = 8  # hexadecimal, as many as for a process: few enough to say nothing about the secret
+_MAX_USED: Final = 100_000  # texts of 100 bytes: more approvals than people give in two hours
+
+USED_SECONDS: Final = 2 * LIFETIME
+"""How long a used state is remembered: longer than its life, even if the clocks of two gateways differ by an hour."""
 
 
 class CallRound(Struct, frozen=True):
@@ -50,8 +58,31 @@ class CallRound(Struct, frozen=True):
         return len(self.arguments) + len(self.rewritten or b"") + len(self.state) + sum(map(len, self.feedback))
 
 
+class RequestStates(Protocol):
+    """Makes request states, and takes them back."""
+
+    @property
+    def failure(self) -> str:
+        """Why no state can be taken back now, in a few words; empty if it can."""
+
+    def is_own(self, text: str) -> bool:
+        """Whether a state looks like one of these: no server may see it."""
+
+    def to_request_state(self, waiting: CallRound) -> str:
+        """Return the requestState that brings this round back, once, within LIFETIME."""
+
+    async def take(self, text: str, tool: str, arguments: bytes) -> CallRound | None:
+        """Return the round that a call of this tool with these arguments continues; None: there is none.
+
+        The state is used up by it. Raises StoreUnavailable if nobody can say whether it was used before.
+        """
+
+
 class StateSealer:
     """The calls that wait for their next round. Only this process can make the request states that bring them back."""
+
+    failure = ""
+    """As in RequestStates."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
@@ -71,6 +102,10 @@ class StateSealer:
         payload = _encoded(raw_json.encode({"n": nonce, "e": expiry, "s": waiting.state.decode()}))
         return f"{OWN_STATE_PREFIX}{payload}.{self._mac(payload, waiting.tool, waiting.arguments)}"
 
+    def is_own(self, text: str) -> bool:
+        """As in RequestStates."""
+        return is_of_this_process(text)
+
     def from_request_state(self, text: str, tool: str, arguments: bytes) -> CallRound | None:
         """Return the round that a call of this tool with these arguments continues; None: there is none."""
         if not text.startswith(OWN_STATE_PREFIX):
@@ -83,6 +118,10 @@ class StateSealer:
         waiting, expiry = self._take(_member(payload, "n"))
         return waiting if self._clock() < expiry else None
 
+    async def take(self, text: str, tool: str, arguments: bytes) -> CallRound | None:
+        """As in RequestStates."""
+        return self.from_request_state(text, tool, arguments)
+
     def _take(self, nonce: str) -> tuple[CallRound | None, float]:
         waiting, expiry = self._rounds.pop(nonce, (None, 0.0))
         self._bytes -= waiting.size if waiting else 0
@@ -93,8 +132,137 @@ class StateSealer:
         import hmac
 
         bound = [payload.encode(errors="replace"), tool.encode(errors="replace"), hashlib.sha256(arguments).digest()]
-        parts = b"".join(b"%d:%b" % (len(part), part) for part in bound)
-        return _encoded(hmac.digest(self._key, parts, "sha256"))
+        return _encoded(hmac.digest(self._key, _joined(bound), "sha256"))
+
+
+class SealKey:
+    """A key of request states that several gateways share."""
+
+    def __init__(self, secret: bytes) -> None:
+        """`secret` is at least 32 random bytes, in whatever form a file has them."""
+        import hashlib
+
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # with the extension 8 ms
+
+        self._cipher = AESGCM(hashlib.sha256(_LABEL + secret).digest())
+        self.prefix = f"{STATE_FORMAT}{hashlib.sha256(_PREFIX_LABEL + secret).hexdigest()[:_PREFIX_DIGITS]}."
+        """The beginning of the states that it seals: another hookproxy may be the server behind these gateways."""
+
+    def seal(self, text: bytes, bound: bytes) -> bytes:
+        """Encrypt a text so that it opens only together with `bound`."""
+        nonce = os.urandom(_CIPHER_NONCE_BYTES)
+        return nonce + self._cipher.encrypt(nonce, text, bound)
+
+    def open(self, sealed: bytes, bound: bytes) -> bytes | None:
+        """Return the text; None: it was not sealed with this key, or not for this."""
+        from cryptography.exceptions import InvalidTag
+
+        try:
+            return self._cipher.decrypt(sealed[:_CIPHER_NONCE_BYTES], sealed[_CIPHER_NONCE_BYTES:], bound)
+        except (InvalidTag, ValueError):  # the latter: too short for a nonce
+            return None
+
+
+class UsedTexts(Protocol):
+    """The texts that were used, of all that use them."""
+
+    @property
+    def failure(self) -> str:
+        """As in RequestStates."""
+
+    async def use_once(self, text: str) -> bool:
+        """Note that a text is used, for USED_SECONDS; False: it was used before. Raises StoreUnavailable."""
+
+
+class SharedStates:
+    """The calls of one user at one server that wait for their next round: each one is inside of its request state.
+
+    Every gateway with the same keys continues them. They are encrypted, because hooks may put secrets into arguments.
+    """
+
+    def __init__(
+        self,
+        keys: Callable[[], Sequence[SealKey]],
+        owner: Sequence[str],
+        used: UsedTexts,
+        now: Callable[[], float] = time,
+    ) -> None:
+        """`keys` returns those in force: the first one seals, all of them open. `owner` is who may use the states."""
+        self._keys = keys
+        self._owner = [part.encode(errors="surrogatepass") for part in owner]
+        self._used = used
+        self._now = now
+
+    @property
+    def failure(self) -> str:
+        """As in RequestStates."""
+        return self._used.failure
+
+    def is_own(self, text: str) -> bool:
+        """As in RequestStates."""
+        return any(text.startswith(key.prefix) for key in self._keys())
+
+    def to_request_state(self, waiting: CallRound) -> str:
+        """As in RequestStates."""
+        header = {
+            "n": os.urandom(_NONCE_BYTES).hex(),
+            "e": str(self._now() + LIFETIME),
+            "s": waiting.state.decode(),
+        }
+        payload = _encoded(raw_json.encode(header))
+        kept = msgpack.encode(_without_halves(replace(waiting, tool="", arguments=b"", state=b"")))
+        key = self._keys()[0]
+        sealed = key.seal(kept, self._bound(payload, waiting.tool, waiting.arguments))
+        return f"{key.prefix}{payload}.{_encoded(sealed)}"
+
+    async def take(self, text: str, tool: str, arguments: bytes) -> CallRound | None:
+        """As in RequestStates."""
+        if not self.is_own(text):
+            return None
+        payload, encoded = _parts(text)
+        try:
+            sealed = _decoded(encoded)
+        except ValueError:
+            return None
+        bound = self._bound(payload, tool, arguments)
+        opened = next((kept for key in self._keys() if (kept := key.open(sealed, bound)) is not None), None)
+        if opened is None or self._now() >= float(_member(payload, "e")):
+            return None
+        try:
+            found = msgpack.decode(opened, type=CallRound)
+        except DecodeError:  # of another version of hookproxy
+            return None
+        if not await self._used.use_once(_member(payload, "n")):
+            return None
+        return replace(found, tool=tool, state=_member(payload, "s").encode())
+
+    def _bound(self, payload: str, tool: str, arguments: bytes) -> bytes:
+        """What a state is for. Another user, server, tool or argument does not open it."""
+        import hashlib
+
+        digest = hashlib.sha256(arguments).digest()
+        return _joined([*self._owner, *(one.encode(errors="surrogatepass") for one in (payload, tool)), digest])
+
+
+class UsedHere:
+    """The texts that were used in this process."""
+
+    failure = ""
+    """As in RequestStates."""
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._used: dict[str, float] = {}  # and until when each is kept; the oldest first
+
+    async def use_once(self, text: str) -> bool:
+        """As in UsedTexts. With too many texts none is new: nothing may pass twice."""
+        now = self._clock()
+        while self._used and next(iter(self._used.values())) <= now:
+            del self._used[next(iter(self._used))]
+        if text in self._used or len(self._used) >= _MAX_USED:
+            return False
+        self._used[text] = now + USED_SECONDS
+        return True
 
 
 def embedded_server_state(text: str) -> bytes:
@@ -116,8 +284,24 @@ def _member(payload: str, name: str) -> str:
 
 
 def _parts(text: str) -> tuple[str, str]:
-    payload, _, mac = text.removeprefix(OWN_STATE_PREFIX).partition(".")
+    _, _, rest = text.removeprefix(STATE_FORMAT).partition(".")
+    payload, _, mac = rest.partition(".")
     return payload, mac
+
+
+def _without_halves(waiting: CallRound) -> CallRound:
+    """The round with `?` for halves of surrogate pairs, which hooks in Python may write and UTF-8 cannot express."""
+    request = waiting.approval_request
+    if request is not None:
+        by, reason, rule = (one.encode(errors="replace").decode() for one in (request.by, request.reason, request.rule))
+        request = replace(request, by=by, reason=reason, rule=rule)
+    texts = tuple(one.encode(errors="replace").decode() for one in waiting.feedback)
+    return replace(waiting, feedback=texts, approval_request=request)
+
+
+def _joined(parts: Sequence[bytes]) -> bytes:
+    """The parts as one text that no other parts give."""
+    return b"".join(b"%d:%b" % (len(part), part) for part in parts)
 
 
 def _encoded(raw: bytes) -> str:

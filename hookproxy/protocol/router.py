@@ -61,6 +61,8 @@ class Router:
         """The agent's other requests in flight."""
         self.tools: dict[str, Tool] = {}
         """The tools in the tools/list results that have passed."""
+        self.is_own_state: Callable[[str], bool] = calls.is_of_this_process
+        """Recognises our request states: a call with one of them is judged, whatever its tool."""
         self.tasks = Tasks()
         """The tasks of judged calls."""
         self.handshake = Handshake()
@@ -297,7 +299,7 @@ class Router:
                     "Too many calls of this session were cancelled. Start a new session.", request.id
                 )
             listed = self.tools.get(request.tool)
-            call = calls.judged_call(request, line, listed, self._find_alias, self._max_depth)
+            call = calls.judged_call(request, line, listed, self._find_alias, self._max_depth, self.is_own_state)
         except (raw_json.Unreadable, raw_json.DuplicateKeys) as problem:
             return actions.Refused(f"The tool call cannot be judged: {problem}.", request.id)
         self.calls[key] = call
@@ -308,7 +310,7 @@ class Router:
     def _is_judged(self, request: calls.Request) -> bool:
         judged = self._judged is not None and self._judged(request.tool)
         self._judged_names.note(request.tool, judged)
-        return judged or (self._judged is not None and request.has_own_state)
+        return judged or (self._judged is not None and bool(state := request.state) and self.is_own_state(state))
 
     def forget_judged_tools(self, tools: Sequence[str]) -> None:
         """Decide anew which tools are judged: more is known of these."""

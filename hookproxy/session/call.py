@@ -17,10 +17,12 @@ from ..model.decision import Decision, Proceed, RefusalCause, Refuse
 from ..model.errors import describe_error
 from ..model.hooks import Event, Outcome
 from ..policy import decide
+from ..policy.shared_state import StoreUnavailable
 from ..protocol import approval_messages, elicitations, feedback, request_edits, response_edits
 from ..protocol.approval_messages import Approval
 from ..protocol.calls import Call, Phase
 from ..protocol.request_state import CallRound
+from .approval import ApprovalQuestion
 from .call_context import CallContext, CallServices, Ending, end_early, event_context_of, refusal
 from .post_hooks import HandledResponse, handle_missing_response, handle_response
 
@@ -56,7 +58,7 @@ async def handle_call(call: Call, services: CallServices) -> None:
         else:
             _note_why(call, record)
         record.ms = (perf_counter() - started) * 1000
-        if services.audit.path:
+        if services.audit.path or services.audit.on_ended is not None:
             record.skipped = services.skipped_hooks.of(record, call.alias)
         problem = services.audit.write(record)
         if problem:
@@ -88,7 +90,10 @@ async def _process(call: Call, services: CallServices, record: Record) -> bytes 
     context = CallContext(call, services, record, event_context_of(call, services))
     alias = context.event_context.alias
     record.alias = "" if alias is None else alias.name
-    earlier = services.state_sealer.from_request_state(call.state, call.tool, call.arguments) if call.state else None
+    try:
+        earlier = await services.request_states.take(call.state, call.tool, call.arguments) if call.state else None
+    except StoreUnavailable as problem:
+        return await _carry_out(context, _refuse_without_store(problem))
     context.earlier_round = earlier
     if call.inputs:
         _start_elicitation_result_hooks(context)
@@ -130,37 +135,51 @@ async def _request_approval(context: CallContext, proceed: Proceed) -> Decision 
     the call again.
     """
     call, services, request = context.call, context.services, proceed.approval_request
-    can_ask = services.approvals.may_ask(call)
-    decision = decide.without_person(proceed, services.settings, can_ask or services.approvals.has_prompter(request))
+    approvals = services.approvals
+    can_ask = approvals.may_ask(call)
+    decision = decide.without_person(proceed, services.settings, can_ask or approvals.has_fallback(request))
     if request is None or not isinstance(decision, Proceed) or decision.approval_request is None:
         return decision
     arguments = context.event_context.arguments
     similar = services.hooks.similar_calls(context.event_context, request)
-    message = approval_messages.message(services.session.server, call.tool, arguments, request, similar)
-    prompt_context = replace(context.event_context, trigger="permission_prompt", message=message)
+    places = decide.settings_for(services.settings, request).rule_places
+    place = places.get(f"ask {request.rule}", "") if request.rule else ""
+    question = ApprovalQuestion(services.session.server, call.tool, arguments, request, similar, place)
+    prompt_context = replace(context.event_context, trigger="permission_prompt", message=question.message)
     for event in (Event.NOTIFICATION, Event.USER_INPUT):
         services.start_hooks(replace(prompt_context, event=event))
-    if call.stateless and can_ask:
+    if call.stateless and can_ask and not approvals.uses_console(request, agent_cannot=False):
+        if problem := services.request_states.failure:
+            return replace(_refuse_without_store(StoreUnavailable(problem)), feedback=proceed.feedback)
         next_round = CallRound(call.tool, call.arguments, proceed.arguments, proceed.feedback, request)
         context.record.decision, context.record.result, context.record.reason = "asked", "pending", request.reason
-        return feedback.input_required(
-            call.id, message, services.state_sealer.to_request_state(next_round), offers_similar=bool(similar)
-        )
-    document = approval_messages.prompter_document(services.session.server, call.tool, arguments, request)
+        state = services.request_states.to_request_state(next_round)
+        return feedback.input_required(call.id, question.message, state, offers_similar=bool(similar))
     services.release_backpressure(call)  # a person may take long, and the answer comes on the agent's own channel
-    return _apply_approval(
-        context, proceed, await services.approvals.ask(call, message, document, request, bool(similar))
-    )
+    result = await approvals.ask(call, question)
+    context.record.answered = result.by
+    decision = await _apply_approval(context, proceed, result.approval)
+    if result.reason and isinstance(decision, Refuse):
+        return replace(decision, feedback=(*decision.feedback, feedback.reason_of_person(result.reason)))
+    return decision
 
 
-def _apply_approval(context: CallContext, proceed: Proceed, approval: Approval) -> Decision:
+def _refuse_without_store(problem: StoreUnavailable) -> Refuse:
+    return Refuse("which approvals were used before", str(problem), cause=RefusalCause.STORE_AWAY)
+
+
+async def _apply_approval(context: CallContext, proceed: Proceed, approval: Approval) -> Decision:
     """The decision after the person's answer."""
     if approval in _REFUSALS:
         return decide.declined(proceed, _REFUSALS[approval])
-    if approval is Approval.SIMILAR and proceed.approval_request is not None:
-        context.services.hooks.allow_similar(context.event_context, proceed.approval_request)
-    if approval is Approval.SESSION:
-        context.services.hooks.allow_tool(context.call.tool, proceed.approval_request)
+    hooks = context.services.hooks
+    try:
+        if approval is Approval.SIMILAR and proceed.approval_request is not None:
+            await hooks.allow_similar(context.event_context, proceed.approval_request)
+        if approval is Approval.SESSION:
+            await hooks.allow_tool(context.call.tool, proceed.approval_request)
+    except StoreUnavailable as problem:
+        context.services.report(f"an approval for the session holds for one call only: {problem}")
     return replace(proceed, approval_request=None, asked=True)
 
 
@@ -175,7 +194,7 @@ async def _resume(context: CallContext, earlier: CallRound) -> bytes | None:
         approval = approval_messages.read_approval(
             response_edits.member_or_empty(context.call.inputs, approval_messages.MEMBER)
         )
-        decision = _apply_approval(context, proceed, approval)
+        decision = await _apply_approval(context, proceed, approval)
     return await _carry_out(context, decision)
 
 
@@ -185,7 +204,7 @@ async def _carry_out(context: CallContext, decision: Decision) -> bytes | None:
     if isinstance(decision, Proceed) and services.hooks.groups.has_hooks_for(Event.PRE_MCP_TOOL_CALL):
         decision = await _with_meta(context, decision)
     if isinstance(decision, Proceed) and services.hooks.has_limits and not _was_forwarded(context):
-        decision = services.hooks.apply_limits(decision, context.event_context)
+        decision = await services.hooks.apply_limits(decision, context.event_context)
     asked = "asked-" if decision.asked else ""
     if isinstance(decision, Proceed):
         record.decision, record.final = f"{asked}allow", decision.arguments or b""
@@ -248,7 +267,7 @@ async def _forward(context: CallContext, decision: Proceed) -> bytes | None:
         handled = await handle_response(context, response, decision, line if rounds < _MAX_ROUNDS else b"")
         if handled.next_round:
             rounds, line = rounds + 1, handled.next_round
-        elif handled.max_repeats > context.record.repeats and services.hooks.may_repeat(context.event_context):
+        elif handled.max_repeats > context.record.repeats and await services.hooks.may_repeat(context.event_context):
             context.record.repeats += 1
         else:
             return handled.line

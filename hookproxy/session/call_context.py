@@ -19,7 +19,7 @@ from ..protocol import feedback
 from ..protocol.actions import ElicitationSeen
 from ..protocol.calls import Call, Progress
 from ..protocol.elicitation_messages import ElicitationResponse
-from ..protocol.request_state import CallRound, StateSealer
+from ..protocol.request_state import CallRound, RequestStates
 from ..protocol.responses import Members
 from .approval import Approvals
 
@@ -41,7 +41,7 @@ class CallServices(Protocol):
     settings: Settings
     session: Session
     audit: Audit
-    state_sealer: StateSealer
+    request_states: RequestStates
     approvals: Approvals
     skipped_hooks: SkippedHooks
 

@@ -77,7 +77,7 @@ async def _handle_unfinished(
     next_round = CallRound(
         call.tool, call.arguments, decision.arguments, decision.feedback, asked=decision.asked, state=state
     )
-    return HandledResponse(request_edits.with_own_state(line, services.state_sealer.to_request_state(next_round)))
+    return HandledResponse(request_edits.with_own_state(line, services.request_states.to_request_state(next_round)))
 
 
 async def handle_missing_response(context: CallContext, ending: Ending) -> None:

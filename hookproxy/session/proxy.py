@@ -24,7 +24,7 @@ from ..protocol import actions, calls, feedback, request_edits, tool_list
 from ..protocol.actions import AgentAction, ServerAction
 from ..protocol.calls import Call, Phase, Progress, id_key
 from ..protocol.elicitations import Elicitations
-from ..protocol.request_state import StateSealer
+from ..protocol.request_state import RequestStates, StateSealer
 from ..protocol.router import Router
 from ..protocol.tasks import TaskRequest
 from ..transports.channel import Channel, Passage, TakesPassages
@@ -77,6 +77,7 @@ class Proxy:
         "relay",
         "report",
         "report_once",
+        "request_states",
         "router",
         "run_changes",
         "server_lost",
@@ -86,7 +87,6 @@ class Proxy:
         "skipped_hooks",
         "start_elicitation_hooks",
         "start_hooks",
-        "state_sealer",
     )
 
     def __init__(  # noqa: PLR0913  # its parts, which are made elsewhere
@@ -100,8 +100,12 @@ class Proxy:
         report: Report,
         *,
         may_change: bool = False,
+        request_states: RequestStates | None = None,
     ) -> None:
-        """With `may_change`, `change_policy` may be called: then each line is read, even if nothing is judged yet."""
+        """With `may_change`, `change_policy` may be called: then each line is read, even if nothing is judged yet.
+
+        `request_states` are for calls of several rounds; None: only this proxy continues them.
+        """
         self.hooks = hooks
         self.settings = settings
         self.session = session
@@ -112,13 +116,15 @@ class Proxy:
         strict = may_change or bool(groups or hooks.has_rules or settings.audit_all_calls)  # lines must be read
         elicitations = Elicitations(groups.answers_elicitations) if groups.observes_elicitations else None
         self.router = Router(self._concerns if strict else None, elicitations, groups.alias, settings.max_depth)
+        if request_states is not None:
+            self.router.is_own_state = request_states.is_own
         self.relay = Relay(agent, server, self.router, settings.max_message_bytes, strict, self._perform)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._pool: CoroutinePool  # from `open` on
         self._running: dict[Call, CallCoroutine] = {}
         self._final_responses: dict[Call, bytes] = {}  # responses to calls whose tasks we end
         self._backpressure = Backpressure(settings.max_message_bytes, partial(self.relay.pause_agent, _BACKPRESSURE))
-        self.state_sealer = StateSealer()
+        self.request_states = request_states or StateSealer()
         self.skipped_hooks = SkippedHooks(groups)
         self.server_lost = ""
         """Why the server answers no more, in a sentence without a full stop; empty while it may answer."""
@@ -472,7 +478,8 @@ class _Services:
         self.running = 0
         """Calls that use it."""
         self.hooks, self.settings, self.audit = proxy.hooks, proxy.settings, proxy.audit
-        self.skipped_hooks, self.approvals, self.state_sealer = proxy.skipped_hooks, proxy.approvals, proxy.state_sealer
+        self.skipped_hooks, self.approvals = proxy.skipped_hooks, proxy.approvals
+        self.request_states = proxy.request_states
         self.session = proxy.session
         self.agent, self.tool, self.take_feedback = proxy.agent, proxy.tool, proxy.take_feedback
         self.forward, self.forward_without_waiting = proxy.forward, proxy.forward_without_waiting

@@ -296,16 +296,31 @@ class TcpTransport(asyncio.Transport):
             self._sock.close()
 
 
-class _Acceptor:
-    """Accepts the connections at a socket that listens."""
+class Acceptor:
+    """Accepts the connections at a socket that listens, and does not block, until the loop ends or it is closed."""
 
     def __init__(self, listening: socket.socket, factory: Callable[[], asyncio.Protocol], loop: DirectLoop) -> None:
         self._listening = listening
         self._factory = factory
         self._loop = loop
+        self._again: asyncio.TimerHandle | None = None
         loop.add_reader(listening, self._accept)
 
+    def close(self) -> None:
+        """Accept the connections that wait, and no more."""
+        if self._again is not None:
+            self._again.cancel()
+        self._loop.remove_reader(self._listening)
+        while True:
+            try:
+                sock, peer = self._listening.accept()
+            except OSError:
+                self._listening.close()  # at once: no other connection comes in between
+                return
+            self._open(sock, peer)
+
     def _accept(self) -> None:
+        self._again = None
         for _ in range(_AT_ONCE):
             try:
                 sock, peer = self._listening.accept()
@@ -316,17 +331,16 @@ class _Acceptor:
                     raise
                 self._loop.call_exception_handler({"message": "A connection cannot be accepted", "exception": problem})
                 self._loop.remove_reader(self._listening)
-                self._loop.call_later(_ACCEPT_AGAIN_SECONDS, self._loop.add_reader, self._listening, self._accept)
+                add_reader = self._loop.add_reader
+                self._again = self._loop.call_later(_ACCEPT_AGAIN_SECONDS, add_reader, self._listening, self._accept)
                 return
-            try:
-                TcpTransport(sock, self._factory(), self._loop, peer)
-            except OSError:  # it is gone already
-                sock.close()
+            self._open(sock, peer)
 
-
-def accept_connections(listening: socket.socket, factory: Callable[[], asyncio.Protocol], loop: DirectLoop) -> None:
-    """Accept connections at a socket that listens, and does not block, until the loop ends."""
-    _Acceptor(listening, factory, loop)
+    def _open(self, sock: socket.socket, peer: object) -> None:
+        try:
+            TcpTransport(sock, self._factory(), self._loop, peer)
+        except OSError:  # it is gone already
+            sock.close()
 
 
 class _Silent(asyncio.Protocol):

@@ -19,7 +19,7 @@ from ..model.settings import Settings
 from ..protocol.actions import ElicitationSeen
 from ..protocol.calls import Call
 from ..protocol.elicitation_messages import ElicitationResponse
-from ..protocol.request_state import StateSealer
+from ..protocol.request_state import RequestStates, StateSealer
 from ..protocol.responses import Members
 from ..protocol.router import Router
 from ..session.approval import Approvals
@@ -62,7 +62,7 @@ class TrialServices:
         self.session = session
         self.record_audit = LastRecordAudit(settings)
         self.audit: Audit = self.record_audit
-        self.state_sealer = StateSealer()
+        self.request_states: RequestStates = StateSealer()
         self.skipped_hooks = SkippedHooks(hooks.groups)
         session_context = SessionContext(
             hooks, session, self.record_audit, self.report, lambda _line: None, lambda *_task: None, lambda: None

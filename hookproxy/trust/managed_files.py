@@ -138,6 +138,8 @@ class Ownership(Struct, frozen=True):
     """What the files are, for people."""
     sticky_folders: bool = False
     """Everybody may write folders in which only its owner can remove or replace a file, such as /tmp."""
+    secret: bool = False
+    """Files may be readable for their owner and their group only."""
 
     def check(self, path: str, state: os.stat_result) -> None:
         """Raise ConfigError unless only the owner can change the file."""
@@ -147,6 +149,8 @@ class Ownership(Struct, frozen=True):
         if state.st_mode & _WRITABLE_BY_OTHERS:
             who = "others" if state.st_mode & stat.S_IWOTH else "its group"
             raise ConfigError(path, f"is writable by {who}, so {self.files} are not safe", f"chmod go-w {path}")
+        if self.secret and stat.S_ISREG(state.st_mode) and state.st_mode & stat.S_IRWXO:
+            raise ConfigError(path, "is readable by others, but it is a secret", f"chmod o-rwx {path}")
 
     def check_owner(self, path: str, state: os.stat_result) -> None:
         """Raise ConfigError if somebody else owns the file."""

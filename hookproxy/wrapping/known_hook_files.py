@@ -46,7 +46,7 @@ _USER_PLACES: Final = (
 )
 """Dialect, the variable that moves the folder, the folder in the home folder (empty: none), and the files in it."""
 
-_PROJECT_PLACES: Final = (
+PROJECT_PLACES: Final = (
     ("claude", ".claude/settings.json"),
     ("claude", ".claude/settings.local.json"),
     ("claw@current", ".claw.json"),
@@ -116,7 +116,7 @@ def _paths(environ: Mapping[str, str], home: str, cwd: str) -> Iterator[tuple[st
             places.append((dialect, moved, files, False))
         elif folder:
             places.append((dialect, os.path.join(home, folder), files, False))
-    places += [(dialect, cwd, files, True) for dialect, files in _PROJECT_PLACES]
+    places += [(dialect, cwd, files, True) for dialect, files in PROJECT_PLACES]
     seen: set[str] = set()
     claude = os.path.join(home, ".claude")
     own_settings = [os.path.join(claude, name) for name in _CLAUDE_SETTINGS]

@@ -152,7 +152,7 @@ def test_the_configured_file_is_read_if_none_is_named(folder: Path) -> None:
         (["."], ".: is a folder"),
         (["--decision", "refuse", "x"], "there is no such decision"),
         (["--since", "soon", "x"], "is not a time"),
-        (["--nonsense"], "unrecognized arguments"),
+        (["--nonsense"], "there is no option --nonsense"),
         (["verify", "--head", "abc", "x"], "is not a head"),
         (["--config", "missing.toml"], "there is no such file"),
     ],

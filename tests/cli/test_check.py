@@ -261,17 +261,46 @@ def test_a_configuration_that_stops_run_is_the_same_error_with_status_2(
     assert ended.stderr.startswith(f"error: {message}".replace("FOLDER", str(tmp_path)))
 
 
-@pytest.mark.parametrize("arguments", [["stray"], ["--zzz"], ["--hooks"], ["--json=x"]])
+@pytest.mark.parametrize("arguments", [["--zzz"], ["--hooks"], ["--json=x"]])
 def test_an_unknown_argument_is_an_error_with_the_usage(arguments: list[str]) -> None:
     with pytest.raises(UserError, match=arguments[0].partition("=")[0]) as error:
         main(arguments)
     assert (error.value.status, error.value.hint) == (2, f"usage: {USAGE}")
 
 
+def test_a_file_needs_no_option(clean: Path) -> None:
+    named = check(clean, "--hooks", "claude=settings.json")
+    assert check(clean, "claude=settings.json").stdout == named.stdout
+    assert check(clean, "claude=settings.json", "--", "cat").stdout.startswith(named.stdout.rpartition("\n1 hook")[0])
+    assert check(clean, "gone.json").stderr.startswith(f"error: {clean}/gone.json: there is no such file\n")
+
+
+def test_a_configuration_of_our_own_needs_no_option_either(clean: Path) -> None:
+    (clean / "any.toml").write_text('strict = true\n[permissions]\ndeny = ["x"]\n')
+    assert check(clean, "any.toml").stdout == check(clean, "--config", "any.toml").stdout
+    ended = check(clean, "any.toml", "claude=settings.json", "--json")
+    assert len(json.loads(ended.stdout)["hooks"]) == 1
+    assert json.loads(ended.stdout)["settings"]["deny"] == ["x"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "strict = true", '[permissions]\ndeny = ["x"]', '[[use]]\nfile = "x"', '[[hooks.PreToolUse]]\nargv=["x"]'],
+)
+def test_hooks_with_a_file_of_our_own_format_says_config(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x.toml").write_text(text)
+    ended = check(tmp_path, "--hooks", "x.toml")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == (
+        f"error: {tmp_path}/x.toml: is not a hook file of another system\n"
+        f"hint: it is hookproxy's own configuration: --config {tmp_path}/x.toml\n"
+    )
+
+
 def test_help_names_every_option_and_status(tmp_path: Path) -> None:
     ended = check(tmp_path, "--help")
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert USAGE in ended.stdout
+    assert USAGE in " ".join(ended.stdout.split())
     assert all(
         word in " ".join(ended.stdout.split())
         for word in ("--config", "--hooks", "--json", "--strict", "0 clean (notes do not count), 1 warnings, 2")

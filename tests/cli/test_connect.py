@@ -128,7 +128,7 @@ def test_a_session_that_the_gateway_ends_is_told_by_the_status(tmp_path: Path) -
     [
         ((), "NAME"),
         (("a", "b"), "unrecognized arguments"),
-        (("a", "--nonsense"), "unrecognized arguments"),
+        (("a", "--nonsense"), "there is no option --nonsense"),
         (("a", "--socket", "/no/such/socket"), "cannot reach the gateway at /no/such/socket"),
         (("a", "--socket", "/" + "x" * 300), "cannot reach the gateway"),
         (("a\nb",), "cannot contain a line end"),

@@ -7,7 +7,7 @@ import json
 from rich.console import Console
 from rich.text import Text
 
-from hookproxy.cli.layout import as_json, count, diff, document, label, new_console, row, short_path, visible
+from hookproxy.cli.layout import as_json, diff, document, label, new_console, row, short_path, visible
 
 
 def shown(name: str, before: bytes, after: bytes) -> str:
@@ -68,6 +68,5 @@ def test_nothing_reaches_a_terminal_raw() -> None:
     assert capture.get() == "x [bold]\\x07\n"
 
 
-def test_counts_and_short_paths() -> None:
-    assert [count(number, "hook") for number in (0, 1, 2)] == ["no hooks", "1 hook", "2 hooks"]
+def test_short_paths() -> None:
     assert (short_path("/a/b/c", "/a/b"), short_path("/x", "/a"), short_path("/x", "/")) == ("c", "/x", "x")

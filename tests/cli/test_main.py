@@ -30,9 +30,9 @@ def verb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return module
 
 
-@pytest.mark.parametrize("option", ["--help", "-h", "help"])
-def test_help_goes_to_standard_output_and_names_every_verb(option: str) -> None:
-    ended = hookproxy(option)
+@pytest.mark.parametrize("words", [[], ["--help"], ["-h"], ["help"]])
+def test_help_goes_to_standard_output_and_names_every_verb(words: list[str]) -> None:
+    ended = hookproxy(*words)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert all(f"\n  {verb} " in ended.stdout for verb in main.VERBS)
 
@@ -54,18 +54,22 @@ def test_the_installed_command_is_the_module() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message", "hint"),
     [
-        ([], "no verb given", "hookproxy --help"),
+        (["stats"], "there is no verb 'stats'", "did you mean 'audit stats'?"),
+        (["verify"], "there is no verb 'verify'", "did you mean 'audit verify'?"),
+        (["log"], "there is no verb 'log'", "did you mean 'audit'?"),
+        (["doctor"], "there is no verb 'doctor'", "did you mean 'check'?"),
+        (["test"], "there is no verb 'test'", "did you mean 'try'?"),
         (["rnu"], "there is no verb 'rnu'", "did you mean 'run'?"),
         (["npx", "server"], "there is no verb 'npx'", "hookproxy run -- npx"),
         (["--config", "x.toml", "run"], "'--config' is before the verb", "come after the verb"),
         (["--verison"], "there is no option '--verison'", "did you mean '--version'?"),
         (["version"], "there is no verb 'version'", "did you mean '--version'?"),
-        (["check", "--confg", "x"], "unrecognized arguments: --confg x", "did you mean '--config'?"),
-        (["check", "--hoks=x"], "unrecognized arguments: --hoks=x", "did you mean '--hooks'?"),
+        (["check", "--confg", "x"], "there is no option --confg", "did you mean '--config'?"),
+        (["check", "--hoks=x"], "there is no option --hoks", "did you mean '--hooks'?"),
         (["check", "--config"], "argument --config: expected one argument", "usage: hookproxy check"),
         (["check", "--config", ""], "argument --config: is empty", "usage: hookproxy check"),
-        (["check", "x"], "unrecognized arguments: x", "usage: hookproxy check"),
-        (["run", "--confg", "x", "--", "true"], "unrecognized arguments: --confg x", "did you mean '--config'?"),
+        (["check", "/gone"], "/gone: there is no such file", "--hooks /gone names it"),
+        (["run", "--confg", "x", "--", "true"], "there is no option --confg", "did you mean '--config'?"),
         (["run", "--name", "", "--", "true"], "argument --name: is empty", "hookproxy run [--config FILE]"),
         (["run", "--audit", "", "--", "true"], "argument --audit: is empty", "hookproxy run [--config FILE]"),
         (["try", "sh", "--name="], "argument --name: is empty", "usage: hookproxy try"),

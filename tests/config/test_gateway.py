@@ -372,3 +372,125 @@ def test_the_folder_of_a_socket_is_checked_all_the_way(folder: Path) -> None:
     (folder / "a").chmod(0o777)
     with pytest.raises(ConfigError, match="writable by others"):
         gateway_config.check_folder(str(inner))
+
+
+# --- what several gateways share ---
+
+SERVER = '[servers.a]\ncommand = ["cat"]\n'
+
+
+def with_key(folder: Path, data: bytes = os.urandom(32), mode: int = 0o600, name: str = "seal.key") -> Path:
+    path = folder / name
+    path.write_bytes(data)
+    path.chmod(mode)
+    return path
+
+
+def test_seal_keys_are_read_from_files_of_any_form(folder: Path) -> None:
+    with_key(folder, b"QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY=\n", 0o640)
+    with_key(folder, bytes(range(32)), 0o400, "old")
+    config = load(
+        folder,
+        f'[gateway]\nseal_keys = ["seal.key", "$CREDENTIALS_DIRECTORY/old"]\n{SERVER}',
+        {"CREDENTIALS_DIRECTORY": str(folder)},
+    )
+    assert len({key.prefix for key in config.seal_keys}) == 2
+    again = load(folder, f'[gateway]\nseal_keys = ["seal.key"]\n{SERVER}')
+    assert [key.prefix for key in again.seal_keys] == [config.seal_keys[0].prefix]
+    assert load(folder, SERVER).seal_keys == ()
+
+
+@pytest.mark.parametrize("data", [b"", b"short", b"x" * 31, bytes(32), b"0123" * 16, os.urandom(5000)])
+def test_a_file_without_a_random_key_is_an_error_that_says_how_to_make_one(folder: Path, data: bytes) -> None:
+    path = with_key(folder, data)
+    text = refusal(folder, f'[gateway]\nseal_keys = ["seal.key"]\n{SERVER}')
+    assert f"gateway.seal_keys[0]: {path} has no random key of at least 32 bytes" in text
+    assert f"openssl rand -base64 32 -out {path}" in text
+
+
+def test_a_key_that_is_not_there_is_an_error(folder: Path) -> None:
+    text = refusal(folder, f'[gateway]\nseal_keys = ["seal.key"]\n{SERVER}')
+    assert f"gateway.seal_keys[0]: {folder}/seal.key cannot be read: No such file or directory" in text
+
+
+@pytest.mark.parametrize(
+    ("mode", "said"),
+    [(0o604, "is readable by others, but it is a secret"), (0o644, "is readable by others"), (0o660, "is writable by")],
+)
+def test_a_key_that_others_may_read_or_change_is_an_error(folder: Path, mode: int, said: str) -> None:
+    with_key(folder, mode=mode)
+    assert said in refusal(folder, f'[gateway]\nseal_keys = ["seal.key"]\n{SERVER}')
+
+
+@ROOT_ONLY
+def test_a_key_of_another_account_is_an_error(folder: Path) -> None:
+    os.chown(with_key(folder), NOBODY, -1)
+    assert "belongs to user" in refusal(folder, f'[gateway]\nseal_keys = ["seal.key"]\n{SERVER}')
+
+
+def test_a_key_is_no_part_of_the_policy_nor_of_what_is_shown(folder: Path) -> None:
+    text = f'[gateway]\nseal_keys = ["seal.key"]\n{SERVER}'
+    with_key(folder, b"sekret-of-the-gateway-0123456789")
+    first = load(folder, text)
+    with_key(folder)
+    second = load(folder, text)
+    assert first.seal_keys[0].prefix != second.seal_keys[0].prefix
+    assert (first.version, first.policy) == (second.version, second.policy)
+    assert "sekret" not in repr(first)
+
+
+def test_gateways_whose_files_differ_in_their_addresses_have_one_policy(tmp_path: Path) -> None:
+    hook = '[[hooks.PreToolUse]]\nargv = ["./hook.sh"]\n'
+    configs = []
+    for name, more in (("a", ""), ("b", ""), ("c", '[permissions]\ndeny = ["x"]\n')):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "hook.sh").write_text("#!/bin/sh\n")
+        (tmp_path / name / "hook.sh").chmod(0o755)
+        configs.append(load(tmp_path / name, f'{more}{hook}[gateway]\ninstance = "{name}"\n{SERVER}'))
+    a, b, c = configs
+    assert a.version != b.version
+    assert a.policy == b.policy
+    assert a.policy != c.policy
+
+
+def test_a_store_and_its_password(folder: Path) -> None:
+    config = load(
+        folder, f'[gateway.store]\nurl = "unix:///run/valkey/valkey.sock"\npassword = "file:secret"\n{SERVER}'
+    )
+    assert config.gateway.store is not None
+    assert config.gateway.store.password == str(folder / "secret")
+    assert config.gateway.store.prefix == "hookproxy:"
+
+
+@pytest.mark.parametrize(
+    "url", ["http://localhost", "localhost:6379", "", "redis://", "redis://h:port", "redis://[::1"]
+)
+def test_a_store_at_no_address_is_an_error(folder: Path, url: str) -> None:
+    assert "gateway.store" in refusal(folder, f'[gateway.store]\nurl = "{url}"\n{SERVER}')
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            'seal_keys = ["seal.key"]',
+            ["gateway.seal_keys without [gateway.store]: an approval can be used once at each"],
+        ),
+        (
+            'store = {url = "unix:///x"}',
+            ["[gateway.store] without gateway.seal_keys: no gateway continues what another"],
+        ),
+        ('seal_keys = ["seal.key"]\nstore = {url = "redis://localhost"}', []),
+        ('seal_keys = ["seal.key"]\nstore = {url = "rediss://other"}', []),
+        (
+            'seal_keys = ["seal.key"]\nstore = {url = "redis://u:pw@other"}',
+            ["gateway.store: to other without TLS; who"],
+        ),
+        ("", []),
+    ],
+)
+def test_what_is_shared_only_in_part_is_told(folder: Path, text: str, said: list[str]) -> None:
+    with_key(folder)
+    notes = load(folder, f"[gateway]\n{text}\n{SERVER}").notes
+    assert len(notes) == len(said)
+    assert all(note.startswith(start) for note, start in zip(notes, said, strict=True))

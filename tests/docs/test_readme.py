@@ -107,7 +107,7 @@ def test_the_picture_shows_only_events_that_exist() -> None:
 
 def test_what_it_installs_is_what_the_scripts_install_and_the_demo_plays(project: Path) -> None:
     install, play = only_block("install").text.splitlines()
-    assert install == "$ pip install ."
+    assert install == "$ pip install '.[demo]'"
     assert re.search(r'pip install [^\n]*"\.\$1"', (ROOT / "scripts" / "setup").read_text())
     ended = subprocess.run(play.removeprefix("$ "), shell=True, cwd=project, capture_output=True, timeout=60)
     assert ended.returncode == 0

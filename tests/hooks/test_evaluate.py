@@ -400,7 +400,7 @@ async def test_a_rule_that_a_hook_added_answers_for_the_rest_of_the_session(tmp_
     other = await decision_of(some_hooks, context(tool="delete"))
     assert isinstance(other, Proceed)
     assert other.approval_request, "the rule is about another tool"
-    some_hooks.allow_tool("delete", None)
+    await some_hooks.allow_tool("delete", None)
     assert await decision_of(some_hooks, context(tool="delete")) == Proceed(asked=True)
     denied = hooks(stub_group(stub(PRE, permission="deny", reason="no"), stub(PRE, allows=["write"])))
     assert await decision_of(denied, context()) == Refuse("stub", "no"), "it never lifts a denial"

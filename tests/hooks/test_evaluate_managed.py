@@ -103,7 +103,7 @@ async def test_nothing_of_the_users_answers_a_managed_approval_request(wants: st
     theirs = [managed(stub(PRE, permission="ask", reason="really?"))] if wants == "hook" else []
     hooks = layered(stub_group(*mine), *theirs, users=users, ask=("write",) if wants == "rule" else ())
     if answer == "consent":
-        hooks.allow_tool("write", None)
+        await hooks.allow_tool("write", None)
     decision = await decided(hooks)
     assert isinstance(decision, Proceed)
     assert decision.approval_request is not None
@@ -120,7 +120,7 @@ async def test_a_persons_approval_of_a_managed_request_holds_for_the_session() -
     assert isinstance(decision, Proceed)
     assert decision.approval_request is not None
     assert decision.approval_request.by == "the managed permission rule write"
-    hooks.allow_tool("write", decision.approval_request)
+    await hooks.allow_tool("write", decision.approval_request)
     assert await decided(hooks) == Proceed(asked=True)
 
 

@@ -53,9 +53,9 @@ def test_rules_of_hooks_count_for_the_session_and_are_bounded() -> None:
     assert "gave an invalid permission rule" in one.add(Verdict(allows=("a b",))).failure
 
 
-def test_a_tool_that_a_person_allows_is_allowed_whatever_its_arguments() -> None:
+async def test_a_tool_that_a_person_allows_is_allowed_whatever_its_arguments() -> None:
     one = permissions()
-    one.allow_tool("write")
+    await one.allow_tool("write")
     assert one.allow(call(b'{"path":"/etc/passwd"}'))
     assert not one.allow(call(tool="delete"))
 
@@ -135,22 +135,22 @@ def limited(calls: int = 1, **rules: Any) -> Permissions:  # noqa: ANN401  # as 
     return Permissions(HookGroups((), "my files", [BASH]), Settings(limits=limits, **rules))
 
 
-def test_a_limit_concerns_a_tool_by_its_alias_and_refuses_by_its_key() -> None:
+async def test_a_limit_concerns_a_tool_by_its_alias_and_refuses_by_its_key() -> None:
     one = limited()
     assert one
     assert not permissions()
     assert (one.concerns("run"), one.concerns("other"), one.hides("run")) == (True, False, False)
     context, proceed = aliased(b'{"cmd":"ls"}'), Proceed(feedback=("a",))
     assert one.apply_rules(proceed, context) is proceed
-    assert one.apply_limits(proceed, context) is proceed
+    assert await one.apply_limits(proceed, context) is proceed
     refused = Refuse("limits[0]", "no more than 1 call of Bash per session", cause=RefusalCause.LIMIT, feedback=("a",))
-    assert one.apply_rules(proceed, context) == one.apply_limits(proceed, context) == refused
-    assert one.apply_limits(proceed, EventContext(Event.PRE_TOOL_USE, SESSION, tool="other")) is proceed
+    assert one.apply_rules(proceed, context) == await one.apply_limits(proceed, context) == refused
+    assert await one.apply_limits(proceed, EventContext(Event.PRE_TOOL_USE, SESSION, tool="other")) is proceed
 
 
-def test_a_deny_rule_is_reported_before_a_limit_and_an_allow_rule_lifts_no_limit() -> None:
+async def test_a_deny_rule_is_reported_before_a_limit_and_an_allow_rule_lifts_no_limit() -> None:
     one = limited(deny=("Bash(rm *)",), allow=("Bash",))
-    one.apply_limits(Proceed(), aliased(b'{"cmd":"ls"}'))
+    await one.apply_limits(Proceed(), aliased(b'{"cmd":"ls"}'))
     denied, refused = (
         one.apply_rules(Proceed(), aliased(b'{"cmd":"rm x"}')),
         one.apply_rules(Proceed(), aliased(b'{"cmd":"ls"}')),
@@ -183,12 +183,12 @@ def test_a_rule_of_a_hook_allows_nothing_by_a_name_that_was_only_recognised() ->
     assert one.allow(replace(context, alias=replace(recognised, automatic=False)))
 
 
-def test_a_person_who_allows_calls_like_one_allows_those_of_its_tool_only() -> None:
+async def test_a_person_who_allows_calls_like_one_allows_those_of_its_tool_only() -> None:
     def ls(tool: str, folder: str) -> EventContext:
         alias = Alias(tool, "Bash", {"command": "cmd"}, automatic=True)
         return replace(call(f'{{"cmd":"ls {folder}"}}'.encode(), tool), alias=alias)
 
     one = permissions()
-    one.allow_similar(ls("run_it", "a"), ApprovalRequest("rule", "", rule="Bash(ls:*)"))
+    await one.allow_similar(ls("run_it", "a"), ApprovalRequest("rule", "", rule="Bash(ls:*)"))
     assert one.allow(ls("run_it", "b"))
     assert not one.allow(ls("run_elsewhere", "b"))

@@ -127,7 +127,7 @@ def test_many_other_arguments_do_not_hide_a_command(name: str, fillers: int) -> 
 def test_a_complete_message_does_not_mention_missing_parts() -> None:
     assert "Not all" not in shown({f"a{n}": "x" * 378 for n in range(20)})
     assert "\nNot all of it is shown here: 1 of 2 arguments shortened.\n\n" in shown({"a": "x" * 379, "b": 1})
-    assert "1 of 1 arguments shortened" in shown({"n" * 81: 1})
+    assert "1 of 1 argument shortened" in shown({"n" * 81: 1})
 
 
 def test_long_values_are_shortened_and_the_message_says_so() -> None:

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from ...model.counts import counted
 from ..records import CallRecord, Entry, HookRun
 from .table import Screen
 
@@ -95,7 +96,7 @@ def charts(sums: Statistics, screen: Screen) -> Iterator[str]:
         yield "no calls"
         return
     totals = sums.all
-    calls = _count(totals.calls, "call")
+    calls = counted(totals.calls, "call")
     yield f"{calls}, {totals.refused} refused, {totals.rewritten} rewritten, {totals.failed} failed or cancelled"
     yield f"from {screen.cut(sums.first[:19], _TIME)} to {screen.cut(sums.last[:19], _TIME)}"
     yield ""
@@ -131,13 +132,13 @@ def _hooks(hooks: dict[str, HookTotals], screen: Screen) -> Iterator[str]:
     most = max(ordered[0][1].ms, 0.001)
     for name, totals in ordered[:_MOST_ROWS]:
         counts = [(totals.refusals, "refusal"), (totals.rewrites, "rewrite"), (totals.problems, "failure")]
-        effects = ", ".join(_count(number, word) for number, word in counts if number)
+        effects = ", ".join(counted(number, word) for number, word in counts if number)
         width = (screen.width or 80) - len(effects) - 2
         yield f"{screen.cut(name, max(width, _LEAST_NAME))}{f'  {effects}' if effects else ''}"
         longest = _BAR // 2 if _narrow(screen) else _BAR
         bar = _full(screen) * -(-_columns(totals.ms, most) * longest // _BAR)
         times = f"{_time(totals.ms / totals.runs)} each, {_time(totals.longest)} at most"
-        yield f"  {bar:{longest}} {_time(totals.ms):>8}  {_count(totals.runs, 'run')}, {times}"
+        yield f"  {bar:{longest}} {_time(totals.ms):>8}  {counted(totals.runs, 'run')}, {times}"
     yield from _more(len(ordered), "hook")
 
 
@@ -147,7 +148,7 @@ def _narrow(screen: Screen) -> bool:
 
 def _more(number: int, word: str) -> Iterator[str]:
     if number > _MOST_ROWS:
-        yield f"and {_count(number - _MOST_ROWS, word)} more"
+        yield f"and {counted(number - _MOST_ROWS, word)} more"
 
 
 def _columns(part: float, whole: float, room: int = _BAR) -> int:
@@ -167,7 +168,3 @@ def _time(ms: float) -> str:
     if ms < 1000:
         return f"{ms:.1f} ms" if ms < 10 else f"{ms:.0f} ms"
     return f"{ms / 1000:.1f} s" if ms < 100_000 else f"{ms / 60_000:.0f} min"
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"

@@ -13,6 +13,7 @@ from typing import BinaryIO, Final
 
 import msgspec
 
+from ...model.counts import counted
 from ...model.errors import UserError, file_hint
 from ..hash_chain import (
     CHECKPOINT,
@@ -130,7 +131,7 @@ def _check_checkpoint(files: list[FileCheck], path: str, key: bytes) -> None:
             checkpoint = file.read(_LONGEST_CHECKPOINT).rstrip(b"\n")
     except FileNotFoundError:
         if count >= CHECKPOINT_LINES:
-            last.broken = Break(last.lines, f"after it, {path} should name {count} lines, but it is missing")
+            last.broken = Break(last.lines, f"after it, {path} should name {counted(count, 'line')}, but it is missing")
         return
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}", file_hint(path, error)) from None

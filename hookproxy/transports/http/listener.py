@@ -10,8 +10,11 @@ from __future__ import annotations
 import asyncio
 import math
 import socket
+import struct
+import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from enum import Enum, auto
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -77,6 +80,17 @@ _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _CLOSE: Final = b"Connection: close\r\n"
 _CHUNKED: Final = b"Transfer-Encoding: chunked\r\n"
 _LAST_CHUNK: Final = b"0\r\n\r\n"
+_CONNECT_SECONDS: Final = 0.1  # from the first to the third packet of a connection, from the balancers of a gateway
+_SO_ATTACH_FILTER: Final = 26  # of Linux; Python has no name for it
+_FILTER: Final = struct.Struct("HP")  # sock_fprog: how many steps, and where they are
+_FILTER_STEP: Final = struct.Struct("HBBI")  # sock_filter
+_DROP_SYN: Final = (  # classic BPF, on the header of TCP
+    (0x30, 0, 0, 13),  # load the byte with the flags
+    (0x54, 0, 0, 0x12),  # SYN and ACK of them
+    (0x15, 0, 1, 0x02),  # SYN without ACK:
+    (0x06, 0, 0, 0),  # drop it
+    (0x06, 0, 0, 0xFFFFFFFF),  # everything else: take it whole
+)
 _SMALL_PIECE: Final = 64 * 1024  # bytes: copying less takes less time than a second write
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -951,14 +965,67 @@ def _notice_death(sock: socket.socket, seconds: int) -> None:
             sock.setsockopt(socket.IPPROTO_TCP, option, max(1, value))
 
 
-async def serve_sockets(listener: Listener, listening: socket.socket, tls: ssl.SSLContext | None) -> None:
-    """Accept connections at a socket that listens, until the loop ends.
+def _refuse_new_connections(listening: socket.socket) -> bool:
+    """Let the kernel drop the first packet of each new connection; the others go on. False: it cannot do that."""
+    if not sys.platform.startswith("linux"):
+        return False
+    import ctypes  # 5 ms, for the end only
+
+    program = b"".join(_FILTER_STEP.pack(*step) for step in _DROP_SYN)
+    steps = ctypes.create_string_buffer(program, len(program))
+    try:
+        option = _FILTER.pack(len(_DROP_SYN), ctypes.addressof(steps))
+        listening.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, option)
+    except OSError:
+        return False
+    return True
+
+
+class Accepting:
+    """A socket at which connections are accepted."""
+
+    def __init__(self, listening: socket.socket, accept_last: Callable[[], Awaitable[None]]) -> None:
+        """`accept_last` accepts the connections that wait, and then no more."""
+        self._listening = listening
+        self._accept_last = accept_last
+
+    async def stop(self) -> None:
+        """Accept no more connections, after those that have begun: their peers believe that they have sent a request.
+
+        Whoever begins to connect meanwhile hears nothing, tries it again after a second, and is refused then.
+        """
+        if _refuse_new_connections(self._listening):
+            await asyncio.sleep(_CONNECT_SECONDS)
+        await self._accept_last()
+
+
+async def serve_sockets(listener: Listener, listening: socket.socket, tls: ssl.SSLContext | None) -> Accepting:
+    """Accept connections at a socket that listens, until the loop ends or it is stopped.
 
     The start of TLS has the time of a head: connections are counted only after it.
     """
     loop = asyncio.get_running_loop()
     if tls is None and isinstance(loop, DirectLoop):
-        tcp.accept_connections(listening, listener, loop)
-        return
+        acceptor = tcp.Acceptor(listening, listener, loop)
+
+        async def close() -> None:
+            acceptor.close()
+
+        return Accepting(listening, close)
     seconds = listener.limits.head_seconds if tls is not None else None
-    await loop.create_server(listener, sock=listening, ssl=tls, backlog=_BACKLOG, ssl_handshake_timeout=seconds)
+    server = await loop.create_server(
+        listener, sock=listening, ssl=tls, backlog=_BACKLOG, ssl_handshake_timeout=seconds
+    )
+
+    async def accept_last() -> None:
+        while True:
+            try:
+                connection, _ = listening.accept()
+            except OSError:
+                server.close()  # at once: no other connection comes in between
+                return
+            connection.setblocking(False)
+            with suppress(OSError):  # its TLS has failed
+                await loop.connect_accepted_socket(listener, connection, ssl=tls, ssl_handshake_timeout=seconds)
+
+    return Accepting(listening, accept_last)

@@ -1,0 +1,113 @@
+"""How `--help` looks: examples for each verb, the names of dialects, and lines that break between words only."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from argparse import SUPPRESS, ArgumentParser, HelpFormatter
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from argparse import Action, _MutuallyExclusiveGroup
+    from collections.abc import Iterable
+
+EXAMPLES: Final = {
+    "run": (
+        "hookproxy run --hooks ~/.claude/settings.json -- npx -y some-mcp-server",
+        "hookproxy run --name tickets --url https://mcp.example.com/mcp",
+    ),
+    "setup": ("hookproxy setup --dry-run", "hookproxy setup zed --hooks .claude/settings.json"),
+    "init": ("hookproxy init guard", "hookproxy init audit --user"),
+    "check": ("hookproxy check .claude/settings.json", "hookproxy check -- uvx mcp-server-git"),
+    "try": (
+        """hookproxy try write_file '{"path": ".env"}'""",
+        "hookproxy try delete_file @arguments.json --hooks .claude/settings.json",
+    ),
+    "wrap": ("hookproxy wrap claude-desktop --dry-run", "hookproxy wrap zed --server git --config hookproxy.toml"),
+    "unwrap": ("hookproxy unwrap claude-desktop", "hookproxy unwrap --all --dry-run"),
+    "audit": ("hookproxy audit --since 2h --decision '*deny'", "hookproxy audit audit.jsonl --follow"),
+    "audit show": ("hookproxy audit show 3f2a91c7b04e", "hookproxy audit show 3f2a91 audit.jsonl"),
+    "audit stats": ("hookproxy audit stats --since 7d", "hookproxy audit stats audit.jsonl --tool 'git_*'"),
+    "audit verify": ("hookproxy audit verify audit.jsonl", "hookproxy audit verify audit.jsonl --key audit.key"),
+    "replay": (
+        "hookproxy replay audit.jsonl --config new.toml",
+        "hookproxy replay audit.jsonl --since 7d --tool 'git_*'",
+    ),
+    "trust": ("hookproxy trust hookproxy.toml", "hookproxy trust --dry-run claude=.claude/settings.json"),
+    "convert": (
+        "hookproxy convert .claude/settings.json --to cursor",
+        "hookproxy convert hooks.json --from codex --to gemini --project . --write",
+    ),
+    "hook": (
+        "hookproxy hook --as claude -- ./guard.sh",
+        "hookproxy hook --as claude --event PreToolUse --matcher Bash -- ./guard.sh",
+    ),
+    "login": ("hookproxy login https://mcp.example.com/mcp", "hookproxy login --list"),
+    "logout": ("hookproxy logout https://mcp.example.com/mcp", "hookproxy logout --all"),
+    "serve": ("hookproxy serve --config /etc/hookproxy/gateway.toml", "hookproxy serve --config gateway.toml"),
+    "connect": ("hookproxy connect tickets", "hookproxy connect git -- uvx mcp-server-git"),
+    "token": (
+        "hookproxy token new alice --file tokens --group developers",
+        "hookproxy token list --file tokens",
+    ),
+    "token new": (
+        "hookproxy token new alice --file tokens --group developers",
+        "hookproxy token new build --file tokens --expires 90 --note 'nightly build'",
+    ),
+    "token list": ("hookproxy token list --file tokens", "hookproxy token list --file /etc/hookproxy/tokens"),
+    "token revoke": (
+        "hookproxy token revoke alice --file tokens",
+        "hookproxy token revoke 3f2a91c7 --file tokens",
+    ),
+    "demo": ("hookproxy demo", "hookproxy demo | less"),
+    "schema": ("hookproxy schema > hookproxy.schema.json", "hookproxy schema --path"),
+    "completion": (
+        "source <(hookproxy completion bash)",
+        "hookproxy completion fish > ~/.config/fish/completions/hookproxy.fish",
+    ),
+}
+"""Two command lines for each verb; each is one that the verb's parser accepts."""
+
+_USAGE_PARTS: Final = re.compile(r"\[(?:[^][]|\[[^]]*\])*\](?:\.\.\.)?|\S+")  # an optional part is not broken
+
+
+class WholeWords(HelpFormatter):
+    """Breaks no word, no name with hyphens and no optional part of the usage, however narrow the terminal is."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return textwrap.wrap(" ".join(text.split()), width, break_long_words=False, break_on_hyphens=False)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "\n".join(indent + line for line in self._split_lines(text, width - len(indent)))
+
+    def _format_usage(
+        self,
+        usage: str | None,
+        actions: Iterable[Action],
+        groups: Iterable[_MutuallyExclusiveGroup],
+        prefix: str | None,
+    ) -> str:
+        if usage is None:
+            return super()._format_usage(usage, actions, groups, prefix)
+        lines, first = ["usage:"], True
+        for part in _USAGE_PARTS.findall(usage):
+            if not first and len(lines[-1]) + 1 + len(part) > self._width:
+                lines.append(" " * len("usage:"))
+            lines[-1] += f" {part}"
+            first = False
+        return "\n".join(lines) + "\n\n"
+
+
+def more_help(parser: ArgumentParser) -> str:
+    """What follows the options: the names of dialects where one can be given, and the verb's examples."""
+    parts = []
+    metavars = [str(action.metavar) for action in parser._actions if action.help != SUPPRESS]
+    if any("DIALECT" in metavar for metavar in metavars):
+        from ..dialects.registry import DIALECTS
+
+        width = WholeWords(parser.prog)._width
+        names = textwrap.wrap(", ".join(DIALECTS), width - 2, break_on_hyphens=False)
+        parts.append("dialects:\n" + "\n".join(f"  {line}" for line in names))
+    if examples := EXAMPLES.get(parser.prog.removeprefix("hookproxy ")):
+        parts.append("examples:\n" + "\n".join(f"  {example}" for example in examples))
+    return "".join(f"\n{part}\n" for part in parts)

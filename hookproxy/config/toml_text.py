@@ -1,0 +1,44 @@
+"""Spells a setting as a line of hookproxy.toml, for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from ..model.settings import Settings
+from .load import KEYS_OF_SETTINGS
+
+_SPELLINGS: Final = {
+    "audit_digest": {True: "digest", False: "full"},
+    "audit_all_calls": {True: "all", False: "judged"},
+    "auto_aliases": {True: "auto", False: "off"},
+}
+"""Settings that are yes or no here, and a word in the file."""
+
+_UNSET: Final = ("audit_file", "audit_chain_key_file", "audit_max_file_bytes", "audit_keep_files", "otel_endpoint")
+"""Settings that are empty or 0 if the file does not have their key."""
+
+
+def setting_line(settings: Settings, name: str) -> str:
+    """The line of hookproxy.toml that gives the setting of this name the value that it has, such as `strict = true`."""
+    key, value = KEYS_OF_SETTINGS[name], getattr(settings, name)
+    if name in _UNSET and not value:
+        return f"{key} is not set"
+    if name in _SPELLINGS:
+        value = _SPELLINGS[name][bool(value)]
+    elif key == "on_ask_fallback":
+        word = "console" if settings.console else settings.on_ask_fallback
+        value = {"command": settings.prompter} if settings.prompter else word
+    elif name == "audit_chain" and settings.audit_chain_key_file:
+        value = "keyed"
+    return f"{key} = {_text(value)}"
+
+
+def _text(value: object) -> str:
+    """A value as TOML has it: its strings and numbers are spelled as in JSON."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_text(one)}" for key, one in value.items()) + " }"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "[" + ", ".join(_text(one) for one in value) + "]"
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,306 @@
+"""What several gateways share, in a Valkey or Redis server: rate limits, used approvals, approvals for a session.
+
+Law: where the store cannot be reached, nothing passes that it must allow, and everything else goes on.
+Counting is one script, which the server runs as a whole: no two gateways count at the same time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+import anyio
+import msgspec
+
+from ..model.errors import UserError, not_installed
+from ..model.settings import Limit, Per
+from ..policy.rate_limits import SECONDS, LimitReached, limit_reached
+from ..policy.shared_state import Approved, Shared, StoreUnavailable
+from ..policy.similar_calls import SimilarCalls
+from ..protocol.request_state import USED_SECONDS
+from .secrets import read_secrets
+
+if TYPE_CHECKING:
+    from ..config.gateway_models import StoreTable
+    from .metrics import Metrics
+    from .session import SessionIdentity
+
+_SECONDS: Final = 1.0
+"""That an answer may take, with the connection; a store in the same building answers within a millisecond."""
+
+_LOOK_SECONDS: Final = 1.0
+"""How often it is tried whether the store answers: so soon calls go on when it is back."""
+
+_CONNECTIONS: Final = 16  # each command takes one for 0.1 ms
+_MAX_APPROVALS: Final = 1024  # entries of one session, as those that hooks add: the set must stay bounded
+_SESSION_SECONDS: Final = 30.0 * 86_400
+"""How long the calls of a session that is bound to one gateway are remembered after the last one: longer than people
+leave an agent open: 30 days."""
+
+_MICROSECONDS: Final = 1_000_000
+_MILLISECONDS: Final = 1000
+_EVICTS_NOTHING: Final = "noeviction"
+
+Argument = str | bytes | int | float
+
+_COUNT: Final = """
+-- For each limit: KEYS has the times of its last calls, ARGV after the first has how many it allows, in how many
+-- microseconds (0: in the session), and for how many milliseconds they are kept. ARGV[1] is 1 if the call counts.
+-- Returns the index of the limit with the longest wait, and that wait in microseconds (-1: for ever); 0 if none waits.
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local found, longest = 0, 0
+for i, key in ipairs(KEYS) do
+  local calls, period = tonumber(ARGV[3 * i - 1]), tonumber(ARGV[3 * i])
+  if redis.call('LLEN', key) >= calls then
+    local wait = math.huge
+    if period > 0 then
+      wait = math.min(redis.call('LINDEX', key, -calls) + period - now, period)
+    end
+    if wait > longest then found, longest = i, wait end
+  end
+  if period == 0 and ARGV[1] == '1' then redis.call('PEXPIRE', key, ARGV[3 * i + 1]) end
+end
+if found > 0 then return {found, longest == math.huge and -1 or longest} end
+if ARGV[1] == '1' then
+  for i, key in ipairs(KEYS) do
+    redis.call('RPUSH', key, string.format('%.0f', now))
+    redis.call('LTRIM', key, -tonumber(ARGV[3 * i - 1]), -1)
+    redis.call('PEXPIRE', key, ARGV[3 * i + 1])
+  end
+end
+return {0, 0}
+"""
+
+_ALLOW: Final = """
+-- KEYS[1] has what is allowed. ARGV: what to add, how many there may be, and for how many milliseconds they are kept.
+if redis.call('SCARD', KEYS[1]) < tonumber(ARGV[2]) then redis.call('SADD', KEYS[1], ARGV[1]) end
+return redis.call('PEXPIRE', KEYS[1], ARGV[3])
+"""
+
+_APPROVED: Final = """
+redis.call('PEXPIRE', KEYS[1], ARGV[1])
+return redis.call('SMEMBERS', KEYS[1])
+"""
+
+Send = Callable[..., Awaitable[object]]
+Close = Callable[[], Awaitable[None]]
+
+
+class Store:
+    """The store, and whether it can be reached."""
+
+    def __init__(self, table: StoreTable, folder: str, report: Callable[[str], None], metrics: Metrics) -> None:
+        """`folder` is that of gateway.toml. Raises UserError if the package is missing, or a key cannot be used."""
+        self._where = urlsplit(table.url).hostname or urlsplit(table.url).path
+        self._prefix = table.prefix
+        self._report = report
+        self._metrics = metrics
+        self._send, self._close = _client(table, folder)
+        self._was_reached: bool | None = None
+        self.failure = "it has not been reached yet"
+        """Why it cannot be reached, in a few words without a full stop; empty if it can."""
+        metrics.store_up = False
+
+    async def run(self) -> None:
+        """Look again and again whether the store answers. Runs until it is cancelled; then connections are closed."""
+        try:
+            while True:
+                await self.look()
+                await anyio.sleep(_LOOK_SECONDS)
+        finally:
+            await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        with anyio.move_on_after(_SECONDS, shield=True):
+            await self._close()
+
+    async def look(self) -> None:
+        """Look whether the store answers. It does not raise: a change is reported."""
+        try:
+            memory = await self._answer("INFO", "memory")
+        except StoreUnavailable as problem:
+            self._note_failure(str(problem))
+            return
+        if self.failure:
+            self.failure, self._was_reached, self._metrics.store_up = "", True, True
+            self._report(f"the store at {self._where} answers")
+            self._check_eviction(memory)
+
+    async def ask(self, command: str, *arguments: Argument) -> object:
+        """The answer to a command. Raises StoreUnavailable, at once while the store is known to be away.
+
+        On cancel the command may have been carried out.
+        """
+        try:
+            if self.failure:
+                raise StoreUnavailable(self.failure)
+            return await self._answer(command, *arguments)
+        except StoreUnavailable as problem:
+            self._note_failure(str(problem))
+            self._metrics.store_failures += 1
+            raise StoreUnavailable(f"the store cannot be reached: {problem}") from None
+
+    async def run_script(self, script: str, keys: Sequence[str], *arguments: Argument) -> object:
+        """The answer to a script with these keys. Raises StoreUnavailable."""
+        return await self.ask("EVAL", script, len(keys), *keys, *arguments)
+
+    def key(self, kind: str, *parts: str) -> str:
+        """The key of something. It names no user: whoever looks at the store need not know who does what."""
+        joined = "".join(f"{len(part)}:{part}" for part in parts).encode(errors="surrogatepass")
+        return f"{self._prefix}{kind}:{hashlib.sha256(joined).hexdigest()[:32]}"
+
+    async def use_once(self, text: str) -> bool:
+        """As in UsedTexts."""
+        milliseconds = round(USED_SECONDS * _MILLISECONDS)
+        return await self.ask("SET", f"{self._prefix}used:{text}", 1, "NX", "PX", milliseconds) is not None
+
+    def _note_failure(self, why: str) -> None:
+        if self._was_reached is not False:
+            self._was_reached = False
+            effect = "calls with limits and approvals are refused until it can; everything else goes on"
+            self._report(f"the store at {self._where} cannot be reached: {why}; {effect}")
+        self.failure, self._metrics.store_up = why, False
+
+    def _check_eviction(self, memory: object) -> None:
+        """Report a store that may forget what it is to remember: used approvals would count again."""
+        policy = memory.get("maxmemory_policy") if isinstance(memory, dict) else None
+        if policy is not None and policy != _EVICTS_NOTHING:
+            self._report(
+                f"the store at {self._where} forgets limits and used approvals when its memory is full: its "
+                f"maxmemory-policy is {policy}, and should be {_EVICTS_NOTHING}"
+            )
+
+    async def _answer(self, command: str, *arguments: Argument) -> object:
+        """The answer to a command. Raises StoreUnavailable."""
+        from redis.exceptions import RedisError
+
+        try:
+            with anyio.fail_after(_SECONDS):
+                return await self._send(command, *arguments)
+        except (TimeoutError, RedisError, OSError) as problem:
+            lines = str(problem).splitlines() or ["it does not answer in time"]
+            raise StoreUnavailable(lines[0].rstrip(".")) from None
+
+
+class StoreLimits:
+    """The rate limits of one session: all sessions of a user at a server, at all gateways, count together."""
+
+    def __init__(self, store: Store, server: str, user: str, session: str, session_seconds: float) -> None:
+        """`session` is for limits of a session, which are forgotten so long after its last call."""
+        self._store = store
+        self._server, self._user, self._session = server, user, session
+        self._session_seconds = session_seconds
+
+    async def reached(self, limits: Sequence[Limit]) -> LimitReached | None:
+        """As in SharedLimits."""
+        return await self._run(limits, count=False)
+
+    async def count(self, limits: Sequence[Limit]) -> LimitReached | None:
+        """As in SharedLimits."""
+        return await self._run(limits, count=True)
+
+    async def _run(self, limits: Sequence[Limit], *, count: bool) -> LimitReached | None:
+        by_key = {self._key(limit): limit for limit in limits}  # a limit that stands twice counts once
+        arguments: list[Argument] = [int(count)]
+        for limit in by_key.values():
+            period = SECONDS[limit.per]
+            if math.isinf(period):
+                arguments += (limit.calls, 0, round(self._session_seconds * _MILLISECONDS))
+            else:
+                arguments += (limit.calls, round(period * _MICROSECONDS), round(period * _MILLISECONDS))
+        answer = await self._store.run_script(_COUNT, list(by_key), *arguments)
+        index, wait = msgspec.convert(answer, tuple[int, int])
+        if not index:
+            return None
+        return limit_reached(list(by_key.values())[index - 1], math.inf if wait < 0 else wait / _MICROSECONDS)
+
+    def _key(self, limit: Limit) -> str:
+        session = (self._session,) if limit.per is Per.SESSION else ()
+        return self._store.key("limit", self._server, self._user, limit.tool, str(limit.calls), limit.per, *session)
+
+
+class StoreApprovals:
+    """What a person has allowed for the stateless requests of one user at one server, under one policy."""
+
+    def __init__(self, store: Store, server: str, user: str, policy: str, seconds: float) -> None:
+        """It is forgotten so long after it was last looked at."""
+        self._store = store
+        self._key = store.key("approvals", server, user, policy)
+        self._milliseconds = round(seconds * _MILLISECONDS)
+
+    async def approved(self) -> Sequence[Approved]:
+        """As in SharedApprovals."""
+        answer = await self._store.run_script(_APPROVED, [self._key], self._milliseconds)
+        return [one for raw in msgspec.convert(answer, list[bytes]) if (one := _decoded(raw)) is not None]
+
+    async def allow(self, calls: Approved) -> None:
+        """As in SharedApprovals."""
+        encoded = msgspec.json.encode(calls)
+        await self._store.run_script(_ALLOW, [self._key], encoded, _MAX_APPROVALS, self._milliseconds)
+
+
+class _ApprovedInStore(Approved, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """It is read strictly: what another version of hookproxy has restricted must not be taken for more."""
+
+    similar: SimilarCalls | None = None
+
+
+def _decoded(raw: bytes) -> Approved | None:
+    try:
+        return msgspec.json.decode(raw, type=_ApprovedInStore)
+    except msgspec.MsgspecError:  # of another version of hookproxy: the person is asked again
+        return None
+
+
+def shared_of(store: Store, server: str, identity: SessionIdentity, idle_seconds: float, policy: str) -> Shared:
+    """What a session shares with those of other gateways. Stateless requests of a user at a server are one session."""
+    user = identity.principal.id
+    if not identity.is_stateless:
+        return Shared(limits=StoreLimits(store, server, user, identity.id, _SESSION_SECONDS))
+    limits = StoreLimits(store, server, user, "", idle_seconds)
+    return Shared(limits=limits, approvals=StoreApprovals(store, server, user, policy, idle_seconds))
+
+
+def _client(table: StoreTable, folder: str) -> tuple[Send, Close]:
+    """What sends commands, and what closes the connections. Raises UserError."""
+    try:
+        from redis.asyncio import BlockingConnectionPool, Redis
+        from redis.asyncio.retry import Retry
+        from redis.backoff import NoBackoff
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] != "redis":
+            raise
+        raise not_installed("gateway.store", "redis", "cluster") from None
+    options: dict[str, object] = {}
+    if table.user:
+        options["username"] = table.user
+    if table.password is not None:
+        options["password"] = read_secrets({"gateway.store.password": table.password})["gateway.store.password"]
+    if table.url.startswith("rediss:") and table.ca:
+        options["ssl_ca_certs"] = os.path.join(folder, table.ca)
+    try:
+        pool = BlockingConnectionPool.from_url(
+            table.url,
+            max_connections=_CONNECTIONS,
+            timeout=_SECONDS,
+            socket_timeout=_SECONDS,
+            socket_connect_timeout=_SECONDS,
+            protocol=2,  # which every server speaks without a word before
+            retry=Retry(NoBackoff(), 0),  # a command that is sent twice would count twice
+            **options,
+        )
+    except ValueError as problem:
+        raise UserError(f"gateway.store.url cannot be used: {problem}", 'write "redis://HOST:6379/0"') from None
+    client = Redis(connection_pool=pool)
+
+    async def close() -> None:
+        await client.aclose()
+        await pool.disconnect()
+
+    return client.execute_command, close

@@ -1,0 +1,66 @@
+"""What several runs of the proxy count and remember together, as the code of a call sees it.
+
+Without it each run keeps its own. Where it cannot be reached, limits and approvals fail closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, Protocol
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from ..model.settings import Limit
+    from .rate_limits import LimitReached, WindowOf
+    from .similar_calls import SimilarCalls
+
+
+class StoreUnavailable(Exception):
+    """The store cannot be reached. The text says why, in a few words without a full stop."""
+
+
+class Approved(Struct, frozen=True, omit_defaults=True):
+    """The calls that a person has allowed for a session: those of a tool, or only some of them."""
+
+    tool: str
+    managed: bool = False
+    """Managed hooks or rules required the approval."""
+    rule: str = ""
+    """Only the calls that this permission rule covers."""
+    similar: SimilarCalls | None = None
+    """Only these calls."""
+
+
+class SharedLimits(Protocol):
+    """Rate limits that are counted for several runs together. Both functions raise StoreUnavailable."""
+
+    async def reached(self, limits: Sequence[Limit]) -> LimitReached | None:
+        """Return the limit that one more call would exceed, with the longest wait; None: none."""
+
+    async def count(self, limits: Sequence[Limit]) -> LimitReached | None:
+        """Count a call that is about to be forwarded. A call that exceeds a limit is not counted."""
+
+
+class SharedApprovals(Protocol):
+    """What a person has allowed for a session that several runs serve. Both functions raise StoreUnavailable."""
+
+    async def approved(self) -> Sequence[Approved]:
+        """Return all that is allowed."""
+
+    async def allow(self, calls: Approved) -> None:
+        """Allow these calls for the rest of the session. With too many entries, nothing is added."""
+
+
+class Shared(Struct, frozen=True):
+    """What one session shares with others."""
+
+    window_of: WindowOf | None = None
+    """Gives the windows of rate limits that runs of the same process share; None: each run has its own."""
+    limits: SharedLimits | None = None
+    """Counts the rate limits of all processes; None: they are counted in this one."""
+    approvals: SharedApprovals | None = None
+    """Keeps what a person allows for the session; None: it is kept in this run."""
+
+
+NOTHING_SHARED: Final = Shared()

@@ -1,0 +1,303 @@
+"""What gateways share in a real Valkey or Redis server, and what happens without it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from hookproxy.config.gateway_models import StoreTable
+from hookproxy.gateway.metrics import Metrics
+from hookproxy.gateway.session import SessionIdentity
+from hookproxy.gateway.store import Store, StoreApprovals, StoreLimits, shared_of
+from hookproxy.model.errors import UserError
+from hookproxy.model.principal import Principal
+from hookproxy.model.settings import Limit, Per
+from hookproxy.policy.rate_limits import LimitReached
+from hookproxy.policy.shared_state import Approved, StoreUnavailable
+from hookproxy.policy.similar_calls import similar_calls
+from tests.support.store_process import PROGRAM, StoreProcess
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(PROGRAM is None, reason="neither valkey-server nor redis-server is installed"),
+]
+
+MINUTE = Limit("*", 3, Per.MINUTE, "limits[0]")
+SECOND = Limit("read", 1, Per.SECOND, "limits[1]")
+SESSION = Limit("*", 2, Per.SESSION, "limits[2]")
+ALICE = Principal("uid:1000", "alice")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[StoreProcess]:
+    process = StoreProcess(tmp_path)
+    try:
+        yield process
+    finally:
+        process.kill()
+
+
+@asynccontextmanager
+async def open_store(
+    server: StoreProcess, reports: list[str] | None = None, prefix: str = "test:"
+) -> AsyncIterator[Store]:
+    store = Store(
+        StoreTable(server.url, prefix=prefix), "/", (reports if reports is not None else []).append, Metrics()
+    )
+    await store.look()
+    try:
+        yield store
+    finally:
+        await store.aclose()
+
+
+def limits_of(store: Store, user: str = "alice", session: str = "s") -> StoreLimits:
+    return StoreLimits(store, "files", user, session, 60)
+
+
+async def until_back(store: Store) -> None:
+    with anyio.fail_after(20):
+        while store.failure:
+            await store.look()
+
+
+async def test_a_limit_lets_exactly_so_many_calls_through_at_all_gateways_together(server: StoreProcess) -> None:
+    limit, passed = Limit("*", 100, Per.MINUTE, "limits[0]"), 0
+
+    async def call_often(store: Store) -> None:
+        nonlocal passed
+        for _ in range(40):
+            found = await limits_of(store).count([limit])
+            passed += found is None
+
+    async with open_store(server) as one, open_store(server) as two, open_store(server) as three:
+        async with anyio.create_task_group() as tasks:
+            for store in (one, two, three):
+                for _ in range(3):
+                    tasks.start_soon(call_often, store)
+        assert passed == 100
+        reached = await limits_of(one).count([limit])
+        assert reached is not None
+        assert 50 < reached.retry_after <= 60
+
+
+async def test_a_call_over_one_of_its_limits_counts_for_none(server: StoreProcess) -> None:
+    async with open_store(server) as store:
+        limits = limits_of(store)
+        assert await limits.count([MINUTE, SECOND]) is None
+        assert await limits.count([MINUTE, SECOND]) == LimitReached(SECOND, 1)
+        assert await limits.count([MINUTE]) is None
+        assert await limits.reached([MINUTE]) is None, "to look counts nothing"
+        assert await limits.count([MINUTE]) is None
+        for found in (await limits.reached([SECOND, MINUTE]), await limits.count([SECOND, MINUTE])):
+            assert found is not None
+            assert found.limit == MINUTE, "the one with the longest wait"
+
+
+async def test_a_limit_is_a_sliding_window(server: StoreProcess) -> None:
+    async with open_store(server) as store:
+        limits, limit = limits_of(store), Limit("*", 2, Per.SECOND, "limits[0]")
+        assert await limits.count([limit]) is None
+        assert await limits.count([limit]) is None
+        await anyio.sleep(1.1)  # the store's clock is the one that counts
+        assert await limits.count([limit]) is None
+
+
+async def test_a_limit_of_a_session_counts_that_session(server: StoreProcess) -> None:
+    async with open_store(server) as store:
+        for _ in range(2):
+            assert await limits_of(store).count([SESSION]) is None
+        assert await limits_of(store).count([SESSION]) == LimitReached(SESSION, 0)
+        assert await limits_of(store, session="other").count([SESSION]) is None
+        assert await limits_of(store, user="bob").count([SESSION]) is None
+
+
+async def test_a_limit_that_stands_twice_counts_once(server: StoreProcess) -> None:
+    async with open_store(server) as store:
+        for _ in range(3):
+            assert await limits_of(store).count([MINUTE, MINUTE]) is None
+        assert await limits_of(store).count([MINUTE, MINUTE]) is not None
+
+
+async def test_other_users_servers_and_prefixes_count_apart(server: StoreProcess) -> None:
+    async with open_store(server) as store, open_store(server, prefix="other:") as other:
+        for one in (
+            limits_of(store),
+            limits_of(store, user="bob"),
+            StoreLimits(store, "mail", "alice", "s", 60),
+            StoreLimits(store, "fil", "esalice", "s", 60),
+            limits_of(other),
+        ):
+            for _ in range(3):
+                assert await one.count([MINUTE]) is None
+            assert await one.count([MINUTE]) is not None
+
+
+async def test_what_was_used_once_is_used_at_every_gateway(server: StoreProcess) -> None:
+    async with open_store(server) as one, open_store(server) as two:
+        won: list[bool] = []
+
+        async def use(store: Store) -> None:
+            won.append(await store.use_once("nonce"))
+
+        async with anyio.create_task_group() as tasks:
+            for store in (one, two, one, two, two):
+                tasks.start_soon(use, store)
+        assert sorted(won) == [False] * 4 + [True]
+        assert await one.use_once("another")
+
+
+async def test_what_is_allowed_for_a_session_is_allowed_everywhere(server: StoreProcess) -> None:
+    similar = similar_calls("run", b'{"command":"git status","cwd":"/x"}', "command")
+    entries = [Approved("write"), Approved("read", rule="Read(./**)"), Approved("run", similar=similar)]
+    async with open_store(server) as one, open_store(server) as two:
+        here, there = (StoreApprovals(store, "files", "alice", "policy", 60) for store in (one, two))
+        assert await there.approved() == []
+        for entry in entries:
+            await here.allow(entry)
+        found = await there.approved()
+        assert {(one.tool, one.rule, one.similar is not None) for one in found} == {
+            ("write", "", False),
+            ("read", "Read(./**)", False),
+            ("run", "", True),
+        }
+        again = next(one.similar for one in found if one.similar is not None)
+        assert again.include("run", b'{"command":"git status -s","cwd":"/x"}')
+        assert not again.include("run", b'{"command":"git status","cwd":"/y"}')
+        for other in (("mail", "alice", "policy"), ("files", "bob", "policy"), ("files", "alice", "newer")):
+            assert await StoreApprovals(two, *other, 60).approved() == []
+
+
+async def test_an_entry_of_another_version_allows_nothing(server: StoreProcess) -> None:
+    async with open_store(server) as store:
+        approvals = StoreApprovals(store, "files", "alice", "policy", 60)
+        await approvals.allow(Approved("write"))
+        key = store.key("approvals", "files", "alice", "policy")
+        for entry in ('{"tool":"run","only_on":"monday"}', "", "null", '{"rule":"x"}', '{"tool":7}'):
+            assert server.ask("SADD", key, entry) == b":1\r\n"
+        assert [one.tool for one in await approvals.approved()] == ["write"]
+
+
+async def test_approvals_of_one_session_have_a_bound(server: StoreProcess) -> None:
+    async with open_store(server) as store:
+        approvals = StoreApprovals(store, "files", "alice", "policy", 60)
+        for number in range(1030):
+            await approvals.allow(Approved(f"tool{number}"))
+        assert len(await approvals.approved()) == 1024
+
+
+async def test_everything_in_the_store_is_forgotten_some_time_and_names_nobody(server: StoreProcess) -> None:
+    async with open_store(server) as store:
+        await limits_of(store).count([MINUTE, SESSION])
+        await store.use_once("nonce")
+        await StoreApprovals(store, "files", "alice", "policy", 60).allow(Approved("write"))
+        keys = server.ask("KEYS", "*").decode().split("\r\n")[2::2]
+        assert len(keys) == 4
+        for key in keys:
+            assert key.startswith("test:")
+            assert "alice" not in key
+            assert int(server.ask("TTL", key)[1:]) > 0
+
+
+async def test_only_stateless_requests_share_approvals(server: StoreProcess) -> None:
+    async with open_store(server) as store:
+        bound = shared_of(store, "files", SessionIdentity("s1", ALICE), 900, "policy")
+        free = shared_of(store, "files", SessionIdentity("s2", ALICE, is_stateless=True), 900, "policy")
+        assert (bound.limits is None, bound.approvals is None) == (False, True)
+        assert (free.limits is None, free.approvals is None) == (False, False)
+
+
+async def test_a_store_that_is_away_is_reported_once_and_comes_back_by_itself(server: StoreProcess) -> None:
+    reports: list[str] = []
+    async with open_store(server, reports) as store:
+        metrics = store._metrics
+        assert metrics.text(Counter(), "", draining=False).endswith("hookproxy_store_failures_total 0\n")
+        server.kill()
+        for _ in range(3):
+            with pytest.raises(StoreUnavailable, match="the store cannot be reached"):
+                await limits_of(store).count([MINUTE])
+            with pytest.raises(StoreUnavailable):
+                await store.use_once("nonce")
+            await store.look()
+        found = metrics.text(Counter(), "", draining=False)
+        assert "hookproxy_store_up 0\n" in found
+        assert "hookproxy_store_failures_total 6\n" in found
+        server.start()
+        await until_back(store)
+        assert await limits_of(store).count([MINUTE]) is None
+        assert "hookproxy_store_up 1\n" in metrics.text(Counter(), "", draining=False)
+    assert [text.partition(": ")[0] for text in reports] == [
+        f"the store at {server.path} answers",
+        f"the store at {server.path} cannot be reached",
+        f"the store at {server.path} answers",
+    ]
+
+
+async def test_a_gateway_may_start_before_its_store(server: StoreProcess) -> None:
+    server.kill()
+    reports: list[str] = []
+    async with open_store(server, reports) as store:
+        assert len(reports) == 1
+        with pytest.raises(StoreUnavailable):
+            await store.use_once("nonce")
+        server.start()
+        await until_back(store)
+        assert await store.use_once("nonce")
+
+
+async def test_a_store_that_does_not_answer_holds_nobody_up_for_long(server: StoreProcess) -> None:
+    async with open_store(server) as store:
+        with anyio.fail_after(20):
+            assert server.ask("CLIENT", "PAUSE", "3000", "ALL") == b"+OK\r\n"
+            with pytest.raises(StoreUnavailable, match=r"(?i)time"):
+                await store.use_once("nonce")
+            with anyio.fail_after(0.5), pytest.raises(StoreUnavailable):  # at once, now that it is known
+                await store.use_once("nonce")
+            await until_back(store)
+
+
+async def test_a_store_that_may_forget_is_reported(tmp_path: Path) -> None:
+    server = StoreProcess(tmp_path, "--maxmemory-policy", "allkeys-lru")
+    reports: list[str] = []
+    try:
+        async with open_store(server, reports):
+            assert "its maxmemory-policy is allkeys-lru, and should be noeviction" in reports[-1]
+    finally:
+        server.kill()
+
+
+async def test_a_store_that_is_full_refuses(server: StoreProcess) -> None:
+    async with open_store(server) as store:
+        assert server.ask("CONFIG", "SET", "maxmemory", "1") == b"+OK\r\n"
+        with pytest.raises(StoreUnavailable, match="maxmemory"):
+            await store.use_once("nonce")
+        server.ask("CONFIG", "SET", "maxmemory", "0")
+        await until_back(store)
+        assert await limits_of(store).count([MINUTE]) is None
+
+
+async def test_a_password_comes_from_a_file_and_is_nowhere_reported(tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("sekret-of-the-store\n")
+    (tmp_path / "wrong").write_text("sekret-of-another\n")
+    server, reports = StoreProcess(tmp_path, "--requirepass", "sekret-of-the-store"), list[str]()
+    try:
+        for name, reached in (("password", True), ("wrong", False), (None, False)):
+            file = str(tmp_path / name) if name else None
+            store = Store(StoreTable(server.url, password=file), "/", reports.append, Metrics())
+            await store.look()
+            assert (not store.failure) is reached, store.failure
+            await store.aclose()
+    finally:
+        server.kill()
+    assert "sekret" not in str(reports)
+
+
+@pytest.mark.parametrize("url", ["redis://h/0?max_connections=x", "redis://h/0?timeout=x"])
+def test_an_address_that_cannot_be_used_is_an_error(url: str) -> None:
+    with pytest.raises(UserError, match=r"gateway\.store\.url cannot be used"):
+        Store(StoreTable(url), "/", print, Metrics())
