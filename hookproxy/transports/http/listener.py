@@ -237,8 +237,7 @@ class Responder:
             connection.send(head + body)
         else:
             connection.send_all((head, body))
-        self._connection = None
-        connection.finished(closes)
+        self._finish(connection, closes)
 
     def start(self, status: int, headers: Headers = (), piece: bytes = b"") -> None:
         """Send the head of a response whose length is not known yet, at once, with the first piece of its body.
@@ -285,8 +284,14 @@ class Responder:
             last += _LAST_CHUNK
         if last:
             connection.send(last)
+        self._finish(connection, self._is_last or connection.listener.is_draining)
+
+    def _finish(self, connection: _Connection, closes: bool) -> None:
         self._connection = None
-        connection.finished(self._is_last or connection.listener.is_draining)
+        self.on_gone = None  # who is called refers to this response: without the circle, its memory is free at once
+        if not connection.is_full:
+            self.on_full = None
+        connection.finished(closes)
 
     def abort(self) -> None:
         """Break off the connection: the client cannot take what it has for a whole response. Nobody is called."""
