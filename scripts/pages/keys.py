@@ -24,6 +24,7 @@ def keys() -> str:
 
 GATEWAY_TABLES = {
     "GatewayTable": "[gateway]",
+    "StoreTable": "[gateway.store]",
     "Oidc": "[gateway.oidc]",
     "Tls": "[gateway.tls]",
     "ServerTable": "[servers.NAME]",
