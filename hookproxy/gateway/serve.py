@@ -63,6 +63,10 @@ async def serve(config: GatewayConfig, listening: Listening, report: GatewayLog,
         if gateway.store is not None:
             await gateway.store.look()  # before the first call needs it
             tasks.start_soon(gateway.store.run)
+        if config.gateway.audit_export is not None:
+            from .audit_export import AuditExport
+
+            tasks.start_soon(AuditExport(config, report, gateway.metrics).run)
         with anyio.open_signal_receiver(_RELOAD, *_ENDING) as signals:
             for listener in listening.unix:
                 tasks.start_soon(accept_connections, listener, gateway, report)
