@@ -16,8 +16,9 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 PACKAGE: Final = ROOT / "hookproxy"
 
 FLOORS: Final = {
-    "": 10,  # what `hookproxy` and `python -m hookproxy` start, and the former name of `hooks.api`
-    "cli": 9,
+    "": 11,  # what `hookproxy` and `python -m hookproxy` start, and the former name of `hooks.api`
+    "cli": 10,
+    "console": 9,
     "trial": 8,
     "gateway": 8,
     "session": 7,
@@ -26,6 +27,7 @@ FLOORS: Final = {
     "convert": 7,
     "hooks": 6,
     "config": 6,
+    "live": 5,
     "trust": 5,
     "audit": 5,
     "runners": 5,

@@ -155,7 +155,7 @@ def is_whole(line: bytes) -> bool:
 def tail_of(fd: int, size: int) -> Tail:
     """The tail of the first `size` bytes of a file. Raises OSError."""
     torn: list[bytes] = []
-    for line in _backwards(fd, size):
+    for _, line in backwards(fd, size):
         if is_whole(line):
             return Tail(line_hash(line), torn_hash(torn[::-1]), count=count_of(line))
         torn.append(line)
@@ -167,17 +167,24 @@ def torn_hash(pieces: list[bytes]) -> str:
     return line_hash(b"\n".join(pieces)) if pieces else ""
 
 
-def _backwards(fd: int, size: int) -> Iterator[bytes]:
-    """The lines of a file from the last to the first, without empty ones."""
+def backwards(fd: int, size: int) -> Iterator[tuple[int, bytes]]:
+    """The lines in the first `size` bytes of a file from the last to the first, without empty ones, with their places.
+
+    A place is the number of bytes before the line. Raises OSError.
+    """
     rest, piece = b"", _READ_SIZE
     while size:
         start = max(size - piece, 0)
         first, *others = (os.pread(fd, size - start, start) + rest).split(b"\n")
-        yield from filter(None, reversed(others))
+        end = size + len(rest)
+        for line in reversed(others):
+            if line:
+                yield end - len(line), line
+            end -= len(line) + 1
         rest, size = first, start
         if len(rest) > _LONGEST_LINE:
             raise OSError(errno.EFBIG, f"has no line in its last {_LONGEST_LINE} bytes")
         if not others:
             piece *= 2  # a long line is read in few large pieces
     if rest:
-        yield rest
+        yield 0, rest

@@ -51,7 +51,7 @@ _NOT_REDACTED: Final = frozenset(
 )
 """Members of a line that are not redacted: they hold names and times, by which people search."""
 
-_LEFT_OUT_IF_EMPTY: Final = ("call", "alias", "skipped", "repeats", "cause", "by", "place")
+_LEFT_OUT_IF_EMPTY: Final = ("call", "alias", "skipped", "repeats", "cause", "by", "place", "answered")
 """Members of a call's line that most calls do not have."""
 
 _CHOSEN_NAMES: Final = frozenset({"tool", "alias", "tool_name"})
@@ -98,6 +98,8 @@ class Record(Struct):
     result: str = "ok"
     """`ok`, `error`, `refused`, `cancelled`, `lost`; `pending` if it continues in further requests; `sent` if nobody
     reads its response; `begun` in the line that is written before a call whose record is required is forwarded."""
+    answered: str = ""
+    """What a person has answered on a console, who, and from where."""
     result_before: bytes = b""
     """The server's response, if hooks changed it."""
     result_after: bytes = b""
@@ -146,6 +148,10 @@ class Audit:
         self._rotation_failed = False  # a note about the failed rotation is in the file
         self._collector = _collector(settings) if settings.otel else None
         self._opened: _Opened | None = None  # these modules are imported with the first line
+        self.in_flight: dict[str, tuple[Record, Call, float]] = {}
+        """The calls that have not ended, by their ids, with the time at which they came, in seconds since 1970."""
+        self.on_ended: Callable[[Record], None] | None = None
+        """Called with each call that has ended."""
 
     def failure(self) -> str:
         """Why no line can be written now; empty if one can, as far as that can be known."""
@@ -171,6 +177,7 @@ class Audit:
     def begin(self, record: Record, call: Call) -> tuple[tuple[str, str], ...]:
         """Give a call its id, and begin its span. Returns the variables that carry its trace context to hooks."""
         record.call = f"{self._run}-{next(self._numbers)}"
+        self.in_flight[record.call] = record, call, time()
         if self._collector is None:
             return ()
         record.span = self._collector.begin(record, call)
@@ -186,7 +193,7 @@ class Audit:
         try:
             if self._waiting:
                 self._flush()
-            line = self._line(self._members(replace(record, result="begun")), record)
+            line = self._line(self.members(replace(record, result="begun")), record)
             self._open().file.append(line, leave_space=True)
         except OSError as error:
             return f"{error.filename or self.path}: {error.strerror}"
@@ -198,9 +205,12 @@ class Audit:
         if record.span is not None:
             record.span.end(record)
             record.span = None
+        record.at = time()
+        self.in_flight.pop(record.call, None)
+        if self.on_ended is not None:
+            self.on_ended(record)
         if not self.path:
             return ""
-        record.at = time()
         self._deferred.append(record)
         if self.schedule is not None and self._may_defer and len(record.arguments) <= _TEXT_LIMIT:
             if len(self._deferred) == 1:
@@ -213,7 +223,7 @@ class Audit:
         """Append the lines of the records that wait for an idle moment. Otherwise as `write`."""
         records, self._deferred = self._deferred, []
         for record in records:
-            self._keep(self._members(record), record)
+            self._keep(self.members(record), record)
         return self.failure()
 
     def note(self, session: Session, text: str) -> str:
@@ -232,6 +242,10 @@ class Audit:
         else:
             self._waiting.append(line)
             self._size += len(line)
+
+    def line(self, record: Record) -> bytes:
+        """The line about a call as it would be written. Raises OSError if what redacts it cannot be made."""
+        return self._line(self.members(record), record)
 
     def _line(self, members: dict[str, object], record: Record | None = None) -> bytes:
         """The line with these members. Secret values in the JSON texts of the record are removed from all of them."""
@@ -282,7 +296,8 @@ class Audit:
             f"the file is over its limit: {rotation_error}"
         ] * bool(is_new)
 
-    def _members(self, record: Record) -> dict[str, object]:
+    def members(self, record: Record) -> dict[str, object]:
+        """The members of a call's line, but for those that say who has written it. Secrets are in them."""
         members = {
             "v": VERSION,
             "time": _time(record.at),
@@ -303,6 +318,7 @@ class Audit:
             "by": record.by,
             "place": record.place,
             "reason": record.reason,
+            "answered": record.answered,
             "result": record.result,
             "ms": round(record.ms, 3),
             "hook_ms": round(sum(run.result.ms for run in record.hook_runs), 3) if record.hook_runs else 0.0,
@@ -341,7 +357,7 @@ class Audit:
             "exit": result.code,
             "ms": round(result.ms, 3),
             "outcome": _outcome(run),
-            "verdict": _verdict_word(verdict),
+            "verdict": verdict_word(verdict),
             "reason": verdict.failure or verdict.reason,
             "feedback": list(verdict.feedback),
             "messages": list(verdict.messages),
@@ -378,7 +394,7 @@ def _append_file(settings: Settings, path: str) -> AppendFile:
 def _collector(settings: Settings) -> Collector:
     from .telemetry import Collector
 
-    return Collector(settings.otel_endpoint, os_user.writer(), lambda run: _verdict_word(run.verdict))
+    return Collector(settings.otel_endpoint, os_user.writer(), lambda run: verdict_word(run.verdict))
 
 
 def _redaction(settings: Settings) -> Redaction | None:
@@ -484,7 +500,7 @@ def _outcome(run: HookRun) -> str:
     return "non_blocking_error" if run.verdict.failure else "success"
 
 
-def _verdict_word(verdict: Verdict) -> str:
+def verdict_word(verdict: Verdict) -> str:
     """The strongest part of a verdict, as the audit file spells it: permission before rewrite before feedback."""
     if verdict.failure:
         return "trouble"

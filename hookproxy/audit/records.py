@@ -134,6 +134,8 @@ class CallRecord(LineMembers, frozen=True):
     place: str = ""
     """File, line and key of the rule or limit that refused it."""
     reason: str = ""
+    answered: str = ""
+    """What a person has answered on a console, who, and from where."""
     result: str = ""
     """`ok`, `error`, `refused`, `cancelled`, `lost`, `pending`, `sent`, `begun`."""
     ms: float = 0.0

@@ -43,10 +43,14 @@ class LoginStore:
     def __init__(self, folder: str, keyring: Callable[[], SystemKeyring | None] = find_keyring) -> None:
         self._folder = folder
         self._find_keyring = keyring
+        self._paths: dict[str, str] = {}  # by server: each message to a server asks for its file
 
     def path(self, server: str) -> str:
         """The file of the login at this server."""
-        return os.path.join(self._folder, sha256(server.encode()).hexdigest()[:32] + _ENDING)
+        if (path := self._paths.get(server)) is None:
+            path = os.path.join(self._folder, sha256(server.encode()).hexdigest()[:32] + _ENDING)
+            self._paths[server] = path
+        return path
 
     def signature(self, server: str) -> Signature | None:
         """The signature of this server's file; None if there is none. It costs one system call."""

@@ -54,14 +54,15 @@ def main(arguments: Sequence[str]) -> int:
     dialect = dialect_named(options.dialect, "--from") if options.dialect else None
     use = Use(options.file, cwd, options.file, dialect)
     loaded = list(read_use(use, FileContext(os.environ, cwd)))
-    converted = convert([one.group for one in loaded], target, cwd)
+    project = os.path.normpath(os.path.join(cwd, options.project or ""))
+    converted = convert([one.group for one in loaded], target, project)
     notes = [*(note for one in loaded for note in (*one.notes, *one.remarks)), *converted.notes]
     for note in notes:
         sys.stderr.write(f"{printable(note)}\n")
     if not converted.hooks:
         raise UserError(f"{options.file}: no hook of it can run in {target.name}", "see the notes above")
     if options.write:
-        _write(converted, options.project or cwd)
+        _write(converted, project)
     else:
         _print(converted, target)
     return EXIT_FINDINGS if notes else 0
@@ -78,7 +79,7 @@ def _print(converted: Converted, target: AgentSide) -> None:
     """Print the file; several files cannot be printed as one."""
     if len(converted.files) > 1:
         paths = ", ".join(converted.files)
-        raise UserError(f"{target.name} has a file for each event: {paths}", "write them with --write --project DIR")
+        raise UserError(f"{target.name} needs several files: {paths}", "write them with --write --project DIR")
     show(next(iter(converted.files.values())))
 
 

@@ -21,7 +21,7 @@ from .hook_runtime import redirected_output, run
 
 USAGE = (
     "hookproxy hook --as DIALECT [--for AGENT] [--event EVENT] [--matcher PATTERN] [--if RULE] [--timeout SECONDS] "
-    "-- COMMAND [ARG...]"
+    "[--fail-closed] -- COMMAND [ARG...]"
 )
 
 
@@ -51,6 +51,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--matcher", metavar="PATTERN", help="the hook's matcher, in its system's syntax")
     parser.add_argument("--if", dest="only_if", metavar="RULE", help="the hook's `if`, a permission rule")
     parser.add_argument("--timeout", metavar="SECONDS", type=_seconds, default=0.0, help="the hook's timeout")
+    parser.add_argument("--fail-closed", action="store_true", help="a failure of the hook refuses the call")
     return parser
 
 
@@ -105,6 +106,7 @@ def _run(options: argparse.Namespace, command: list[str], side: AgentSide, docum
         options.matcher or "",
         options.only_if or "",
         options.timeout,
+        options.fail_closed,
     )
     with redirected_output():
         return run(lambda: run_hook(hook, side, document, os.environ))

@@ -27,6 +27,7 @@ VERBS = {
     "unwrap": "hookproxy.cli.unwrap",
     "audit": "hookproxy.cli.audit",
     "replay": "hookproxy.cli.replay",
+    "console": "hookproxy.cli.console",
     "trust": "hookproxy.cli.trust",
     "convert": "hookproxy.cli.convert",
     "hook": "hookproxy.cli.hook",
@@ -47,6 +48,8 @@ OPTIONAL_PACKAGES = {
     "jwt": "remote",
     "mcp": "remote",
     "redis": "cluster",
+    "starlette": "console",
+    "uvicorn": "console",
 }
 """Packages that come with an extra of hookproxy only, by the name under which they are imported."""
 
@@ -81,6 +84,7 @@ hookproxy puts hooks in front of any MCP server.
   unwrap      remove hookproxy from an agent's configuration again
   audit       show the calls in an audit file, one of them whole, or their sums
   replay      run recorded calls through changed hooks, and compare
+  console     show a web page of all runs: calls, approvals, the audit
   trust       show what changed in a hook file, and record it as trusted
   convert     write a hook file of one system as another's
   hook        run a hook of one system inside of another system's agent

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from ..config.load import Loaded
     from ..model.hooks import Tool
+    from ..session.live_feed import LiveFeed
     from ..session.proxy import OnToolsListed, Proxy
     from ..session.server_end import ServerEnd
     from ..transports.channel import Channel
@@ -213,6 +214,8 @@ async def _serve(
 ) -> int:
     import uuid
 
+    import anyio
+
     from ..audit.log import Audit
     from ..hooks.evaluate import Hooks
     from ..model.hooks import Session
@@ -244,7 +247,42 @@ async def _serve(
         proxy.on_tools_listed = _coverage_reporter(proxy, loaded, name, command, report)
     elif not loaded.settings.audit_all_calls:  # recording every call is a purpose of its own
         report(f"{_cut(name)}: no hook and no permission rule is configured, so no call is guarded")
-    return await Lifecycle(proxy, server).run()
+    feed = _open_feed(proxy, loaded, report)
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(feed.serve)
+            status = await Lifecycle(proxy, server).run()
+            tasks.cancel_scope.cancel()
+        return status
+    finally:
+        feed.close()
+
+
+def _open_feed(proxy: "Proxy", loaded: "Loaded", report: "Callable[[str], None]") -> "LiveFeed":
+    """Let consoles find this run."""
+    import time
+
+    from ..live import messages, registry
+    from ..session.live_feed import LiveFeed
+    from ..trust.sources import state_folder
+
+    session = proxy.session
+    run = messages.Run(
+        messages.VERSION,
+        registry.new_name(),
+        os.getpid(),
+        round(time.time(), 3),
+        session.command,
+        session.url,
+        session.cwd,
+        loaded.path,
+        bool(proxy.hooks.groups or proxy.hooks.has_rules or loaded.settings.audit_all_calls),
+    )
+    feed = LiveFeed(run, report)
+    folder = registry.folder_of_runs(os.environ, state_folder(os.environ, os.path.expanduser("~")))
+    feed.listen(folder, needed=loaded.settings.uses_console)
+    feed.add(proxy)
+    return feed
 
 
 def _cut(name: str) -> str:

@@ -9,7 +9,6 @@ could not be tried.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import uuid
@@ -17,24 +16,21 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
 from rich.text import Text
 
 from ..checks.startup_notes import KeyLines
 from ..config.load import Loaded, make_data_folders
-from ..dialects.dialect import Group
 from ..dialects.shared import input
 from ..hooks.coverage import coverage
 from ..jsonrpc import raw_json
-from ..model.aliases import Alias
-from ..model.decision import Proceed
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError, file_hint
 from ..model.hooks import Ended, Event, HookResult, HookSpec, Session, Tool, Verdict
 from ..model.settings import OnAsk, OnFailure, Settings
 from ..policy.presets import PRESETS
 from ..trial.observe import ObservedRun
-from ..trial.run import SESSION_EVENTS, SIDE_EVENTS, TrialCall, TrialResult, TrialRunner, plan
-from ..trial.why_not import SkippedHook, skipped_hooks
+from ..trial.report import DECIDING_EVENTS, DEFAULT_RESULTS, TrialReport, json_object, try_call
+from ..trial.run import SESSION_EVENTS, SIDE_EVENTS, TrialCall, TrialResult
+from ..trial.why_not import SkippedHook
 from . import common, findings
 from .common import add_hook_options, add_strict_option, load_named, new_parser, show, unread_file, working_directory
 from .hook_runtime import redirected_output, run
@@ -45,23 +41,17 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+
 USAGE: Final = (
     "hookproxy try TOOL [ARGUMENTS] [--event EVENT] [--result RESULT] "
     "[--config FILE] [--hooks [DIALECT=]FILE]... [--name SERVER] [--strict] [--json]"
 )
-
-_DEFAULT_RESULTS: Final = {
-    Event.POST_TOOL_USE: b'{"content":[]}',
-    Event.POST_TOOL_USE_FAILURE: b'{"content":[{"type":"text","text":"The tool failed."}],"isError":true}',
-}
-"""The call's result if none is given, for each event that has one."""
 
 _TOOL_NAME_NOTE: Final = (
     "TOOL is the server's own name of the tool: to try mcp__git__git_commit, write git_commit --name git"
 )
 """For people who give the name that hooks of some systems see."""
 
-_DECIDING_EVENTS: Final = (Event.PRE_TOOL_USE, Event.PRE_MCP_TOOL_CALL, Event.PERMISSION_REQUEST, *_DEFAULT_RESULTS)
 _MAX_JSON_BYTES: Final = 64 * 1024 * 1024  # the longest message that is judged, by default
 
 
@@ -78,7 +68,7 @@ def main(arguments: Sequence[str]) -> int:
     session = _session(options.name, cwd, loaded.project)
     _tell(_about_tool_name(loaded, attempt.tool, session.server))
     with redirected_output():
-        report = run(partial(_try, loaded, attempt, event, session))
+        report = run(partial(try_call, loaded, attempt, event, session, os.environ))
     show(json_output(report) if options.json else text_output(report, cwd))
     return report.status
 
@@ -105,77 +95,9 @@ def _about_tool_name(loaded: Loaded, tool: str, server: str) -> str:
     return f"no hook, rule or alias is about a tool {tool!r}{hint}"
 
 
-async def _try(loaded: Loaded, attempt: TrialCall, event: Event | None, session: Session) -> TrialReport:
-    planned = plan(event, attempt.result is not None, loaded.settings)
-    async with TrialRunner(loaded.groups, planned, session, os.environ, loaded.trust) as trials:
-        if event is None or event in _DECIDING_EVENTS:
-            trial = await trials.call(attempt)
-        else:
-            trial = await trials.run_event(event, attempt)
-        not_run = skipped_hooks(loaded.groups, trials, trial, attempt.tool)
-    return TrialReport(attempt, event, session.server, loaded.settings, loaded.groups, trial, not_run)
-
-
 def _session(server: str, cwd: str, project: str) -> Session:
     project = project or os.environ.get("CLAUDE_PROJECT_DIR") or cwd
     return Session(os.environ.get("CLAUDE_CODE_SESSION_ID") or str(uuid.uuid4()), server, cwd, project)
-
-
-class TrialReport(Struct, frozen=True):
-    """A trial, with what was tried and what is shown of it."""
-
-    attempt: TrialCall
-    event: Event | None
-    """The only event that was tried; None: the whole call."""
-    server: str
-    settings: Settings
-    groups: Sequence[Group]
-    trial: TrialResult
-    not_run: Sequence[SkippedHook]
-
-    @property
-    def status(self) -> int:
-        """The exit status: 0 allowed; 1 refused, or a person would be asked; 2 not allowed because a hook failed."""
-        if self.trial.allowed:
-            return 0
-        return EXIT_USER_ERROR if self.trial.failed else EXIT_FINDINGS
-
-    @property
-    def decision(self) -> str:
-        """The decision in a few words."""
-        trial = self.trial
-        if trial.allowed:
-            return _ALLOWED[trial.decision]
-        if trial.failed:
-            refused = trial.decision in ("deny", "asked-deny")
-            return "refused because a hook failed" if refused else "the result is withheld"
-        if trial.decision == "asked":
-            return "a person would be asked"
-        return "refused" if trial.decision in ("deny", "asked-deny") else "allowed, but the result is refused"
-
-    @property
-    def decided_by(self) -> tuple[str, str]:
-        """Who decided, as text, and why. If only a permission request is tried, just the trial itself wants to ask."""
-        if self.event is Event.PERMISSION_REQUEST and isinstance(self.trial.hook_decision, Proceed):
-            return "", ""
-        return self.trial.decided_by
-
-    @property
-    def alias(self) -> Alias | None:
-        """The names that hooks see for the tool; None: they see the server's own name."""
-        return next((alias for alias in self.settings.aliases if alias.tool == self.attempt.tool), None)
-
-    @property
-    def approval_text(self) -> str:
-        """What a person would be asked."""
-        return "" if self.event is Event.PERMISSION_REQUEST else self.trial.question
-
-    def place(self, spec: HookSpec) -> tuple[str, str]:
-        """The file and the key of a hook."""
-        for group in self.groups:
-            if any(each is spec for each in group.hooks):
-                return group.source, spec.source.removeprefix(f"{group.source}: ")
-        return "", spec.source
 
 
 # --- the command line ---
@@ -211,7 +133,7 @@ def _event(name: str | None) -> Event | None:
     """The event, in any dialect's spelling."""
     if name is None:
         return None
-    known = {_normalized(event): event for event in (*_DECIDING_EVENTS, *SIDE_EVENTS)}
+    known = {_normalized(event): event for event in (*DECIDING_EVENTS, *SIDE_EVENTS)}
     if _normalized(name) in known:
         return known[_normalized(name)]
     raise UserError(f"--event: {name!r} cannot be tried", f"known: {', '.join(known.values())}")
@@ -232,8 +154,8 @@ def _attempt(options: argparse.Namespace, event: Event | None) -> TrialCall:
         raise UserError(
             "standard input cannot be both the arguments and the result", "put one of them into a file: @FILE"
         )
-    arguments = _read_object("ARGUMENTS", options.arguments)
-    result = _read_object("--result", options.result) if options.result is not None else None
+    arguments = json_object("ARGUMENTS", _read("ARGUMENTS", options.arguments))
+    result = json_object("--result", _read("--result", options.result)) if options.result is not None else None
     return TrialCall(tool, arguments, _result_for(event, result))
 
 
@@ -246,12 +168,12 @@ def _is_utf8(name: str) -> bool:
 
 def _result_for(event: Event | None, result: bytes | None) -> bytes | None:
     """The result of the call: none for an event before the call; for one after it, the given or the default result."""
-    if event is not None and event not in _DEFAULT_RESULTS:
+    if event is not None and event not in DEFAULT_RESULTS:
         if result is not None:
             raise UserError(f"--result: {event} has no result", "leave out --event to try the whole call")
         return None
     if event is None or result is None:
-        return result if event is None else _DEFAULT_RESULTS[event]
+        return result if event is None else DEFAULT_RESULTS[event]
     is_error = bytes(raw_json.fields(result).get("isError", b"false")) == b"true"
     if is_error is not (event is Event.POST_TOOL_USE_FAILURE):
         other = Event.POST_TOOL_USE_FAILURE if is_error else Event.POST_TOOL_USE
@@ -259,33 +181,6 @@ def _result_for(event: Event | None, result: bytes | None) -> bytes | None:
             f"--result: is {'an' if is_error else 'not an'} error, which is for {other}", f"--event {other}"
         )
     return result
-
-
-def _read_object(name: str, value: str) -> bytes:
-    """A JSON object from the command line, a file or standard input. Duplicate keys are left for the hooks' reader."""
-    raw = _read(name, value)
-    try:
-        if not isinstance(json.loads(raw.decode(), parse_constant=raw_json.reject_constant), dict):
-            raise raw_json.Unreadable("not a JSON object")
-    except (ValueError, RecursionError) as error:
-        raise UserError(
-            f"{name}: {_error_text(error)}", """give a JSON object, for example '{"path": "a.txt"}'"""
-        ) from None
-    return raw
-
-
-def _error_text(error: ValueError | RecursionError) -> str:
-    match error:
-        case raw_json.Unreadable():
-            return str(error)
-        case UnicodeDecodeError():
-            return f"not UTF-8 at byte {error.start}"
-        case json.JSONDecodeError():
-            return f"not JSON: {error.msg} at character {error.pos + 1}"
-        case ValueError():
-            return "a number is too long"
-        case RecursionError():
-            return "nested too deeply"
 
 
 def _read(name: str, value: str) -> bytes:
@@ -312,7 +207,6 @@ def _read(name: str, value: str) -> bytes:
 # --- the output for people ---
 
 _MAX_SHOWN: Final = 10_000  # characters of one text, which are some screens full; `--json` shows all
-_ALLOWED: Final = {"allow": "allowed", "asked-allow": "allowed", "": "no decision"}
 _EFFECTS: Final = {
     "stop": "denies all other calls that are waiting for their hooks",
     "hides": "hides the result from the model",
@@ -439,8 +333,12 @@ def _reasons(report: TrialReport) -> Iterator[tuple[str, str]]:
 
 def _ask_fallback(settings: Settings) -> str:
     """What happens if the agent cannot ask a person."""
-    if settings.on_ask is not OnAsk.ELICIT:
+    if settings.on_ask in (OnAsk.DENY, OnAsk.ALLOW):
         return settings.on_ask
+    if settings.on_ask is OnAsk.CONSOLE:
+        return "hookproxy console and hookproxy top ask"
+    if settings.console:
+        return "if the agent cannot ask, hookproxy console and hookproxy top ask instead"
     if settings.prompter:
         return f"if the agent cannot ask, {settings.prompter[0]} asks instead"
     allowed = settings.on_ask_fallback is OnFailure.ALLOW

@@ -34,6 +34,7 @@ KEYS_OF_SETTINGS: Final = {
     "on_ask": "on_ask",
     "on_ask_fallback": "on_ask_fallback",
     "prompter": "on_ask_fallback",
+    "console": "on_ask_fallback",
     "feedback": "feedback",
     "strict": "strict",
     "on_cut_input": "on_cut_input",
@@ -93,6 +94,10 @@ class Loaded(Struct, frozen=True):
     """The folder that `--project` names; empty: it names none."""
     trust: Trust | None = None
     """Checks that files are still as they were trusted; None: trust is not required."""
+    set_by: Mapping[str, str] = {}
+    """Where each field of the settings that is not the default is set, for people: file and key, or the option."""
+    by_option: Mapping[str, str] = {}
+    """The value of `--hooks` for each file that the command line names."""
 
 
 def load(
@@ -134,10 +139,11 @@ def complete(user: Layer, file_context: FileContext, project: str = "") -> Loade
         settings, groups, notes, summary = merge(user, managed)
         remarks = (*user.remarks, *(remark for one in managed for remark in one.remarks))
         loaded = Loaded(settings, groups, notes, remarks, user.source, summary, project)
-        set_by: Collection[str] = {*user.set_by, *summary.set_by}
+        set_by = {**user.set_by, **summary.set_by, **_kept_by_user(settings, user, summary.set_by)}
     else:
         loaded = Loaded(user.settings, user.groups, user.notes, user.remarks, user.source, project=project)
-        set_by = user.set_by
+        set_by = dict(user.set_by)
+    loaded = replace(loaded, set_by=set_by, by_option=user.by_option)
     loaded = _with_default_audit(loaded, set_by, state_folder(environ, file_context.home))
     if loaded.settings.audit_required and not loaded.settings.audit_file:
         where = user.source or (managed[-1].source if managed else "")
@@ -150,6 +156,15 @@ def complete(user: Layer, file_context: FileContext, project: str = "") -> Loade
 
         loaded = replace(loaded, trust=verify(loaded.groups, user, file_context))
     return loaded
+
+
+def _kept_by_user(settings: Settings, user: Layer, managed: Collection[str]) -> dict[str, str]:
+    """Where the user's values are set that count although the setting is managed: they are stricter."""
+    return {
+        name: place
+        for name, place in user.set_by.items()
+        if name in managed and getattr(settings, name) == getattr(user.settings, name)
+    }
 
 
 def _with_default_audit(loaded: Loaded, set_by: Collection[str], folder: str) -> Loaded:
@@ -351,6 +366,7 @@ def _settings(file: ConfigFile, path: str, text: str, file_context: FileContext,
         on_ask=file.on_ask,
         on_ask_fallback=OnFailure.ALLOW if file.on_ask_fallback == "allow" else OnFailure.DENY,
         prompter=_prompter(file, folder),
+        console=file.on_ask_fallback == "console",
         feedback=file.feedback,
         strict=file.strict,
         on_cut_input=OnFailure(file.on_cut_input),

@@ -45,7 +45,7 @@ _MANAGED_AS_A_WHOLE: Final = {"audit_file": "audit_", "otel": "otel_"}
 Otherwise a user could empty the administrator's audit with a pattern of secrets that matches everything, or send the
 spans to another address.
 """
-_FALLBACK: Final = ("on_ask_fallback", "prompter")
+_FALLBACK: Final = ("on_ask_fallback", "prompter", "console")
 
 T = TypeVar("T")
 
@@ -112,6 +112,7 @@ def _settings_of_managed(user: Layer, admin: Layer) -> Settings:
         on_ask=_stricter("on_ask", settings.on_ask, user.settings.on_ask),
         on_ask_fallback=settings.on_ask_fallback,
         prompter=settings.prompter,
+        console=settings.console,
         on_cut_input=settings.on_cut_input,
         allow=settings.allow,
         ask=settings.ask,
@@ -165,16 +166,22 @@ def _not_used(wanted: str, managed: str) -> str:
 
 
 def _merge_fallback(user: Layer, admin: Layer, name: str) -> object:
-    """One key sets both fields. The user's value counts if it denies without asking, or if the managed one allows."""
-    refuses = user.settings.on_ask_fallback is OnFailure.DENY and not user.settings.prompter
+    """One key sets all three. The user's value counts if it denies without asking, or if the managed one allows."""
+    own = user.settings
+    refuses = own.on_ask_fallback is OnFailure.DENY and not own.prompter and not own.console
     uses_own = refuses or admin.settings.on_ask_fallback is OnFailure.ALLOW
     return getattr(user.settings if uses_own else admin.settings, name)
 
 
 def _stricter(name: str, managed: T, wanted: T) -> T:
     """The managed value, unless the user's value is stricter."""
-    order = _STRICTNESS.get(name, ())
-    return wanted if managed in order and order.index(wanted) > order.index(managed) else managed
+    order = _STRICTNESS.get(name)
+    return wanted if order and _rank(order, wanted) > _rank(order, managed) else managed
+
+
+def _rank(order: tuple[object, ...], value: object) -> int:
+    """A higher one is stricter. A console and the agent both ask a person: neither replaces the other."""
+    return order.index(OnAsk.ELICIT if value is OnAsk.CONSOLE else value)
 
 
 # --- groups ---

@@ -321,12 +321,12 @@ class ConfigFile(Table, frozen=True):
     deny.
     """
     on_ask: OnAsk = _DEFAULTS.on_ask
-    """What happens when a person should be asked: "elicit" asks through the agent; "deny" and "allow" decide without
-    asking.
+    """What happens when a person should be asked: "elicit" asks through the agent; "console" asks on `hookproxy
+    console` and `hookproxy top`; "deny" and "allow" decide without asking.
     """
-    on_ask_fallback: Literal["deny", "allow"] | Prompter = "deny"
-    """What happens when a person should be asked and the agent cannot ask: "deny", "allow", or a program of your own
-    that asks.
+    on_ask_fallback: Literal["deny", "allow", "console"] | Prompter = "deny"
+    """What happens when a person should be asked and the agent cannot ask: "deny", "allow", "console", or a program of
+    your own that asks.
     """
     on_cut_input: Literal["deny", "allow"] = "deny"
     """What happens when the arguments of a call are too long for the environment variable HOOK_TOOL_INPUT, which hooks

@@ -28,7 +28,8 @@ def setting_line(settings: Settings, name: str) -> str:
     if name in _SPELLINGS:
         value = _SPELLINGS[name][bool(value)]
     elif key == "on_ask_fallback":
-        value = {"command": settings.prompter} if settings.prompter else settings.on_ask_fallback
+        word = "console" if settings.console else settings.on_ask_fallback
+        value = {"command": settings.prompter} if settings.prompter else word
     elif name == "audit_chain" and settings.audit_chain_key_file:
         value = "keyed"
     return f"{key} = {_text(value)}"

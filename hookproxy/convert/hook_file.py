@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..dialects.agent_side import AgentSide, Can, Entry, agent_side, event_names, split_mcp_name
 from ..dialects.dialect import Dialect, Group
@@ -52,7 +53,19 @@ def convert(groups: Sequence[Group], target: AgentSide, project: str = "") -> Co
             entries += [_entry(spec, name, group.dialect, target, project) for name in names]
             notes += [f"{spec.source}: {note}" for note in _losses(spec, group.dialect, target)]
     entries = list(dict.fromkeys(entries))  # one program may be several hooks, of which one runs for each call
-    return Converted(target.write_hook_file(entries) if entries else {}, tuple(dict.fromkeys(notes)), len(entries))
+    return Converted(_files(entries, target, project), tuple(dict.fromkeys(notes)), len(entries))
+
+
+def _files(entries: Sequence[Entry], target: AgentSide, project: str) -> Mapping[str, str]:
+    """The target's hook file, with a script for each command line if it holds paths only."""
+    if not entries:
+        return {}
+    if not target.script_folder:
+        return target.write_hook_file(entries)
+    scripts = {f"{target.script_folder}/hookproxy-{number}.sh": one for number, one in enumerate(entries, 1)}
+    with_paths = [replace(one, command=f"{project}/{path}" if project else path) for path, one in scripts.items()]
+    texts = {path: f"#!/bin/sh\n{one.command}\n" for path, one in scripts.items()}
+    return {**target.write_hook_file(with_paths), **texts}
 
 
 def _impossible(spec: HookSpec, target: AgentSide) -> str:
@@ -117,6 +130,8 @@ def _command(spec: HookSpec, source: Dialect, target: AgentSide, project: str) -
         words += ["--if", spec.only_if]
     if spec.timeout != source.default_timeout:
         words += ["--timeout", f"{spec.timeout:g}"]
+    if spec.fails_closed:
+        words.append("--fail-closed")
     line = "; ".join((*_setup(spec, project), spec.shell or shlex.join(spec.argv)))
     return f"{shlex.join(words)} -- {shlex.quote(line)}"
 

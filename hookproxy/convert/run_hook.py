@@ -19,8 +19,9 @@ from ..dialects.dialect import Dialect, Group, HookFile, HookList
 from ..dialects.shared.hook_file import merge
 from ..hooks.evaluate import Evaluation, Hooks
 from ..jsonrpc import nesting, normalize
+from ..model.aliases import spelled_names
 from ..model.errors import UserError
-from ..model.hooks import Event, EventContext, HookRun
+from ..model.hooks import Event, EventContext, HookRun, HookSpec
 from ..model.settings import Settings, ToolNames
 from ..policy import matchers
 from ..policy.familiar_names import FAMILIAR_NAMES
@@ -47,6 +48,8 @@ class ForeignHook(Struct, frozen=True):
     matcher: str = ""
     only_if: str = ""
     timeout: float = 0.0
+    fails_closed: bool = False
+    """A failure of the hook refuses the call, whatever its system says of failures."""
 
 
 def recognise_agent(document: bytes) -> AgentSide:
@@ -75,7 +78,7 @@ async def run_hook(hook: ForeignHook, side: AgentSide, document: bytes, environ:
         raise UserError(f"the document on standard input cannot be read: {unreadable}", _hint(side)) from None
     context = contexts[0]
     hook_list = _read_hook(hook, context)
-    specs = tuple(spec for spec in hook_list.hooks if spec.event is context.event)
+    specs = _specs(hook, hook_list, context)
     if not specs:
         return HookOutput(stderr="\n".join(hook_list.notes))
     tool_names = ToolNames.BARE if context.alias is not None else hook.dialect.tool_names
@@ -154,6 +157,17 @@ def _read_hook(hook: ForeignHook, context: EventContext) -> HookList:
         reasons = "; ".join((*found.notes, *found.remarks))
         raise UserError(f"{hook.dialect.name} cannot run this hook: {reasons}", "correct --event, --matcher and --if")
     return found
+
+
+def _specs(hook: ForeignHook, hook_list: HookList, context: EventContext) -> tuple[HookSpec, ...]:
+    """The hooks of this event. Some systems have one for servers' tools and one for their own that do what the agent's
+    tool does: then the latter is meant, and the command does not run twice.
+    """
+    specs = tuple(spec for spec in hook_list.hooks if spec.event is context.event)
+    known = context.alias.names if context.alias else ()
+    spelled = spelled_names(known, hook.dialect.tool_spellings) if hook.dialect.tool_spellings else {}
+    specs = tuple(spec for spec in specs if any(map(spec.matches, spelled))) or specs
+    return tuple(replace(spec, fails_closed=True) for spec in specs) if hook.fails_closed else specs
 
 
 def _may_name_server(hook: ForeignHook, context: EventContext) -> bool:

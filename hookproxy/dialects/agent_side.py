@@ -11,7 +11,8 @@ from enum import Flag, auto
 from importlib import import_module
 from typing import Final
 
-from msgspec import Struct, field
+import msgspec
+from msgspec import Struct, field, structs
 
 from ..jsonrpc import raw_json
 from ..model.aliases import Alias, ToolSpellings
@@ -155,6 +156,8 @@ class AgentSide(Struct, frozen=True):
     """Its own tools, where its dialect has no `tool_spellings`."""
     own_mcp_names: Callable[[str, str], str] | None = None
     """The names that it gives to tools of MCP servers, where its dialect has others."""
+    script_folder: str = ""
+    """Its hook files hold paths of scripts: the folder in a project for those; empty: they hold command lines."""
 
     def tool_spellings(self) -> ToolSpellings:
         """The agent's own tools that do what Claude Code's tools do."""
@@ -166,16 +169,21 @@ class AgentSide(Struct, frozen=True):
 
 
 _MODULES: Final = {
+    "augment": "augment",
     "cascade": "cascade",
     "claude": "claude",
+    "claw": "claw",
     "cline": "cline",
+    "code-assist": "code_assist",
     "codex": "codex",
     "copilot": "copilot",
     "crush": "crush",
     "cursor": "cursor",
+    "docker-agent": "docker_agent",
     "droid": "droid",
     "gemini": "gemini",
     "goose": "goose",
+    "iflow": "iflow",
     "kimi": "kimi",
     "kiro": "kiro",
     "lime": "lime",
@@ -254,6 +262,21 @@ def _own_alias(side: AgentSide, name: str) -> Alias | None:
         return Alias(name, name)
     first, *others = aliases
     return Alias(name, first.name, first.arguments, alternatives=tuple(others))
+
+
+def edit_context(context: EventContext, edits: Sequence[bytes], renamed: Mapping[str, str]) -> EventContext:
+    """The context of an edit by a tool of the agent's own, for guards of Edit and of MultiEdit.
+
+    They see the list of edits, each an object, and all texts as one: no text is hidden behind the first. `renamed` has
+    the agent's names of the other arguments. Such arguments cannot be turned back.
+    """
+    members = raw_json.fields(context.arguments)
+    texts: dict[str, object] = {}
+    for key in ("old_string", "new_string"):
+        texts[key] = "\n".join(filter(None, (Members(one).text(key) for one in edits)))
+    arguments = {**members, "edits": [msgspec.Raw(one) for one in edits], **texts}
+    alias = Alias(context.tool, "Edit", renamed, alternatives=(Alias(context.tool, "MultiEdit", renamed),))
+    return structs.replace(context, arguments=raw_json.encode(arguments), alias=alias)
 
 
 def text_outcome(text: str, *, failed: bool = False, duration_ms: int = 0) -> Outcome:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
@@ -60,6 +61,8 @@ class Gateway:
         """It ends soon: balancers should send nothing more."""
         self.draining = False
         """No session is opened that is bound to this gateway."""
+        self.on_policy_change: Callable[[], None] = lambda: None
+        """Called when another configuration is in force, for whatever depends on it besides the sessions."""
         self._report = report
         self._windows: dict[tuple[str, str, Limit], Window] = {}
         self._seal_keys = config.seal_keys
@@ -131,6 +134,7 @@ class Gateway:
             except UserError as problem:
                 self._report(f"{problem.message} ({problem.hint})")
                 session.change_policy(None, self._policy_of(session, config))
+        self.on_policy_change()
 
     def _policy_of(self, session: GatewaySession, config: GatewayConfig) -> SessionPolicy:
         server, identity = session.server.name, session.identity

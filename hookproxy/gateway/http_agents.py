@@ -11,9 +11,6 @@ from collections.abc import Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-import anyio
-import anyio.abc
-
 from ..authorization.authenticate import Authenticator, Challenge
 from ..authorization.resource_metadata import WELL_KNOWN, ProtectedResource, protected_resource
 from ..config.gateway_models import SERVER_NAME
@@ -22,16 +19,31 @@ from ..model.errors import UserError, describe_error
 from ..protocol.feedback import failed_call
 from ..transports.http import messages
 from ..transports.http.agent_channel import AgentChannel
-from ..transports.http.agent_requests import Accepted, Era, Kind, Rejected, Rules, allowed_hosts, allowed_origins, check
+from ..transports.http.agent_input import Load
+from ..transports.http.agent_requests import (
+    Accepted,
+    Era,
+    Head,
+    Kind,
+    Rejected,
+    Rules,
+    allowed_hosts,
+    allowed_origins,
+    check_body,
+    check_head,
+)
 from ..transports.http.agent_stream import JSON_HEADER, TooManyRequests
 from ..transports.http.stateless_channel import StatelessChannel
 from . import probes
 from .gateway import NotAdmitted
 from .http_listeners import is_trusted, networks
 from .session import GatewaySession, new_session_id
+from .unused_sessions import UnusedSessions
 
 if TYPE_CHECKING:
     import socket
+
+    import anyio.abc
 
     from ..model.principal import Principal
     from ..session.proxy import Report
@@ -42,19 +54,32 @@ if TYPE_CHECKING:
 _NAME: Final = re.compile(SERVER_NAME.encode())
 _PREFIX: Final = b"/mcp/"
 _WELL_KNOWN: Final = WELL_KNOWN.encode()
-_LOOK_SECONDS: Final = 1.0
-"""How often sessions are looked at that may have been unused for too long; the shortest such time is a second."""
-
 _NO_SESSION: Final = "There is no such session. Initialize a new one."
 _MISSING_SESSION: Final = "The header Mcp-Session-Id is missing. Initialize a session first."
 _RETRY_AFTER: Final = (b"retry-after", b"1")
 _NO_ID: Final = b"null"
 
 
+class _User(Load):
+    """What one user has open here."""
+
+    __slots__ = ("sessions",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sessions = 0
+
+
 class _HttpSession:
     """A session over HTTP: that of an agent, or all stateless requests of one user to one server."""
 
-    def __init__(self, session: GatewaySession, channel: AgentChannel | StatelessChannel) -> None:
+    __slots__ = ("channel", "key", "session")
+
+    def __init__(
+        self, key: str | tuple[str, str], session: GatewaySession, channel: AgentChannel | StatelessChannel
+    ) -> None:
+        """`key` is the session's id, or for stateless requests user and server."""
+        self.key = key
         self.session = session
         self.channel = channel
 
@@ -62,6 +87,16 @@ class _HttpSession:
     def user(self) -> str:
         """The id of the principal to whom it belongs."""
         return self.session.identity.principal.id
+
+    @property
+    def idle_seconds(self) -> float:
+        """As in Usable."""
+        return self.session.server.table.idle_seconds
+
+    @property
+    def unused_since(self) -> float | None:
+        """As in Usable."""
+        return None if self.channel.in_use else self.channel.last_used
 
 
 class HttpAgents:
@@ -88,8 +123,10 @@ class HttpAgents:
         self._tasks = tasks
         self._report = report
         self._sessions: dict[str, _HttpSession] = {}
-        self._by_user: dict[str, set[_HttpSession]] = {}
+        self._users: dict[str, _User] = {}
         self._stateless: dict[tuple[str, str], _HttpSession] = {}  # by user and server
+        self._unused = UnusedSessions(self._end_unused)
+        gateway.on_policy_change = self._unused.look_again
 
     def handle(self, request: Request, responder: Responder) -> None:
         """Handle one request; the response comes now or later."""
@@ -126,8 +163,7 @@ class HttpAgents:
             self._gateway.metrics.refused_requests[str(sender.status)] += 1
             responder.respond(sender.status, (JSON_HEADER, *sender.headers), failed_call(_NO_ID, sender.message))
             return
-        parameters = self._gateway.parameters_of
-        found = check(request.method, request.target, request.headers, request.body, self._rules, parameters)
+        found = self._checked(request)
         if isinstance(found, Rejected):
             self._report(f"a request of {sender.name} was refused: {found.reason}")
             self._gateway.metrics.refused_requests[str(found.status)] += 1
@@ -141,6 +177,16 @@ class HttpAgents:
             self._gateway.metrics.refused_requests[str(int(status))] += 1
             headers = [JSON_HEADER] + ([_RETRY_AFTER] if status != HTTPStatus.NOT_FOUND else [])
             responder.respond(status, headers, failed_call(found.id or _NO_ID, text))
+
+    def _checked(self, request: Request) -> Accepted | Rejected:
+        """What the request asks for. A head that was checked before under the same rules is not checked again."""
+        head, rules = request.notes.checked, self._rules
+        if not isinstance(head, Head) or head.rules is not rules:
+            checked = check_head(request.method, request.target, request.headers, request.body, rules)
+            if isinstance(checked, Rejected):
+                return checked
+            head = request.notes.checked = checked
+        return check_body(request.method, head, request.body, self._gateway.parameters_of)
 
     @property
     def _rules(self) -> Rules:
@@ -165,8 +211,8 @@ class HttpAgents:
 
     def _dispatch(self, found: Accepted, sender: Principal, responder: Responder) -> None:
         """Give a request to its session. Raises NotAdmitted, TooManyRequests."""
-        in_flight = sum(one.channel.requests for one in self._by_user.get(sender.id, ()))
-        if found.id and in_flight >= self._gateway.config.gateway.max_requests:
+        user = self._users.get(sender.id)
+        if user is not None and found.id and user.requests >= self._gateway.config.gateway.max_requests:
             raise TooManyRequests
         if found.era is Era.STATELESS:
             self._post_stateless(found, sender, responder)
@@ -201,10 +247,16 @@ class HttpAgents:
         session_id = f"{self._gateway.config.gateway.instance}.{new_session_id()}"
         limits = session.server.loaded.settings
         headers = ((b"mcp-session-id", session_id.encode()),)
-        channel = AgentChannel(limits.max_message_bytes, headers)
-        self._sessions[session_id] = opened = _HttpSession(session, channel)
-        channel.post(found.line + b"\n", _message(found), responder)
+        channel = AgentChannel(limits.max_message_bytes, headers, self._user(sender))
+        self._sessions[session_id] = opened = _HttpSession(session_id, session, channel)
         self._tasks.start_soon(self._run, opened)
+        channel.post(found.line + b"\n", _message(found), responder)
+
+    def _user(self, sender: Principal) -> _User:
+        """The user of one more session, which `_run` closes."""
+        user = self._users.setdefault(sender.id, _User())
+        user.sessions += 1
+        return user
 
     def _post_stateless(self, found: Accepted, sender: Principal, responder: Responder) -> None:
         key = sender.id, found.server
@@ -212,7 +264,8 @@ class HttpAgents:
         if known is None:
             session = self._gateway.admit(sender, found.server, is_stateless=True)
             most = session.server.loaded.settings.max_message_bytes
-            self._stateless[key] = known = _HttpSession(session, StatelessChannel(most, session.report))
+            opened = StatelessChannel(most, session.report, self._user(sender))
+            self._stateless[key] = known = _HttpSession(key, session, opened)
             self._tasks.start_soon(self._run, known)
         channel = known.channel
         assert isinstance(channel, StatelessChannel)
@@ -220,15 +273,15 @@ class HttpAgents:
 
     def _forget(self, one: _HttpSession) -> None:
         """No further request comes to this session."""
-        for key in [key for key, known in self._stateless.items() if known is one]:
-            del self._stateless[key]
-        for session_id in [key for key, known in self._sessions.items() if known is one]:
-            del self._sessions[session_id]
+        if isinstance(one.key, str):
+            self._sessions.pop(one.key, None)
+        elif self._stateless.get(one.key) is one:
+            del self._stateless[one.key]
 
     async def _run(self, opened: _HttpSession) -> None:
         """Run a session. Whatever happens concerns it alone."""
         why = ""
-        self._by_user.setdefault(opened.user, set()).add(opened)
+        self._unused.add(opened)
         try:
             await self._gateway.run(opened.session, opened.channel, self._gateway.servers.open)
         except UserError as problem:
@@ -239,23 +292,22 @@ class HttpAgents:
             why = f"The gateway has failed: {describe_error(defect)}"
         finally:
             self._forget(opened)
-            self._by_user[opened.user].discard(opened)
-            if not self._by_user[opened.user]:
-                del self._by_user[opened.user]
+            self._unused.discard(opened)
             if why:
                 opened.channel.fail(why)
             opened.channel.close()
+            user = self._users[opened.user]
+            user.sessions -= 1
+            if not user.sessions:
+                del self._users[opened.user]
 
     async def end_unused(self) -> None:
         """End sessions that were not used for as long as their server allows. Runs until it is cancelled."""
-        while True:
-            await anyio.sleep(_LOOK_SECONDS)
-            now = anyio.current_time()
-            for one in [*self._sessions.values(), *self._stateless.values()]:
-                idle = one.session.server.table.idle_seconds
-                if not one.channel.in_use and now - one.channel.last_used > idle:
-                    self._forget(one)
-                    one.channel.end()
+        await self._unused.run()
+
+    def _end_unused(self, one: _HttpSession) -> None:
+        self._forget(one)
+        one.channel.end()
 
     # --- metadata ---
 

@@ -14,6 +14,7 @@ from ..hooks.evaluate import Hooks
 from ..model.errors import UserError
 from ..model.hooks import Session
 from ..processes import service
+from ..session.change_event import ChangeEvent
 from ..session.lifecycle import Lifecycle
 from ..session.proxy import Proxy, Report
 from .metered_audit import MeteredAudit
@@ -47,7 +48,8 @@ class GatewaySession:
         self._metrics = metrics
         self._proxy: Proxy | None = None
         self._lifecycle: Lifecycle | None = None
-        self._ended = anyio.Event()
+        self._has_ended = False
+        self._end = ChangeEvent()
         self._withdrawn = False
 
     async def run(
@@ -96,7 +98,8 @@ class GatewaySession:
         try:
             return await self._lifecycle.run()
         finally:
-            self._ended.set()
+            self._has_ended = True
+            self._end.notify()
 
     def _policy(self, server: GatewayServer, policy: SessionPolicy) -> tuple[Hooks, Settings, Audit]:
         """What judges the calls of this session. Raises UserError."""
@@ -129,12 +132,10 @@ class GatewaySession:
         proxy.relay.pause_agent(_DRAINING, True)
         proxy.relay.on_passed = proxy.changes.notify
         with anyio.move_on_after(seconds):
-            await proxy.changes.until(
-                lambda: self._ended.is_set() or not (proxy.router.pending or proxy.has_open_calls)
-            )
-        if not self._ended.is_set():
+            await proxy.changes.until(lambda: self._has_ended or not (proxy.router.pending or proxy.has_open_calls))
+        if not self._has_ended:
             self._lifecycle.end(signal.SIGTERM)
-            await self._ended.wait()
+            await self._end.until(lambda: self._has_ended)
 
 
 class SessionPolicy(Struct, frozen=True):

@@ -80,6 +80,11 @@ class Hooks:
         self._executor = self._new_executor(groups)
         self.background = self._executor.background
         self.runners = self._executor.runners
+        self.running = self._executor.running
+
+    def keep_inputs(self) -> None:
+        """Keep the document that each hook gets from now on, for people who look at the calls."""
+        self._executor.keeps_input = True
 
     def _new_executor(self, groups: Sequence[Group]) -> HookExecutor:
         return HookExecutor(groups, self._settings, self.environ, self._trust, self._add_allowed_rules)

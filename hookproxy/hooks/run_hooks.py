@@ -8,6 +8,7 @@ from __future__ import annotations
 import resource
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from functools import cached_property
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
@@ -81,13 +82,12 @@ class HookExecutor:
         self._settings = settings
         self._trust = trust
         self._add_allowed_rules = add_allowed_rules
-        slots = _slot_count()
-        self._keeps_input = bool(settings.audit_file) and (
+        self.keeps_input = bool(settings.audit_file) and (
             not settings.audit_digest or settings.audit_results is Results.FULL
         )
+        """Hook runs have the document that the hook got."""
         self._slow = SlowHooks(self._report_message)
-        self._background_slots = anyio.Semaphore(max(slots // 4, 1), fast_acquire=True)
-        self._slots = anyio.Semaphore(max(slots - slots // 4, 1), fast_acquire=True)
+        self.running = self._slow.running
         shared = {_environment_key(group): _environment(group, environ) for group in groups}
         self._environments = {id(group): shared[_environment_key(group)] for group in groups}
         self._report: ReportHookRun = lambda _hook_run: None
@@ -96,6 +96,14 @@ class HookExecutor:
         with trust.importing() if trust else nullcontext():
             self.runners = Runners(specs, self._report_message, self._call_tool)
         self._call_server_tool: CallTool = no_server
+
+    @cached_property
+    def _background_slots(self) -> anyio.Semaphore:
+        return anyio.Semaphore(max(_slot_count() // 4, 1), fast_acquire=True)
+
+    @cached_property
+    def _slots(self) -> anyio.Semaphore:
+        return anyio.Semaphore(max(_slot_count() - _slot_count() // 4, 1), fast_acquire=True)
 
     async def _call_tool(self, server: str, tool: str, arguments: bytes) -> bytes:
         return await self._call_server_tool(server, tool, arguments)
@@ -257,7 +265,7 @@ class HookExecutor:
             slots.acquire_nowait()  # succeeds nearly always; `acquire` would cost a tenth of a small hook
         except anyio.WouldBlock:
             await slots.acquire()
-        begun = self._slow.begin(spec)
+        begun = self._slow.begin(spec, context.request_id)
         try:
             mark = self._trust.check(spec) if self._trust else None  # as late as possible
             if mark is not None and mark.failure:
@@ -280,7 +288,7 @@ class HookExecutor:
             verdict = _untrusted(failure)
         if verdict is not NO_VERDICT:
             verdict = await self._checked(group, hook, call_context, verdict, listed)
-        kept = document.stdin if self._keeps_input else b""
+        kept = document.stdin if self.keeps_input else b""
         return self._finish(group, HookRun(spec, result, verdict, tool_name=context.tool_name, input=kept), hook_runs)
 
     async def _checked(

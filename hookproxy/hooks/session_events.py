@@ -55,7 +55,7 @@ class SessionEvents:
 
     def __init__(self, session_context: SessionContext) -> None:
         self._context = session_context
-        self._start_hooks_ended = anyio.Event()
+        self._start_hooks_ended: anyio.Event | None = None  # None: there are none to wait for
         self._feedback: tuple[str, ...] = ()  # for the model, not delivered yet
         self._initialized = False  # the agent has the response to `initialize`
         self._logging = False
@@ -67,8 +67,8 @@ class SessionEvents:
         """Responses to `initialize` that wait for SessionStart hooks."""
         self.running = 0
         """Events whose hooks run while nobody waits for them."""
-        if not self._has_start_hooks:
-            self._start_hooks_ended.set()
+        if self._has_start_hooks:
+            self._start_hooks_ended = anyio.Event()
 
     def change_policy(self, hooks: Hooks, audit: Audit) -> SessionContext:
         """Run these hooks from now on; return the context with them. SessionStart hooks do not run again."""
@@ -86,7 +86,8 @@ class SessionEvents:
             self._feedback += _feedback_of(await self._context.hooks.run_event_hooks(context))
         except OSError as problem:  # too few descriptors or processes
             self._context.report(f"SessionStart hooks could not be run: {problem.strerror}")
-        self._start_hooks_ended.set()
+        if self._start_hooks_ended is not None:
+            self._start_hooks_ended.set()
 
     async def end_session(self) -> None:
         """Run the SessionEnd hooks. On cancel they are ended with their whole process groups."""
@@ -102,15 +103,23 @@ class SessionEvents:
             result = raw_json.fields(bytes(raw_json.fields(line)["result"]))
             handshake.note_result(result)
             self._logging = "logging" in raw_json.fields(bytes(result["capabilities"]))
-        if self._start_hooks_ended.is_set() and not self._feedback:
+        if not (self._awaits_start_hooks or self._feedback):
             self._initialized = True
             self._context.to_agent(line)
         else:
             self.pending_initialize_responses += 1
             self._context.spawn(self._add_instructions, line)
 
+    @property
+    def _awaits_start_hooks(self) -> bool:
+        return self._start_hooks_ended is not None and not self._start_hooks_ended.is_set()
+
+    async def _wait_for_start_hooks(self) -> None:
+        if self._start_hooks_ended is not None and self._awaits_start_hooks:  # a set event would still cost a turn
+            await self._start_hooks_ended.wait()
+
     async def _add_instructions(self, line: bytes) -> None:
-        await self._start_hooks_ended.wait()
+        await self._wait_for_start_hooks()
         texts, self._feedback = self._feedback, ()
         self._initialized = True
         self._context.to_agent(feedback.with_instructions(line, texts))
@@ -126,8 +135,7 @@ class SessionEvents:
 
         With `uses_initialize`, feedback that is there before the response to `initialize` goes into that one.
         """
-        if not self._start_hooks_ended.is_set():  # waiting for a set event would still cost a turn of the event loop
-            await self._start_hooks_ended.wait()
+        await self._wait_for_start_hooks()
         if uses_initialize and not self._initialized:
             return ()
         texts, self._feedback, self.feedback_pending = self._feedback, (), False

@@ -30,6 +30,7 @@ class OnAsk(StrEnum):
     """What follows if a call needs approval."""
 
     ELICIT = "elicit"
+    CONSOLE = "console"  # on a console; through the agent only if no console can find the run
     DENY = "deny"
     ALLOW = "allow"
 
@@ -108,6 +109,8 @@ class Settings(Struct, frozen=True):
     """What follows if the agent cannot ask the person: DENY or ALLOW."""
     prompter: tuple[str, ...] = ()
     """A command that asks the person if the agent cannot; empty: there is none."""
+    console: bool = False
+    """If the agent cannot ask, the question waits for a person on a console."""
     feedback: Delivery = Delivery.AUTO
     strict: bool = False
     """A finding of `check` stops start-up."""
@@ -174,6 +177,12 @@ class Settings(Struct, frozen=True):
 
     Its permission rules are the managed ones. The rules of the outer settings are the user's.
     """
+
+    @property
+    def uses_console(self) -> bool:
+        """Some approvals are for a console."""
+        own = self.console or self.on_ask is OnAsk.CONSOLE
+        return own or (self.managed is not None and self.managed.uses_console)
 
     @property
     def rule_count(self) -> int:

@@ -114,9 +114,10 @@ def without_person(proceed: Proceed, settings: Settings, can_ask: bool) -> Decis
     """Decide a call whose approval request no hook and no rule has answered; unchanged if a person can be asked."""
     request = proceed.approval_request
     settings = settings_for(settings, request)
-    if request is None or (settings.on_ask is OnAsk.ELICIT and can_ask):
+    asks = settings.on_ask in (OnAsk.ELICIT, OnAsk.CONSOLE)
+    if request is None or (asks and can_ask):
         return proceed
-    if settings.on_ask is OnAsk.ELICIT:
+    if asks:
         allowed, cause = settings.on_ask_fallback is OnFailure.ALLOW, RefusalCause.ASK_UNAVAILABLE
     else:
         allowed, cause = settings.on_ask is OnAsk.ALLOW, RefusalCause.ASK_DENIED

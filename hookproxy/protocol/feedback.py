@@ -371,6 +371,11 @@ def _failure(raw_id: bytes, text: str, stateless: bool, task: bool) -> bytes:
     return response_edits.failed_result(raw_id, text, stateless)
 
 
+def reason_of_person(reason: str) -> str:
+    """What a person who denied a call says to the model."""
+    return f"The user says: {reason}"
+
+
 def refusal_sentence(refuse: Refuse) -> str:  # noqa: C901  # one case for each cause
     """Say for the model why a call was refused, and what it may do."""
     hook, reason = f"the {refuse.event} hook {refuse.by}", refuse.reason

@@ -5,17 +5,20 @@ Law 1: only an explicit yes is an approval; silence, a failure or a late answer 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import cached_property
+from time import time
 from typing import Final
 
 import anyio
-from msgspec import Struct, field
+from msgspec import Raw, Struct, field
 
 from ..hooks.session_events import SessionContext
 from ..jsonrpc import raw_json
+from ..live.messages import ConsoleAnswer, Question
 from ..model.decision import ApprovalRequest
 from ..model.hooks import Document, Ended, Event, HookResult, HookSpec
-from ..model.settings import Settings
+from ..model.settings import OnAsk, Settings
 from ..policy import decide
 from ..protocol import approval_messages, calls, feedback
 from ..protocol.actions import ApprovalAnswered
@@ -27,6 +30,56 @@ from ..runners.registry import RUNNERS
 
 _MAX_PENDING: Final = 512  # requests at a time: nobody answers so many, and each keeps its call in memory
 _MAX_PROMPTERS: Final = 4  # at a time: a person reads one dialog after another
+
+
+AskConsole = Callable[[Call, Question], Awaitable[ConsoleAnswer | None]]
+"""Asks on a console, until the question's time is over: then None."""
+
+
+class ApprovalResult(Struct, frozen=True):
+    """What became of an approval request."""
+
+    approval: Approval
+    by: str = ""
+    """Who has answered on a console, what, and from where; empty: nobody has."""
+    reason: str = ""
+    """What the person says to the model."""
+
+
+_CONSOLE_APPROVALS: Final = {"allow": Approval.ONCE, "allow_session": Approval.SESSION, "deny": Approval.NO}
+
+
+class ApprovalQuestion(Struct, frozen=True):
+    """All that can be said to a person about a call that needs approval."""
+
+    server: str
+    tool: str
+    arguments: bytes
+    """Normalised, as they will run."""
+    request: ApprovalRequest
+    similar: str = ""
+    """The calls like this one, as a permission rule; empty: they are not offered."""
+    place: str = ""
+    """Where the rule that requires it is configured; empty: a hook does, or it is not known."""
+
+    @property
+    def message(self) -> str:
+        """What an agent shows."""
+        return approval_messages.message(self.server, self.tool, self.arguments, self.request, self.similar)
+
+    @property
+    def document(self) -> dict[str, object]:
+        """What a prompter reads."""
+        return approval_messages.prompter_document(self.server, self.tool, self.arguments, self.request)
+
+    def for_console(self, call: Call) -> Question:
+        """What a console shows. Which question, call and session it is, the feed adds."""
+        now = time()
+        alias = "" if call.alias is None else call.alias.name
+        by, reason, arguments = self.request.by, self.request.reason, Raw(self.arguments)
+        return Question(
+            "", "", "", self.server, self.tool, arguments, reason, by, now, now + LIFETIME, alias, self.place
+        )
 
 
 class _PendingApproval(Struct):
@@ -45,7 +98,12 @@ class Approvals:
         self._handshake = handshake
         self._settings = settings
         self._pending: dict[bytes, _PendingApproval] = {}
-        self._prompters = anyio.Semaphore(_MAX_PROMPTERS)
+        self.console: AskConsole | None = None
+        """Set while consoles can find this run."""
+
+    @cached_property
+    def _prompters(self) -> anyio.Semaphore:
+        return anyio.Semaphore(_MAX_PROMPTERS)  # made when it is needed: few sessions ask a prompter
 
     def change_policy(self, session_context: SessionContext, settings: Settings) -> None:
         """Ask in the way of these settings from now on."""
@@ -57,31 +115,36 @@ class Approvals:
             return supports_forms(call.meta.get(calls.CAPABILITIES_KEY))
         return self._handshake.supports_elicitation
 
-    def has_prompter(self, request: ApprovalRequest | None) -> bool:
-        """The operator has a prompter for agents that cannot ask; for a managed request, the administrator."""
-        return bool(decide.settings_for(self._settings, request).prompter)
+    def has_fallback(self, request: ApprovalRequest | None) -> bool:
+        """The operator has a way to ask if the agent cannot; for a managed request, the administrator."""
+        return bool(decide.settings_for(self._settings, request).prompter) or self.uses_console(request, True)
 
-    async def ask(
-        self,
-        call: Call,
-        message: str,
-        document: Mapping[str, object],
-        request: ApprovalRequest,
-        offers_similar: bool,
-    ) -> Approval:
-        """Ask, and wait as long as it takes: the agent with `message`, or else the prompter with `document`.
+    def uses_console(self, request: ApprovalRequest | None, agent_cannot: bool) -> bool:
+        """This request is for a console; `agent_cannot` ask."""
+        settings = decide.settings_for(self._settings, request)
+        wanted = settings.on_ask is OnAsk.CONSOLE or (settings.console and agent_cannot)
+        return wanted and self.console is not None
 
-        `offers_similar`: the person may allow calls like this one; a prompter only says yes or no.
+    async def ask(self, call: Call, question: ApprovalQuestion) -> ApprovalResult:
+        """Ask, and wait as long as it takes: on a console, through the agent, or else with the prompter.
+
         On cancel the request is withdrawn, or the prompter is ended with its whole process group.
         """
-        if not self.may_ask(call):
-            async with self._prompters:
-                prompter = decide.settings_for(self._settings, request).prompter
-                if failure := self._context.hooks.prompter_failure(request.managed):
-                    self._context.report(f"the prompter {prompter[0]} {failure}, so the call is denied")
-                    return Approval.NOT_ASKED
-                environ = self._context.hooks.prompter_environment(request.managed)
-                return await prompt(prompter, document, environ, self._context.report)
+        request = question.request
+        if self.console is not None and self.uses_console(request, not self.may_ask(call)):
+            return _on_console(await self.console(call, question.for_console(call)))
+        if self.may_ask(call):
+            return ApprovalResult(await self._ask_agent(call, question.message, bool(question.similar)))
+        async with self._prompters:
+            prompter = decide.settings_for(self._settings, request).prompter
+            if failure := self._context.hooks.prompter_failure(request.managed):
+                self._context.report(f"the prompter {prompter[0]} {failure}, so the call is denied")
+                return ApprovalResult(Approval.NOT_ASKED)
+            environ = self._context.hooks.prompter_environment(request.managed)
+            return ApprovalResult(await prompt(prompter, question.document, environ, self._context.report))
+
+    async def _ask_agent(self, call: Call, message: str, offers_similar: bool) -> Approval:
+        """`offers_similar`: the person may allow calls like this one."""
         if len(self._pending) >= _MAX_PENDING:
             self._context.report(f"a call is denied because {_MAX_PENDING} approval requests wait for the person")
             return Approval.NOT_ASKED
@@ -109,6 +172,13 @@ class Approvals:
         if pending is not None and not pending.answered.is_set():
             pending.result = answer.result
             pending.answered.set()
+
+
+def _on_console(answer: ConsoleAnswer | None) -> ApprovalResult:
+    if answer is None:
+        return ApprovalResult(Approval.NOT_ANSWERED)
+    said = answer.answer
+    return ApprovalResult(_CONSOLE_APPROVALS[said.action], f"{said.action} by {answer.by}", said.reason.strip())
 
 
 async def prompt(

@@ -22,6 +22,7 @@ from ..protocol import approval_messages, elicitations, feedback, request_edits,
 from ..protocol.approval_messages import Approval
 from ..protocol.calls import Call, Phase
 from ..protocol.request_state import CallRound
+from .approval import ApprovalQuestion
 from .call_context import CallContext, CallServices, Ending, end_early, event_context_of, refusal
 from .post_hooks import HandledResponse, handle_missing_response, handle_response
 
@@ -57,7 +58,7 @@ async def handle_call(call: Call, services: CallServices) -> None:
         else:
             _note_why(call, record)
         record.ms = (perf_counter() - started) * 1000
-        if services.audit.path:
+        if services.audit.path or services.audit.on_ended is not None:
             record.skipped = services.skipped_hooks.of(record, call.alias)
         problem = services.audit.write(record)
         if problem:
@@ -134,29 +135,33 @@ async def _request_approval(context: CallContext, proceed: Proceed) -> Decision 
     the call again.
     """
     call, services, request = context.call, context.services, proceed.approval_request
-    can_ask = services.approvals.may_ask(call)
-    decision = decide.without_person(proceed, services.settings, can_ask or services.approvals.has_prompter(request))
+    approvals = services.approvals
+    can_ask = approvals.may_ask(call)
+    decision = decide.without_person(proceed, services.settings, can_ask or approvals.has_fallback(request))
     if request is None or not isinstance(decision, Proceed) or decision.approval_request is None:
         return decision
     arguments = context.event_context.arguments
     similar = services.hooks.similar_calls(context.event_context, request)
-    message = approval_messages.message(services.session.server, call.tool, arguments, request, similar)
-    prompt_context = replace(context.event_context, trigger="permission_prompt", message=message)
+    places = decide.settings_for(services.settings, request).rule_places
+    place = places.get(f"ask {request.rule}", "") if request.rule else ""
+    question = ApprovalQuestion(services.session.server, call.tool, arguments, request, similar, place)
+    prompt_context = replace(context.event_context, trigger="permission_prompt", message=question.message)
     for event in (Event.NOTIFICATION, Event.USER_INPUT):
         services.start_hooks(replace(prompt_context, event=event))
-    if call.stateless and can_ask:
+    if call.stateless and can_ask and not approvals.uses_console(request, agent_cannot=False):
         if problem := services.request_states.failure:
             return replace(_refuse_without_store(StoreUnavailable(problem)), feedback=proceed.feedback)
         next_round = CallRound(call.tool, call.arguments, proceed.arguments, proceed.feedback, request)
         context.record.decision, context.record.result, context.record.reason = "asked", "pending", request.reason
-        return feedback.input_required(
-            call.id, message, services.request_states.to_request_state(next_round), offers_similar=bool(similar)
-        )
-    document = approval_messages.prompter_document(services.session.server, call.tool, arguments, request)
+        state = services.request_states.to_request_state(next_round)
+        return feedback.input_required(call.id, question.message, state, offers_similar=bool(similar))
     services.release_backpressure(call)  # a person may take long, and the answer comes on the agent's own channel
-    return await _apply_approval(
-        context, proceed, await services.approvals.ask(call, message, document, request, bool(similar))
-    )
+    result = await approvals.ask(call, question)
+    context.record.answered = result.by
+    decision = await _apply_approval(context, proceed, result.approval)
+    if result.reason and isinstance(decision, Refuse):
+        return replace(decision, feedback=(*decision.feedback, feedback.reason_of_person(result.reason)))
+    return decision
 
 
 def _refuse_without_store(problem: StoreUnavailable) -> Refuse:

@@ -10,6 +10,8 @@ import anyio
 class ChangeEvent:
     """Wakes those who wait for a condition; it costs nothing while nobody waits."""
 
+    __slots__ = ("_next",)
+
     def __init__(self) -> None:
         self._next: anyio.Event | None = None
 

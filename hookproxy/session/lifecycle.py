@@ -52,7 +52,7 @@ class Lifecycle:
         self._proxy = proxy
         self._server = server
         self._status = 0  # as `ServerEnd.wait` gives it
-        self._exited = anyio.Event()
+        self._exited = False
         self._signal = 0  # the first one that we got
         self._server_killed = False  # it has not exited by itself
         self._agent_ended = False
@@ -103,7 +103,7 @@ class Lifecycle:
 
     async def _watch_server(self) -> None:
         self._status = await self._server.wait()
-        self._exited.set()
+        self._exited = True
         self._notify()
 
     async def _forward_signals(self) -> None:
@@ -128,7 +128,7 @@ class Lifecycle:
     @property
     def _must_not_wait(self) -> bool:
         """The server sends no more responses, or we got a signal: waiting for it is useless."""
-        return self._server_ended or self._exited.is_set() or self._signal != 0
+        return self._server_ended or self._exited or self._signal != 0
 
     # --- the end, in order ---
 
@@ -139,7 +139,7 @@ class Lifecycle:
             if not self._must_not_wait:
                 proxy.end_calls(_UNANSWERED, proxy.approvals.waiting_calls)
                 await self._wait_for_decisions()
-            if self._signal or not (self._server_ended or self._exited.is_set()):  # else handle_server_exit ends them
+            if self._signal or not (self._server_ended or self._exited):  # else handle_server_exit ends them
                 proxy.end_unforwarded(self._why_ended())
             if proxy.hooks.groups.has_mcp_tool_hooks_for(Event.SESSION_END) and not self._must_not_wait:
                 await self._end_session()  # some of its hooks are tools of the server, so it must still read
@@ -179,18 +179,18 @@ class Lifecycle:
         """Wait for the server to exit, then send SIGTERM, then SIGKILL; afterwards it has been reaped."""
         for seconds, next_signal in ((SERVER_EXIT_SECONDS, signal.SIGTERM), (SERVER_TERM_SECONDS, signal.SIGKILL)):
             with anyio.move_on_after(seconds) as time:
-                await self._exited.wait()
+                await self._proxy.run_changes.until(lambda: self._exited)
             if time.cancelled_caught:
                 await settle()
-            if self._exited.is_set():
+            if self._exited:
                 return
             self._server_killed = True
             self._signal_server(next_signal)
         with anyio.move_on_after(process.REAP_LIMIT):
-            await self._exited.wait()
+            await self._proxy.run_changes.until(lambda: self._exited)
 
     def _signal_server(self, number: int) -> None:
-        if not self._exited.is_set():  # afterwards another process may have its id
+        if not self._exited:  # afterwards another process may have its id
             self._server.signal(number)
 
     def _why_ended(self) -> str:
@@ -224,7 +224,7 @@ class Lifecycle:
 
     def _close(self) -> None:
         """Close both channels; kill and reap the server if it still runs."""
-        if not self._exited.is_set():
+        if not self._exited:
             self._server.kill()
         self._proxy.relay.server.close()
         self._proxy.relay.agent.close()

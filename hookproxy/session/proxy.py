@@ -52,6 +52,41 @@ Report = Callable[[str], None]
 class Proxy:
     """One agent, one server, and the calls between them. Without hooks everything passes."""
 
+    __slots__ = (
+        "_backpressure",
+        "_final_responses",
+        "_former",
+        "_mcp_tasks",
+        "_pool",
+        "_running",
+        "_services",
+        "_tasks",
+        "answer_elicitations",
+        "approvals",
+        "audit",
+        "changes",
+        "elicitation_hooks",
+        "follow_tasks",
+        "hook_tool_calls",
+        "hooks",
+        "may_have_feedback",
+        "on_tools_listed",
+        "passed",
+        "relay",
+        "report",
+        "report_once",
+        "request_states",
+        "router",
+        "run_changes",
+        "server_lost",
+        "session",
+        "session_events",
+        "settings",
+        "skipped_hooks",
+        "start_elicitation_hooks",
+        "start_hooks",
+    )
+
     def __init__(  # noqa: PLR0913  # its parts, which are made elsewhere
         self,
         agent: Channel,

@@ -69,3 +69,22 @@ def test_a_file_without_hooks_that_can_run_is_an_error(project: Path) -> None:
     (project / ".claude/settings.json").write_text('{"hooks": {"Stop": []}}', "utf-8")
     with pytest.raises(UserError, match="no hook of it can run in copilot"):
         main([".claude/settings.json", "--to", "copilot"])
+
+
+def test_hooks_of_another_project_keep_their_folder(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "other").mkdir()
+    assert main([".claude/settings.json", "--to", "copilot", "--project", "other", "--write"]) == 0
+    written = project / "other/.github/hooks/hookproxy.json"
+    assert f"cd {project} || exit 2; export CLAUDE_PROJECT_DIR={project}; guard" in written.read_text()
+    assert capsys.readouterr().out == f"{written}\n"
+
+
+def test_several_files_are_written_and_not_printed(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UserError, match="augment needs several files") as caught:
+        main([".claude/settings.json", "--to", "augment"])
+    assert "--write" in str(caught.value.hint)
+    assert main([".claude/settings.json", "--to", "augment", "--write"]) == 1  # it cannot ask, rewrite, …
+    script = project / ".augment/hooks/hookproxy-1.sh"
+    assert str(script) in (project / ".augment/settings.json").read_text()
+    assert script.stat().st_mode & 0o777 == 0o755
+    assert "the call is refused: augment lets no hook ask" in capsys.readouterr().err

@@ -12,13 +12,14 @@ from typing import Any, Final
 
 import pytest
 
-from hookproxy.cli.try_ import USAGE, TrialReport, json_output, main, verdict_lines
+from hookproxy.cli.try_ import USAGE, json_output, main, verdict_lines
 from hookproxy.hooks.evaluate import Evaluation
 from hookproxy.model.decision import ApprovalRequest, Comments, Proceed, RefusalCause, Refuse
 from hookproxy.model.errors import UserError
 from hookproxy.model.hooks import Ended, Event, HookResult, HookRun, Permission, Verdict
 from hookproxy.model.settings import Settings
 from hookproxy.trial.observe import Observation, ObservedRun
+from hookproxy.trial.report import TrialReport
 from hookproxy.trial.run import TrialCall, TrialResult
 from tests.support import terminal
 from tests.support.hook_files import COMMENTS, DENIALS, HOOK_FILES, config, hooks_file

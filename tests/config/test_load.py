@@ -476,7 +476,7 @@ def test_without_a_home_folder_a_remark_says_that_no_audit_is_kept(cwd: Path, mo
         ),
         ('[[hooks.PreToolUse]]\ncommand = "x"\ntimeout = "5"', 3, "timeout: should be a number", ""),
         ('[[hooks.PreToolUse]]\ncommand = "x"\nasync = 1', 3, "[0].async: should be a boolean", ""),
-        ("on_ask = 'maybe'", 1, "on_ask: should be 'elicit', 'deny' or 'allow'", ""),
+        ("on_ask = 'maybe'", 1, "on_ask: should be 'elicit', 'console', 'deny' or 'allow'", ""),
         ("feedback = true", 1, "feedback: should be 'auto', 'text' or 'strip-output-schema'", ""),
         ('max_message_bytes = "64 MiB"', 1, "max_message_bytes: should be a integer", ""),
         ("max_message_bytes = 1023", 1, "max_message_bytes: should be greater than or equal to 1024", ""),
@@ -674,6 +674,7 @@ def test_commands_start_in_the_project_of_their_hook_file(cwd: Path, file: str, 
         ('on_ask_fallback = "allow"', OnFailure.ALLOW, ()),
         ('on_ask_fallback = { command = ["./ask", "-x"] }', OnFailure.DENY, ("{cwd}/ask", "-x")),
         ('on_ask_fallback = { command = ["zenity"] }', OnFailure.DENY, ("zenity",)),
+        ('on_ask_fallback = "console"', OnFailure.DENY, ()),
     ],
 )
 def test_the_fallback_when_nobody_can_ask_is_read(
@@ -682,6 +683,7 @@ def test_the_fallback_when_nobody_can_ask_is_read(
     write(cwd / "hookproxy.toml", text)
     settings = loaded(cwd, config="hookproxy.toml").settings
     assert settings.on_ask_fallback is fallback
+    assert settings.console is ("console" in text)
     assert settings.prompter == tuple(word.format(cwd=cwd) for word in prompter)
 
 

@@ -46,6 +46,10 @@ def test_every_setting_has_a_key_that_can_be_managed() -> None:
         ("on_ask", OnAsk.ELICIT, OnAsk.ALLOW),
         ("on_ask", OnAsk.DENY, OnAsk.ALLOW),
         ("on_ask", OnAsk.DENY, OnAsk.ELICIT),
+        ("on_ask", OnAsk.ELICIT, OnAsk.CONSOLE),
+        ("on_ask", OnAsk.CONSOLE, OnAsk.ELICIT),
+        ("on_ask", OnAsk.DENY, OnAsk.CONSOLE),
+        ("console", False, True),
         ("on_ask_fallback", OnFailure.DENY, OnFailure.ALLOW),
         ("on_cut_input", OnFailure.DENY, OnFailure.ALLOW),
         ("feedback", Delivery.AUTO, Delivery.TEXT),
@@ -77,6 +81,8 @@ def test_a_managed_setting_cannot_be_weakened_and_the_attempt_is_noted(
         ("on_failure", OnFailure.DIALECT, OnFailure.DENY),
         ("on_ask", OnAsk.ALLOW, OnAsk.ELICIT),
         ("on_ask", OnAsk.ELICIT, OnAsk.DENY),
+        ("on_ask", OnAsk.ALLOW, OnAsk.CONSOLE),
+        ("on_ask", OnAsk.CONSOLE, OnAsk.DENY),
         ("on_ask_fallback", OnFailure.ALLOW, OnFailure.DENY),
         ("on_cut_input", OnFailure.ALLOW, OnFailure.DENY),
         ("audit_required", False, True),
@@ -124,14 +130,23 @@ def test_rules_add_up_and_an_allow_rule_that_a_managed_rule_contradicts_is_noted
     )
 
 
-@pytest.mark.parametrize("wanted", [{"on_ask": OnAsk.ALLOW}, {"on_ask_fallback": A}, {"prompter": ("yes",)}])
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"on_ask": OnAsk.ALLOW},
+        {"on_ask": OnAsk.CONSOLE},
+        {"on_ask_fallback": A},
+        {"prompter": ("yes",)},
+        {"console": True},
+    ],
+)
 def test_managed_rules_ask_the_person_even_if_the_user_answers_by_configuration(
     wanted: dict[str, object],
 ) -> None:
     settings, notes = merge_settings(wanted, {"ask": ("x",)})
     assert settings.managed
     assert (settings.managed.on_ask, settings.managed.on_ask_fallback) == (OnAsk.ELICIT, D)
-    assert (settings.managed.prompter, notes) == ((), ())
+    assert (settings.managed.prompter, settings.managed.console, notes) == ((), False, ())
 
 
 def test_a_user_can_have_the_questions_of_managed_rules_denied() -> None:

@@ -22,6 +22,9 @@ CLAUDE: Final = {"session_id": "s1", "cwd": "/", "permission_mode": "default"}
 CURSOR: Final = {"conversation_id": "c", "cursor_version": "3.19", "workspace_roots": ["/"]}
 TIMED: Final = {"session_id": "s1", "cwd": "/", "timestamp": "2026-01-01T00:00:00.000Z"}
 CLINE: Final = {"clineVersion": "4.1.13", "timestamp": "1", "taskId": "t", "workspaceRoots": ["/"]}
+CODE_ASSIST: Final = {"tool_use_id": "t", "tool_output": None, "session_id": "s1", "agent_id": None, "cwd": "/"}
+BEFORE_IFLOW: Final = {"IFLOW_HOOK_EVENT_NAME": "PreToolUse", "IFLOW_TOOL_NAME": "run_shell_command", "IFLOW_CWD": "/"}
+AFTER_IFLOW: Final = {"IFLOW_HOOK_EVENT_NAME": "PostToolUse", "IFLOW_TOOL_NAME": "mcp__files__read", "IFLOW_CWD": "/"}
 
 BEFORE: Final[dict[str, dict[str, Any]]] = {
     "claude": CLAUDE | {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "rm x"}},
@@ -77,6 +80,33 @@ BEFORE: Final[dict[str, dict[str, Any]]] = {
         "cwd": "/",
         "tool_name": "bash",
         "tool_input": {"command": "rm x"},
+    },
+    "augment": {
+        "hook_event_name": "PreToolUse",
+        "conversation_id": "c",
+        "workspace_roots": ["/"],
+        "tool_name": "launch-process",
+        "tool_input": {"command": "rm x"},
+        "is_mcp_tool": False,
+    },
+    "iflow": {"tool_input": {"command": "rm x"}},
+    "claw": {
+        "hook_event_name": "PreToolUse",
+        "tool_name": "bash",
+        "tool_input": {"command": "rm x"},
+        "tool_input_json": '{"command":"rm x"}',
+        "tool_output": None,
+        "tool_result_is_error": False,
+    },
+    "code-assist": CODE_ASSIST
+    | {"hook_event": "PreToolUse", "tool_name": "BashTool", "tool_input": {"command": "rm x"}},
+    "docker-agent": {
+        "session_id": "s1",
+        "cwd": "/",
+        "hook_event_name": "pre_tool_use",
+        "tool_name": "shell",
+        "tool_use_id": "t",
+        "tool_input": {"cmd": "rm x"},
     },
     "cline": CLINE
     | {
@@ -186,6 +216,41 @@ AFTER: Final[dict[str, dict[str, Any]]] = {
         "tool_input": {"path": "a"},
         "tool_output": [{"type": "text", "text": "hello"}],
     },
+    "augment": {
+        "hook_event_name": "PostToolUse",
+        "conversation_id": "c",
+        "workspace_roots": ["/"],
+        "tool_name": "read_files",
+        "tool_input": {"path": "a"},
+        "is_mcp_tool": True,
+        "mcp_metadata": {"mcpExecutedToolName": "read_files", "mcpExecutedToolServerName": "files"},
+        "tool_output": "hello",
+    },
+    "iflow": {"tool_input": {"path": "a"}, "tool_response": "hello"},
+    "claw": {
+        "hook_event_name": "PostToolUse",
+        "tool_name": "mcp__files__read",
+        "tool_input": {"path": "a"},
+        "tool_input_json": '{"path":"a"}',
+        "tool_output": "hello",
+        "tool_result_is_error": False,
+    },
+    "code-assist": CODE_ASSIST
+    | {
+        "hook_event": "PostToolUse",
+        "tool_name": "mcp__files__read",
+        "tool_input": {"path": "a"},
+        "tool_output": "hello",
+    },
+    "docker-agent": {
+        "session_id": "s1",
+        "cwd": "/",
+        "hook_event_name": "post_tool_use",
+        "tool_name": "files_read",
+        "tool_use_id": "t",
+        "tool_input": {"path": "a"},
+        "tool_response": "hello",
+    },
     "cline": CLINE
     | {
         "hookName": "PostToolUse",
@@ -209,12 +274,22 @@ _ENVELOPE: Final = {
 DENIED: Final[dict[str, Any]] = {
     **dict.fromkeys(("claude", "codex", "droid", "lime", "qwen", "vscode"), _ENVELOPE),
     "crush": {"version": 1, "decision": "deny", "reason": "no rm"},
+    "code-assist": {"decision": "deny", "reason": "no rm"},
+    "docker-agent": {
+        "hook_specific_output": {
+            "hook_event_name": "pre_tool_use",
+            "permission_decision": "deny",
+            "permission_decision_reason": "no rm",
+        }
+    },
     "copilot": {"permissionDecision": "deny", "permissionDecisionReason": "no rm"},
     "cursor": {"permission": "deny", "user_message": "no rm", "agent_message": "no rm"},
     "gemini": {"decision": "deny", "reason": "no rm"},
     "cline": {"cancel": True, "errorMessage": "no rm"},
 }
-BY_STATUS: Final = ("cascade", "goose", "kimi", "kiro")
+BY_STATUS: Final = ("augment", "cascade", "goose", "iflow", "kimi", "kiro")
+BY_TEXT: Final = ("claw",)
+"""The exit status refuses, and standard output has the reason."""
 WITHOUT_RESULTS: Final = ("crush", "goose")
 """Crush has no event after a call, and Goose gives its hooks no result."""
 AFTERWARDS: Final = [name for name in names() if name in AFTER]
@@ -223,7 +298,7 @@ NO_DECISION: Final = {"cursor": b"{}\n"}
 
 
 def test_every_agent_is_tested() -> None:
-    assert set(BEFORE) == {*AFTER, "crush"} == {*DENIED, *BY_STATUS}
+    assert set(BEFORE) == {*AFTER, "crush"} == {*DENIED, *BY_STATUS, *BY_TEXT}
     assert set(names()) <= set(BEFORE)
 
 
@@ -239,7 +314,8 @@ async def output_of(agent: str, command: str, document: object, matcher: str = "
     side = agent_side(agent)
     assert side is not None
     hook = ForeignHook(DIALECTS["claude"], command, matcher=matcher)
-    return await run_hook(hook, side, json.dumps(document).encode(), {"PATH": "/usr/bin:/bin"})
+    variables = ({"iflow": BEFORE_IFLOW} if document is BEFORE.get(agent) else {"iflow": AFTER_IFLOW}).get(agent, {})
+    return await run_hook(hook, side, json.dumps(document).encode(), {"PATH": "/usr/bin:/bin", **variables})
 
 
 @pytest.mark.parametrize("agent", names())
@@ -247,6 +323,8 @@ async def test_a_denial_of_the_agents_own_shell(agent: str) -> None:
     output = await output_of(agent, "echo no rm >&2; exit 2", BEFORE[agent], "Bash")
     if agent in BY_STATUS:
         assert (output.status, output.stdout, output.stderr) == (2, b"", "no rm")
+    elif agent in BY_TEXT:
+        assert (output.status, output.stdout) == (2, b"no rm\n")
     else:
         assert (output.status, json.loads(output.stdout)) == (0, DENIED[agent])
 
@@ -280,7 +358,8 @@ async def test_a_rewrite_has_the_agents_names_or_refuses_the_call(agent: str) ->
     rewrites = specific("PreToolUse", permissionDecision="allow", updatedInput={"command": "ls"})
     output = await output_of(agent, rewrites, BEFORE[agent])
     if Can.REWRITE in side.can:
-        assert b'{"command":"ls"}' in output.stdout.replace(b": ", b":")
+        name = "cmd" if agent == "docker-agent" else "command"
+        assert f'{{"{name}":"ls"}}' in output.stdout.decode().replace(": ", ":")
         assert b'"deny"' not in output.stdout
     else:
         assert output.status == 2 or b'"deny"' in output.stdout or b'"cancel":true' in output.stdout
@@ -315,6 +394,121 @@ async def test_output_that_is_replaced_never_stays_silently(agent: str) -> None:
         assert b"***" in output.stdout
     else:
         assert f"{agent} lets no hook replace the output of a tool" in output.stderr
+
+
+EDITS: Final[dict[str, dict[str, Any]]] = {
+    "augment": BEFORE["augment"]
+    | {
+        "tool_name": "str-replace-editor",
+        "tool_input": {"path": "f", "old_str_1": "a", "new_str_1": "b", "old_str_2": "c", "new_str_2": "KEY"},
+    },
+    "docker-agent": BEFORE["docker-agent"]
+    | {
+        "tool_name": "edit_file",
+        "tool_input": {"path": "f", "edits": [{"oldText": "a", "newText": "b"}, {"oldText": "c", "newText": "KEY"}]},
+    },
+}
+
+
+@pytest.mark.parametrize("agent", EDITS)
+@pytest.mark.parametrize(("matcher", "argument"), [("Edit", ".new_string"), ("MultiEdit", ".edits[].new_string")])
+async def test_a_guard_of_edits_sees_the_text_of_each_edit(agent: str, matcher: str, argument: str) -> None:
+    guard = f"jq -r '.tool_input.file_path, .tool_input{argument}' | tee /dev/stderr | grep -q KEY && exit 2"
+    output = await output_of(agent, guard, EDITS[agent], matcher)
+    assert output.status == 2 or b'"deny"' in output.stdout
+    assert "f\n" in output.stderr or "f\\n" in output.stdout.decode()
+
+
+async def test_a_rewrite_of_an_edit_of_docker_agent_is_refused() -> None:
+    arguments = {"file_path": "g", "edits": [], "old_string": "", "new_string": ""}
+    rewrites = specific("PreToolUse", permissionDecision="allow", updatedInput=arguments)
+    output = await output_of("docker-agent", rewrites, EDITS["docker-agent"])
+    assert b'"deny"' in output.stdout
+    assert b"cannot be written as Docker Agent's" in output.stdout
+
+
+@pytest.mark.parametrize("arguments", [{}, {"IFLOW_TOOL_ARGS": "no JSON"}])
+def test_a_call_of_iflow_whose_arguments_nobody_gives_is_an_error(arguments: dict[str, str]) -> None:
+    side = agent_side("iflow")
+    assert side is not None
+    with pytest.raises(ValueError, match=r"arguments|object|JSON"):
+        side.read_document(b"", BEFORE_IFLOW | arguments)
+    arguments = {"IFLOW_TOOL_ARGS": '{"command":"rm x"}'}
+    event = side.read_document(b"", BEFORE_IFLOW | arguments)
+    assert (event.context.tool, event.context.arguments) == ("run_shell_command", b'{"command":"rm x"}')
+
+
+@pytest.mark.parametrize("text", ['{"hookSpecificOutput":{"permissionDecision":"allow"}}', ' {"continue":true}', "[]"])
+async def test_a_text_for_claw_code_is_never_read_as_a_decision(text: str) -> None:
+    output = await output_of("claw", specific("PreToolUse", additionalContext=text), BEFORE["claw"])
+    assert output.stdout.startswith(b"The hook said: ")
+
+
+async def test_a_result_that_a_hook_rejects_is_rejected_in_claw_code() -> None:
+    side = agent_side("claw")
+    assert side is not None
+    hook = ForeignHook(DIALECTS["claw"], "echo secret; exit 2")
+    output = await run_hook(hook, side, json.dumps(AFTER["claw"]).encode(), {"PATH": "/usr/bin:/bin"})
+    assert output.status == 2
+    assert b"secret" in output.stdout
+
+
+@pytest.mark.parametrize(
+    ("agent", "changed"),
+    [
+        ("augment", {"tool_error": "boom", "tool_output": None}),
+        ("claw", {"tool_output": "boom", "tool_result_is_error": True}),
+        ("claw", {"hook_event_name": "PostToolUseFailure", "tool_error": "boom"}),
+        ("code-assist", {"hook_event": "PostToolUseFailure", "tool_input": None, "tool_output": "boom"}),
+        ("docker-agent", {"tool_response": "boom", "tool_error": True}),
+    ],
+)
+def test_a_call_that_failed_is_a_failure(agent: str, changed: dict[str, Any]) -> None:
+    side = agent_side(agent)
+    assert side is not None
+    context = side.read_document(json.dumps(AFTER[agent] | changed).encode(), {}).context
+    assert context.event is Event.POST_TOOL_USE_FAILURE
+    assert context.outcome is not None
+    assert context.outcome.error == "boom"
+
+
+@pytest.mark.parametrize("dialect", [name for name in DIALECTS if agent_side(name)])
+@pytest.mark.parametrize("document", [BEFORE["copilot"], AFTER["claude"]], ids=["own", "server"])
+async def test_a_command_runs_once_for_a_call(dialect: str, document: dict[str, Any], tmp_path: Path) -> None:
+    side = agent_side("copilot" if document is BEFORE["copilot"] else "claude")
+    assert side is not None
+    runs = tmp_path / "runs"
+    hook = ForeignHook(DIALECTS[dialect], f"echo >> {shlex.quote(str(runs))}")
+    await run_hook(hook, side, json.dumps(document).encode(), {"PATH": "/usr/bin:/bin"})
+    has_event = dialect != "crush" or document is BEFORE["copilot"]
+    assert (runs.read_text() if runs.exists() else "") == "\n" * has_event
+
+
+@pytest.mark.parametrize(
+    ("dialect", "name"),
+    [("cline", ".preToolUse.toolName"), ("cascade", ".agent_action_name")],
+)
+async def test_a_hook_sees_the_agents_shell_as_its_own_systems_shell(dialect: str, name: str) -> None:
+    side = agent_side("copilot")
+    assert side is not None
+    hook = ForeignHook(DIALECTS[dialect], f"jq -r '{name}' >&2; exit 1")
+    output = await run_hook(hook, side, json.dumps(BEFORE["copilot"]).encode(), {"PATH": "/usr/bin:/bin"})
+    assert output.stderr.endswith(
+        "exited with status 1: " + {"cline": "execute_command"}.get(dialect, "pre_run_command")
+    )
+
+
+@pytest.mark.parametrize("agent", names())
+@pytest.mark.parametrize("command", ["exit 1", "kill -9 $$", "/no/such/guard"])
+async def test_a_failure_refuses_the_call_if_the_hook_was_configured_so(agent: str, command: str) -> None:
+    side = agent_side(agent)
+    assert side is not None
+    environ = {"PATH": "/usr/bin:/bin", **(BEFORE_IFLOW if agent == "iflow" else {})}
+    for fails_closed in (True, False):
+        hook = ForeignHook(DIALECTS["claude"], command, fails_closed=fails_closed)
+        output = await run_hook(hook, side, json.dumps(BEFORE[agent]).encode(), environ)
+        refuses = output.status == 2 or b'"deny"' in output.stdout or b'"cancel":true' in output.stdout
+        assert refuses is fails_closed
 
 
 KEYS: Final = st.sampled_from(sorted({*BEFORE["cline"], *AFTER["gemini"], *AFTER["cascade"], *BEFORE["cursor"]}))

@@ -142,6 +142,10 @@ def test_agents_are_recognised_by_their_documents() -> None:
         "crush": {"event": "PreToolUse", "cwd": "/"},
         "lime": {"event": "PreToolUse", "hook_event_name": "PreToolUse"},
         "kiro": {"hook_event_name": "preToolUse", "tool_name": "@files/read"},
+        "augment": {"hook_event_name": "PreToolUse", "conversation_id": "c", "is_mcp_tool": True},
+        "claw": {"hook_event_name": "PreToolUse", "tool_input": {}, "tool_input_json": "{}"},
+        "code-assist": {"hook_event": "PreToolUse", "cwd": "/", "tool_use_id": "t"},
+        "docker-agent": {"hook_event_name": "pre_tool_use", "cwd": "/", "session_id": "s"},
     }
     for name, document in of.items():
         assert recognise_agent(json.dumps(document).encode()).name == name

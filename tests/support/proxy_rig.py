@@ -233,9 +233,9 @@ class Rig:
 
 
 @asynccontextmanager
-async def rig(*groups: Group, settings: Settings | None = None) -> AsyncIterator[Rig]:
-    """A Rig that is closed completely afterwards."""
-    one = Rig(groups, settings or Settings())
+async def rig(*groups: Group, settings: Settings | None = None, kind: type[Rig] = Rig) -> AsyncIterator[Rig]:
+    """A Rig, of this class, that is closed completely afterwards."""
+    one = kind(groups, settings or Settings())
     failure: BaseException | None = None
     try:
         async with anyio.create_task_group() as tasks:

@@ -79,10 +79,11 @@ Wait = Callable[[], None]
 
 
 def _numbers_after(done: int, path: str) -> list[int]:
-    return [number for number in _numbers(path) if number > done]
+    return [number for number in rotated_numbers(path) if number > done]
 
 
-def _numbers(path: str) -> list[int]:
+def rotated_numbers(path: str) -> list[int]:
+    """The numbers of the rotated files, the oldest first; none if the folder cannot be read."""
     try:
         return sorted(rotations(path))
     except OSError:
@@ -92,7 +93,7 @@ def _numbers(path: str) -> list[int]:
 def read_all(path: str) -> Iterator[tuple[str, Line]]:
     """The lines of all files, the oldest file first, each with its file's name. Raises UserError."""
     with open_file(path) as last:  # opened before the others are listed: it may be rotated meanwhile
-        for number in _numbers(path):
+        for number in rotated_numbers(path):
             name = f"{path}.{number}"
             if _names_open_file(last, name):
                 break
@@ -125,7 +126,7 @@ def follow(path: str, wait: Wait) -> Iterator[tuple[str, Line]]:
 
 def _number_of(file: BinaryIO, path: str) -> int:
     """The number of an open file that has been rotated; 0 if it has none."""
-    for number in _numbers(path):
+    for number in rotated_numbers(path):
         if _names_open_file(file, f"{path}.{number}"):
             return number
     return 0

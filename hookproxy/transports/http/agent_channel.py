@@ -15,7 +15,7 @@ from typing import Final
 from ...protocol.calls import Progress, id_key
 from ...protocol.feedback import no_stream, refused_message, remote_failure
 from . import messages
-from .agent_input import BEAT_SECONDS, ENDED, AgentInput, AgentOutput
+from .agent_input import BEAT_SECONDS, ENDED, AgentInput, AgentOutput, Load
 from .agent_stream import (
     JSON_HEADER,
     MAX_KEPT_BYTES,
@@ -51,9 +51,10 @@ class AgentChannel:
     is_substitute = False
     """As in Channel."""
 
-    def __init__(self, max_bytes: int, headers: Headers) -> None:
-        """`headers` are for each response, such as the session's id."""
-        self._headers = headers
+    def __init__(self, max_bytes: int, headers: Headers, load: Load | None = None) -> None:
+        """`headers` are for each response, such as the session's id. `load` counts the requests in flight."""
+        self._headers = tuple(headers)
+        self._load = load or Load()
         self._output = AgentOutput(max_bytes)
         self._input = AgentInput()
         self._waiting: dict[bytes, AgentStream] = {}  # by the key of the request's id, in order of arrival
@@ -66,6 +67,7 @@ class AgentChannel:
         self._full: set[Responder] = set()
         self._loop = asyncio.get_running_loop()
         self._beat: asyncio.TimerHandle | None = None
+        self._slow: asyncio.TimerHandle | None = None  # until the oldest request has waited for long
         self._on_end: Callable[[], None] | None = None  # it is not started yet
         self._is_ending = False
         self.last_used = self._loop.time()
@@ -74,11 +76,6 @@ class AgentChannel:
         self.queued = 0
 
     # --- what the listener brings ---
-
-    @property
-    def requests(self) -> int:
-        """How many requests are in flight."""
-        return len(self._waiting)
 
     @property
     def waiting(self) -> list[AgentStream]:
@@ -115,14 +112,18 @@ class AgentChannel:
         stream.is_call = message.method == CALL_TOOL
         self._attach(stream, responder)
         self._waiting[key], self._ids[key] = stream, message.ids[0]
-        self._loop.call_later(_STREAM_AFTER_SECONDS, self._make_stream, stream)
+        self._load.requests += 1
         self._feed(line)
+        stream.opened = self.last_used
+        if self._slow is None:
+            self._slow = self._loop.call_at(stream.opened + _STREAM_AFTER_SECONDS, self._make_streams)
 
     def _end_cancelled(self, message: Message) -> None:
         """The agent has cancelled a request: there is no response to it. One that comes all the same is dropped."""
         key = id_key(bytes(message.params.request))
         if (stream := self._waiting.pop(key, None)) is not None:
             del self._ids[key]
+            self._load.requests -= 1
             stream.close()
             self._streams.pop(stream.number, None)
 
@@ -199,8 +200,16 @@ class AgentChannel:
         if bool(self._full) != before and self._on_end is not None:
             self._on_full(bool(self._full))
 
-    def _make_stream(self, stream: AgentStream) -> None:
-        if not stream.ended and stream.responder is not None:
+    def _make_streams(self) -> None:
+        """Make streams of the responses that take long. One timer is enough: requests wait in the order of arrival."""
+        self._slow = None
+        for stream in self.waiting:
+            if stream.is_stream or stream.responder is None:
+                continue
+            due = stream.opened + _STREAM_AFTER_SECONDS
+            if due > self._loop.time():
+                self._slow = self._loop.call_at(due, self._make_streams)
+                return
             stream.begin()
             self._start_beat()
 
@@ -240,8 +249,9 @@ class AgentChannel:
         if ids := answered_ids(line):
             key = id_key(ids[0])
             stream = self._waiting.pop(key, None)
-            self._ids.pop(key, None)
             if stream is not None:
+                del self._ids[key]
+                self._load.requests -= 1
                 self._finish(stream, line)
         elif (target := self._stream_for_server()) is not None:
             target.send(line)
@@ -301,6 +311,7 @@ class AgentChannel:
         """Answer all requests that wait with an error that says what is known of them; `why` has no full stop."""
         waiting, ids = self._waiting, self._ids
         self._waiting, self._ids = {}, {}
+        self._load.requests -= len(waiting)
         unsent = {id_key(raw_id) for line in self._input.take() for raw_id in messages.read(line).ids}
         for key, stream in waiting.items():
             progress = Progress.NOT_SENT if key in unsent else Progress.NO_ANSWER
@@ -311,5 +322,6 @@ class AgentChannel:
         if not self.gone:
             self.end_output()
         self.gone = True
-        if self._beat is not None:
-            self._beat.cancel()
+        for timer in (self._beat, self._slow):
+            if timer is not None:
+                timer.cancel()

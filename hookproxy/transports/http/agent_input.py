@@ -16,6 +16,15 @@ ENDED: Final = "The session with the MCP server has ended"
 """Why requests get no response, without a full stop."""
 
 
+class Load:
+    """How many requests of one user are in flight, in all sessions together."""
+
+    __slots__ = ("requests",)
+
+    def __init__(self) -> None:
+        self.requests = 0
+
+
 class AgentInput:
     """The agent's messages, in order. They wait until the relay has started, and while it is paused."""
 

@@ -8,7 +8,7 @@ Sources: MCP 2025-03-26, 2025-06-18 and 2025-11-25, basic/transports; MCP 2026-0
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
 from typing import Final, NoReturn
 from urllib.parse import urlsplit
@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from msgspec import Raw, Struct
 
 from ...jsonrpc import nesting, raw_json
-from ...protocol import calls
+from ...protocol import calls, fast_scan
 from . import mirror_headers
 from .messages import CALL_TOOL, INITIALIZE
 from .mirror_headers import ParameterHeaders
@@ -48,6 +48,8 @@ _JSON_TYPES: Final = frozenset({_JSON, b"application/json; charset=utf-8", b"app
 _USUAL_ACCEPT: Final = frozenset({b"application/json, text/event-stream", b"text/event-stream, application/json"})
 _HEADER_VERSION: Final = b"mcp-protocol-version"
 _PARAMETER: Final = b"mcp-param-"
+_MIRRORS: Final = frozenset({b"mcp-method", b"mcp-name"})
+_LONG_LINE: Final = 65_536  # bytes: to write a message again, for the proof that it is compact, costs a copy
 _SINGLE: Final = frozenset({b"host", b"origin", b"content-type", b"authorization", b"last-event-id"})
 """Headers that must not come twice, besides all `mcp-…`: one reader would take the first, another the last."""
 
@@ -149,6 +151,21 @@ def _origins(scheme: str, name: str, port: int) -> list[str]:
     return [*spelled, f"{scheme}://{name}"] if _DEFAULT_PORTS[scheme] == port else spelled
 
 
+class Head(Struct, frozen=True):
+    """What the head of a request says. Its values that the body repeats are not compared yet."""
+
+    rules: Rules
+    """Those that it satisfies."""
+    server: str
+    headers: Mapping[bytes, bytes]
+    version: str
+    session: str | None
+    """`Mcp-Session-Id`; empty: absent. None: it is none of ours."""
+    token: str
+    has_mirrors: bool
+    """Some headers repeat what the body says, besides the version."""
+
+
 def check(
     method: bytes, target: bytes, headers: Headers, body: bytes, rules: Rules, parameters: Parameters
 ) -> Accepted | Rejected:
@@ -157,14 +174,28 @@ def check(
     `headers` have names in lower case, and values without blanks at their ends. What is checked is said on the page
     about the gateway; that the session, the token and the server exist is for others to check.
     """
+    head = check_head(method, target, headers, body, rules)
+    return head if isinstance(head, Rejected) else check_body(method, head, body, parameters)
+
+
+def check_head(method: bytes, target: bytes, headers: Headers, body: bytes, rules: Rules) -> Head | Rejected:
+    """The first half of `check`: what the head alone says. The body only gives the refusal its id."""
     try:
         found = _by_name(headers, body)
         server = _server(target, rules)
         _check_source(found, rules)
-        version = _version(found)
         if method == b"POST":
-            return _message(server, found, version, body, rules, parameters)
-        return _without_body(method, server, found, version, body)
+            _check_types(found)
+    except _Refusal as refusal:
+        return refusal.response
+    has_mirrors = any(name in _MIRRORS or name.startswith(_PARAMETER) for name in found)
+    return Head(rules, server, found, _version(found), _session(found), _token(found), has_mirrors)
+
+
+def check_body(method: bytes, head: Head, body: bytes, parameters: Parameters) -> Accepted | Rejected:
+    """The second half of `check`: what the body says, and whether the head agrees with it."""
+    try:
+        return _message(head, body, parameters) if method == b"POST" else _without_body(method, head, body)
     except _Refusal as refusal:
         return refusal.response
 
@@ -240,7 +271,8 @@ _UNKNOWN: Final = "?"  # a version in a header that is not known here
 _VERSIONS: Final = frozenset({*STATELESS_VERSIONS, *HANDSHAKE_VERSIONS})
 
 
-def _without_body(method: bytes, server: str, found: Mapping[bytes, bytes], version: str, body: bytes) -> Accepted:
+def _without_body(method: bytes, head: Head, body: bytes) -> Accepted:
+    found, version = head.headers, head.version
     stateless = version in STATELESS_VERSIONS
     if stateless or method not in (b"GET", b"DELETE"):
         allowed = b"POST" if stateless else b"GET, POST, DELETE"
@@ -253,22 +285,26 @@ def _without_body(method: bytes, server: str, found: Mapping[bytes, bytes], vers
         _refuse(406, "The header Accept must list text/event-stream.")
     return Accepted(
         Kind.STREAM if method == b"GET" else Kind.END,
-        server,
+        head.server,
         Era.HANDSHAKE,
         version,
-        session=_session(found),
+        session=_valid_session(head),
         last_event=found.get(b"last-event-id", b"") if method == b"GET" else b"",
-        token=_token(found),
+        token=head.token,
     )
 
 
-def _session(found: Mapping[bytes, bytes]) -> str:
+def _session(found: Mapping[bytes, bytes]) -> str | None:
     value = found.get(b"mcp-session-id")
     if value is None:
         return ""
-    if not value or len(value) > MAX_SESSION_ID or not _VISIBLE.issuperset(value):
+    return value.decode() if 0 < len(value) <= MAX_SESSION_ID and _VISIBLE.issuperset(value) else None
+
+
+def _valid_session(head: Head) -> str:
+    if head.session is None:
         _refuse(404, "There is no session with this Mcp-Session-Id. Initialize a new one.")
-    return value.decode()
+    return head.session
 
 
 def _token(found: Mapping[bytes, bytes]) -> str:
@@ -314,33 +350,33 @@ class _Message(Struct):
     """As spelled, for an error; `null` if it has none."""
     method: str
     is_request: bool
-    params: dict[str, Raw]
+    named: str | None
+    """What `Mcp-Name` repeats: the name of a tool or prompt, the address of a resource, the id of a task."""
+    arguments: bytes
     version: str | None
     """Of `params._meta`; None: absent."""
 
 
-def _message(
-    server: str, found: Mapping[bytes, bytes], version: str, body: bytes, rules: Rules, parameters: Parameters
-) -> Accepted:
-    _check_types(found)
-    line = _stripped(body, version, rules)
-    message = _read(line)
-    era = _era(message, found, version)
+def _message(head: Head, body: bytes, parameters: Parameters) -> Accepted:
+    version = head.version
+    line = _stripped(body, version, head.rules)
+    message = _read_call(line) or _read(line)
+    era = _era(message, head.headers, version)
     stateless = era is Era.STATELESS
     if stateless and not message.method:
         _refuse(400, f"In {version}, an agent sends no responses.", raw_id=message.raw_id)
-    unknown = tuple(_check_mirrors(message, found, server, parameters, required=stateless and message.is_request))
+    unknown = _check_mirrors(message, head, parameters, required=stateless and message.is_request)
     return Accepted(
         Kind.MESSAGE,
-        server,
+        head.server,
         era,
         version,
         _one_line(line),
         message.method,
         b"" if message.raw_id == b"null" else message.raw_id,
-        "" if stateless else _session(found),
+        "" if stateless else _valid_session(head),
         b"",
-        _token(found),
+        head.token,
         unknown,
     )
 
@@ -372,6 +408,21 @@ def _named(version: str) -> str:
     return "This version of MCP" if version is _UNKNOWN else f"MCP {version}"
 
 
+def _read_call(line: bytes) -> _Message | None:
+    """A tool call as nearly every agent writes it, which is read in one go. None: `_read` must look at each member."""
+    call = fast_scan.compact_call(line + b"\n") if len(line) < _LONG_LINE else None
+    if call is None:
+        return None
+    raw_id, params = bytes(call.id), call.params
+    if not (raw_id.isdigit() or raw_id[:1] == b'"'):
+        return None
+    version = None
+    if len(params.meta):
+        raw_meta = bytes(params.meta)
+        version = _meta_version(_fields(raw_meta, "The _meta", raw_id), raw_id) if raw_meta[:1] == b"{" else None
+    return _Message(raw_id, CALL_TOOL, True, params.name, bytes(params.arguments), version)
+
+
 def _read(line: bytes) -> _Message:
     members = _fields(line, "The message", b"null", PARSE_ERROR)
     raw_id = calls.response_id(members)
@@ -392,7 +443,11 @@ def _read(line: bytes) -> _Message:
         raw_meta = bytes(params.get("_meta", b""))
         if raw_meta[:1] == b"{":
             version = _meta_version(_fields(raw_meta, "The _meta", raw_id), raw_id)
-    return _Message(raw_id, method, bool(method) and "id" in members, params, version)
+    key = mirror_headers.named_by(method)
+    named = raw_json.text(params[key]) if key in params else None
+    return _Message(
+        raw_id, method, bool(method) and "id" in members, named, bytes(params.get("arguments", b"")), version
+    )
 
 
 def _fields(raw: bytes, what: str, raw_id: bytes, code: int = INVALID_REQUEST) -> dict[str, Raw]:
@@ -470,27 +525,26 @@ def _refuse_version(named: str, raw_id: bytes) -> NoReturn:
 
 
 def _check_mirrors(
-    message: _Message, found: Mapping[bytes, bytes], server: str, parameters: Parameters, *, required: bool
-) -> Iterator[tuple[bytes, bytes]]:
-    """Compare the headers that repeat the body; yield those of arguments that are not known here."""
+    message: _Message, head: Head, parameters: Parameters, *, required: bool
+) -> tuple[tuple[bytes, bytes], ...]:
+    """Compare the headers that repeat the body; return those of arguments that are not known here."""
+    known = parameters(head.server, message.named or "") if message.method == CALL_TOOL else None
+    if not (head.has_mirrors or required or known):
+        return ()
+    found = head.headers
     _compare("Mcp-Method", found.get(b"mcp-method"), message.method, message.raw_id, required=required)
-    key = mirror_headers.named_by(message.method)
-    if key is not None:
-        name = raw_json.text(message.params[key]) if key in message.params else None
-        _compare("Mcp-Name", found.get(b"mcp-name"), name, message.raw_id, required=required)
+    if mirror_headers.named_by(message.method) is not None:
+        _compare("Mcp-Name", found.get(b"mcp-name"), message.named, message.raw_id, required=required)
     sent = {name: value for name, value in found.items() if name.startswith(_PARAMETER)}
-    if message.method == CALL_TOOL:
-        tool = raw_json.text(message.params.get("name", Raw(b"null"))) or ""
-        known = parameters(server, tool)
-        if known:
-            _check_parameters(message, known, sent, required=required)
-    yield from sent.items()
+    if known:
+        _check_parameters(message, known, sent, required=required)
+    return tuple(sent.items())
 
 
 def _check_parameters(message: _Message, known: ParameterHeaders, sent: dict[bytes, bytes], *, required: bool) -> None:
     """Compare the headers of arguments, and take them out of `sent`."""
     try:
-        values = mirror_headers.argument_values(known, bytes(message.params.get("arguments", b"{}")))
+        values = mirror_headers.argument_values(known, message.arguments or b"{}")
     except (raw_json.Unreadable, raw_json.DuplicateKeys):
         _refuse(400, "The arguments cannot be read, or have a key twice.", raw_id=message.raw_id)
     for header in known.values():

@@ -26,6 +26,9 @@ MAX_UNREAD_LINES: Final = 1000
 MAX_UNREAD_BYTES: Final = 16 * 1024 * 1024
 """Of these messages: four of the longest that the listener takes."""
 
+_NOTHING: Final[deque[tuple[int, bytes]]] = deque()
+"""The events of a stream without any, as nearly all are: a deque takes 600 bytes. It stays empty."""
+
 _RETRY: Final = b"retry: 1000\n"
 """Milliseconds before an agent opens a broken stream again: a gateway that starts anew is ready by then."""
 
@@ -42,7 +45,7 @@ class AgentStream:
         self.number = number
         self.is_stream = False
         self._headers = headers
-        self._events: deque[tuple[int, bytes]] = deque()  # the last ones without their ids, to resume
+        self._events = _NOTHING  # the last ones without their ids, to resume
         self.kept_bytes = 0
         """Bytes of the events that are kept."""
         self._next = 1  # the number of the next event
@@ -124,6 +127,8 @@ class AgentStream:
         if not self.number:
             self._write(event)
             return
+        if self._events is _NOTHING:
+            self._events = deque()
         self._events.append((self._next, event))
         self.kept_bytes += len(event)
         while self.kept_bytes > MAX_KEPT_BYTES and len(self._events) > 1:

@@ -120,6 +120,8 @@ class HttpChannel:
             agent,
             b"".join(b"%b: %b\r\n" % (name.encode(), value.encode("latin-1")) for name, value in remote.headers),
         )
+        self._last_head: tuple[tuple[bytes, str | None, bytes] | None, bytes] = None, b""
+        """Of the last POST: what it was made from besides the length, and the head up to the length."""
         self._cookies = None if "cookie" in own else Cookies(address.host, is_tls=address.is_tls)
         self._uses_credentials = "authorization" not in own and not isinstance(remote.credentials, NoCredentials)
         self._login_hint = "" if "authorization" in own else remote.credentials.hint
@@ -385,10 +387,19 @@ class HttpChannel:
             self._set_full()
 
     def _head(self, exchange: Exchange, authorization: str | None) -> bytes:
-        headers = self._fixed + self.client.headers(exchange)
+        own = self.client.headers(exchange)
+        target = self.client.target(exchange, self.remote.address.target)
+        about = (own, authorization, target)
+        if self._cookies or exchange.is_get or exchange.kind is Kind.DELETE:
+            return self._made_head(exchange, *about)
+        if about != self._last_head[0]:  # nearly all messages of a session have the same, except for the length
+            self._last_head = about, self._made_head(exchange, *about).rpartition(b"Content-Length: ")[0]
+        return b"%bContent-Length: %d\r\n\r\n" % (self._last_head[1], len(exchange.body))
+
+    def _made_head(self, exchange: Exchange, own: bytes, authorization: str | None, target: bytes) -> bytes:
+        headers = self._fixed + own
         if authorization is not None:
             headers += b"Authorization: %b\r\n" % authorization.encode("latin-1")
-        target = self.client.target(exchange, self.remote.address.target)
         if self._cookies:
             headers += self._cookies.header(target, time.time())
         if exchange.kind is Kind.DELETE:

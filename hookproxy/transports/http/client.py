@@ -348,11 +348,12 @@ class Client:
     def _answered(self, exchange: Exchange) -> None:
         """The body is the response."""
         line = _as_one_line(bytes(exchange.collected))
-        if exchange.content_type not in (_JSON, b"") or messages.answered_ids(line) is None:
+        ids = messages.answered_ids(line)
+        if exchange.content_type not in (_JSON, b"") or ids is None:
             kind = "no JSON-RPC message" if exchange.content_type == _JSON else _shown(exchange.content_type)
             self._fail(exchange, f"The server has sent {kind} as a response", Progress.NO_ANSWER)
             return
-        self._message(exchange, line)
+        self._message(exchange, line, ids)
         if exchange.ids:
             self._fail(exchange, "The server's response belongs to another request", Progress.NO_ANSWER)
         else:
@@ -373,11 +374,11 @@ class Client:
             if exchange.kind is Kind.REOPEN:
                 self._reopened(exchange, event.data)
             else:
-                self._message(exchange, event.data)
+                self._message(exchange, event.data, messages.answered_ids(event.data) or [])
 
-    def _message(self, exchange: Exchange, line: bytes) -> None:
-        """Deliver one message, and note which requests it answers."""
-        for raw_id in messages.answered_ids(line) or ():
+    def _message(self, exchange: Exchange, line: bytes, ids: list[bytes]) -> None:
+        """Deliver one message that answers the requests with these ids, and note that they are answered."""
+        for raw_id in ids:
             key = messages.key_of(raw_id)
             owner = exchange if key in exchange.ids else self._awaiting.get(key)
             if owner is None:
@@ -524,7 +525,9 @@ class Client:
             self._session_lost(exchange)
             return
         if is_response:
-            self._message(exchange, line)  # an error that the server has written for this request
+            self._message(
+                exchange, line, messages.answered_ids(line) or []
+            )  # an error that the server has written for this request
         if not exchange.ids:
             if self._opening is exchange:
                 self._opened()

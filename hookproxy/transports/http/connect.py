@@ -9,6 +9,7 @@ from typing import Final
 import httptools
 
 from ...model.errors import UserError
+from .. import tcp
 from .address import Address, Proxy
 from .connection import Connection, Owner
 
@@ -59,13 +60,12 @@ async def connect(
 
 async def _connect(address: Address, proxy: Proxy | None, tls: ssl.SSLContext | None, owner: Owner) -> Connection:
     loop = asyncio.get_running_loop()
+    delay = _second_address_delay(address.host)
+    if proxy is None and tls is None:
+        return await tcp.connect(lambda: Connection(owner, loop), address.host, address.port, delay)
     if proxy is None:
         _, connection = await loop.create_connection(
-            lambda: Connection(owner, loop),
-            address.host,
-            address.port,
-            ssl=tls,
-            happy_eyeballs_delay=_second_address_delay(address.host),
+            lambda: Connection(owner, loop), address.host, address.port, ssl=tls, happy_eyeballs_delay=delay
         )
         return connection
     transport, tunnel = await loop.create_connection(

@@ -9,20 +9,23 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 import socket
 import struct
 import sys
 import time
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, NoReturn
 
 import httptools
+import msgspec
 from msgspec import Struct
 
+from .. import tcp
 from ..channel import HIGH_WATER, LOW_WATER
+from ..epoll_loop import DirectLoop
 
 if TYPE_CHECKING:
     import ssl
@@ -144,6 +147,12 @@ class Peer(Struct, frozen=True):
     """The verified certificate of the client, as `ssl.SSLSocket.getpeercert` describes it; None: it has sent none."""
 
 
+class HeadNotes(Struct):
+    """What a handler has found out from a head alone. Further requests with the very same head have the same notes."""
+
+    checked: object = None
+
+
 class Request(Struct, frozen=True, gc=False):
     """One request, complete. Its framing has been checked, its content has not."""
 
@@ -154,6 +163,8 @@ class Request(Struct, frozen=True, gc=False):
     """In the order in which they came, repeated ones included; names in lower case. One of them is `host`."""
     body: bytes
     peer: Peer
+    notes: HeadNotes = msgspec.field(default_factory=HeadNotes)
+    """The same as those of the request before on this connection if its head was the same, except for the length."""
 
     def header(self, name: bytes) -> bytes | None:
         """Return the first value of a header by its name in lower case; None: there is none."""
@@ -324,6 +335,55 @@ def _head(status: int, headers: Headers, date: bytes, framing: bytes) -> bytes:
     return b"%b%b%b%b\r\n" % (line, date, lines, framing)
 
 
+class _KnownHead(Struct, frozen=True, gc=False):
+    """The head of an earlier request on a connection. Agents send the same one again and again, with other lengths.
+
+    The same bytes mean the same, so only the length must be read.
+    """
+
+    start: bytes
+    """What comes before the digits of the length."""
+    end: bytes
+    """What comes after them, to the end of the head."""
+    target: bytes
+    headers: list[tuple[bytes, bytes]]
+    length_at: int
+    """The place of `content-length` in the headers."""
+    notes: HeadNotes
+
+    def length_in(self, data: bytes) -> bytes:
+        """The digits of the length if `data` begins with this head; empty: with another one, or with a part of it."""
+        if not data.startswith(self.start):
+            return b""
+        start = len(self.start)
+        end = data.find(b"\r", start, start + _MAX_DIGITS + 1)
+        digits = data[start:end] if end > 0 else b""
+        return digits if digits.isdigit() and data.startswith(self.end, end) else b""
+
+    def headers_with(self, length: bytes) -> list[tuple[bytes, bytes]]:
+        """All headers, with this length."""
+        headers = self.headers.copy()
+        headers[self.length_at] = (b"content-length", length)
+        return headers
+
+
+_LENGTH: Final = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,%d})[ \t]*(?=\r\n)" % _MAX_DIGITS, re.IGNORECASE)
+_HAS_OWN_FRAMING: Final = frozenset({b"transfer-encoding", b"expect", b"connection"})
+"""Headers that change how a body comes, or what comes after it: such a head is read again each time."""
+
+
+def _known_head(head: bytes, request: Request) -> _KnownHead | None:
+    """What is kept of the head of a request; None: the parser must read such a head each time."""
+    names = [name for name, _ in request.headers]
+    found = [*_LENGTH.finditer(head)]
+    if request.method != b"POST" or len(found) != 1 or names.count(b"content-length") != 1:
+        return None
+    if int(found[0][1]) != len(request.body) or not _HAS_OWN_FRAMING.isdisjoint(names):
+        return None
+    start, end = head[: found[0].start(1)], head[found[0].end(1) :]
+    return _KnownHead(start, end, request.target, request.headers, names.index(b"content-length"), request.notes)
+
+
 class _Awaited(Enum):
     """What a connection waits for until its deadline."""
 
@@ -436,6 +496,42 @@ class Listener:
 class _Connection(asyncio.Protocol):
     """One connection: it reads one request after another, and has at most one response in progress."""
 
+    __slots__ = (
+        "_awaited",
+        "_body",
+        "_early",
+        "_first",
+        "_headers",
+        "_held",
+        "_in_body",
+        "_in_request",
+        "_is_closing",
+        "_known",
+        "_limits",
+        "_loop",
+        "_method",
+        "_missing",
+        "_notes",
+        "_overhead",
+        "_owes_continue",
+        "_parsed",
+        "_parser",
+        "_peer",
+        "_ready",
+        "_received",
+        "_refusal",
+        "_responder",
+        "_size",
+        "_target",
+        "_told_full",
+        "_transport",
+        "_unsent",
+        "_version",
+        "deadline",
+        "is_full",
+        "listener",
+    )
+
     def __init__(self, listener: Listener) -> None:
         self.listener = listener
         self._limits = listener.limits
@@ -449,6 +545,7 @@ class _Connection(asyncio.Protocol):
         self._received = 0  # bytes of the body for which the deadline was extended
         self._method, self._version = b"", ""
         self._target = b""
+        self._notes = HeadNotes()
         self._headers: list[tuple[bytes, bytes]] = []
         self._body: list[bytes] = []
         self._size = 0  # bytes of the body so far
@@ -456,8 +553,12 @@ class _Connection(asyncio.Protocol):
         self._overhead = 0  # bytes since the beginning, or since the last byte of a body
         self._owes_continue = False
         self._refusal: tuple[int, str] | None = None
+        self._known: _KnownHead | None = None
+        self._missing = 0  # bytes of a body whose head was known, so that the parser does not see it
+        self._first = b""  # of the request that is being parsed: what came with its first byte
+        self._parsed = 0  # bytes of it so far; -1: something else has come with a request, so heads are not kept
         # requests that have come whole, and the response in progress
-        self._ready: deque[tuple[Request, bool, bool]] = deque()  # each with "is HTTP/1.0" and "is the last one"
+        self._ready: list[tuple[Request, bool, bool]] = []  # few: each with "is HTTP/1.0" and "is the last one"
         self._responder: Responder | None = None
         self._told_full: Responder | None = None  # the one that knows that the peer does not read
         self._early: list[bytes] = []  # what has come since the request whose response is in progress
@@ -555,9 +656,11 @@ class _Connection(asyncio.Protocol):
             return
         if self._responder is not None or self._early or self._ready or self.is_full:
             self._keep(data)
-            return
-        self._feed(data)
-        self._serve()
+        elif (request := self._repeated(data)) is not None:
+            self._handle(request, version_1_0=False, is_last=False)
+        else:
+            self._feed(data)
+            self._serve()
 
     def eof_received(self) -> bool:
         """As documented. A client that closes its writing side is gone: nothing else would show it."""
@@ -597,8 +700,55 @@ class _Connection(asyncio.Protocol):
 
     # --- requests, one after another ---
 
+    def _repeated(self, data: bytes) -> Request | None:
+        """The request in `data`, if it is whole and has a known head: nearly every one. None: `_feed` must read it."""
+        known = self._known
+        if known is None or self._in_request or not (digits := known.length_in(data)):
+            return None
+        body = data[len(known.start) + len(digits) + len(known.end) :]
+        if len(body) != int(digits) or len(body) > self._limits.body_bytes:
+            return None
+        return Request(b"POST", known.target, known.headers_with(digits), body, self._peer, known.notes)
+
     def _feed(self, data: bytes) -> None:
         self._overhead += len(data)
+        if self._known is not None and not self._in_request and (digits := self._known.length_in(data)):
+            data = self._begin_known(self._known, digits, data)
+        if self._missing:
+            data = self._add_to_body(data)
+        if data:
+            self._parse(data)
+        if self._refusal is None and self._in_request and self._overhead > self._limits.head_bytes:
+            self._refusal = (431, f"its head has more than {self._limits.head_bytes} bytes")
+
+    def _begin_known(self, known: _KnownHead, digits: bytes, data: bytes) -> bytes:
+        """Begin a request with a known head, unless its body is too long or empty; return what is left of `data`."""
+        if not 0 < int(digits) <= self._limits.body_bytes:
+            return data
+        self.on_message_begin()
+        self._target, self._headers, self._notes = known.target, known.headers_with(digits), known.notes
+        self._method, self._version, self._in_body = b"POST", "1.1", True
+        self._missing = int(digits)
+        return data[len(known.start) + len(digits) + len(known.end) :]
+
+    def _add_to_body(self, data: bytes) -> bytes:
+        """Add to the body of a request with a known head; return what comes after the body."""
+        part = data[: self._missing]
+        if part:
+            self._missing -= len(part)
+            self.on_body(part)
+            if not self._missing:
+                self._complete(is_last=False)
+        return data[len(part) :]
+
+    def _parse(self, data: bytes) -> None:
+        if self._ready:  # it has come with the request before
+            self._parsed = -1
+        if self._parsed == 0:
+            self._first = data
+        if self._parsed >= 0:
+            self._parsed += len(data)
+        self._known = None
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as problem:
@@ -606,14 +756,23 @@ class _Connection(asyncio.Protocol):
                 if isinstance(problem, httptools.HttpParserCallbackError):
                     raise
                 self._refusal = (400, "it is no valid HTTP")
-        if self._refusal is None and self._in_request and self._overhead > self._limits.head_bytes:
-            self._refusal = (431, f"its head has more than {self._limits.head_bytes} bytes")
+        if self._ready:
+            self._learn_head(*self._ready[0])
+
+    def _learn_head(self, request: Request, version_1_0: bool, is_last: bool) -> None:
+        """Keep the head of the request that the parser has just read, if nothing else has come with it."""
+        size = self._first.find(b"\r\n\r\n") + 4
+        is_alone = len(self._ready) == 1 and self._parsed == size + len(request.body)
+        self._parsed = 0 if is_alone else -1
+        if is_alone and not (version_1_0 or is_last):
+            self._known = _known_head(self._first[:size], request)
+        self._first = b""
 
     def _serve(self) -> None:
         """Go on: with the next request, if the response to the last one has ended."""
         while self._responder is None and not self._is_closing and not self.is_full:
             if self._ready:
-                self._handle(*self._ready.popleft())
+                self._handle(*self._ready.pop(0))
             elif self._refusal is not None:
                 self._refuse(*self._refusal)
             elif self._early:
@@ -710,6 +869,7 @@ class _Connection(asyncio.Protocol):
     def _forget_request(self) -> None:
         self._count(0)
         self._body, self._headers, self._early, self._refusal, self._in_request = [], [], [], None, False
+        self._known, self._missing = None, 0
         self._ready.clear()
 
     # --- callbacks of the parser ---
@@ -718,6 +878,7 @@ class _Connection(asyncio.Protocol):
         """As documented."""
         self._in_request, self._in_body = True, False
         self._target = b""
+        self._notes = HeadNotes()
         self._headers, self._body = [], []
         self._size = 0
 
@@ -747,12 +908,15 @@ class _Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         """As documented."""
-        request = Request(self._method, self._target, self._headers, b"".join(self._body), self._peer)
-        version_1_0 = self._version == "1.0"
-        self._ready.append((request, version_1_0, version_1_0 or not self._parser.should_keep_alive()))
+        self._complete(is_last=self._version == "1.0" or not self._parser.should_keep_alive())
+
+    def _complete(self, *, is_last: bool) -> None:
+        """A request has come whole."""
+        request = Request(self._method, self._target, self._headers, b"".join(self._body), self._peer, self._notes)
+        self._ready.append((request, self._version == "1.0", is_last))
         self._in_request = self._in_body = self._owes_continue = False
         self._overhead = 0
-        self._body = []
+        self._body, self._headers = [], []
         if self._held:
             self._count(0)
 
@@ -838,34 +1002,19 @@ def _refuse_new_connections(listening: socket.socket) -> bool:
 class Accepting:
     """A socket at which connections are accepted."""
 
-    def __init__(
-        self, listener: Listener, listening: socket.socket, tls: ssl.SSLContext | None, server: asyncio.Server
-    ) -> None:
-        self._listener = listener
+    def __init__(self, listening: socket.socket, accept_last: Callable[[], Awaitable[None]]) -> None:
+        """`accept_last` accepts the connections that wait, and then no more."""
         self._listening = listening
-        self._tls = tls
-        self._server = server
+        self._accept_last = accept_last
 
     async def stop(self) -> None:
         """Accept no more connections, after those that have begun: their peers believe that they have sent a request.
 
         Whoever begins to connect meanwhile hears nothing, tries it again after a second, and is refused then.
         """
-        loop = asyncio.get_running_loop()
         if _refuse_new_connections(self._listening):
             await asyncio.sleep(_CONNECT_SECONDS)
-        seconds = self._listener.limits.head_seconds if self._tls is not None else None
-        while True:
-            try:
-                connection, _ = self._listening.accept()
-            except OSError:
-                self._server.close()  # at once: no other connection comes in between
-                return
-            connection.setblocking(False)
-            with suppress(OSError):  # its TLS has failed
-                await loop.connect_accepted_socket(
-                    self._listener, connection, ssl=self._tls, ssl_handshake_timeout=seconds
-                )
+        await self._accept_last()
 
 
 async def serve_sockets(listener: Listener, listening: socket.socket, tls: ssl.SSLContext | None) -> Accepting:
@@ -873,8 +1022,28 @@ async def serve_sockets(listener: Listener, listening: socket.socket, tls: ssl.S
 
     The start of TLS has the time of a head: connections are counted only after it.
     """
+    loop = asyncio.get_running_loop()
+    if tls is None and isinstance(loop, DirectLoop):
+        acceptor = tcp.Acceptor(listening, listener, loop)
+
+        async def close() -> None:
+            acceptor.close()
+
+        return Accepting(listening, close)
     seconds = listener.limits.head_seconds if tls is not None else None
-    server = await asyncio.get_running_loop().create_server(
+    server = await loop.create_server(
         listener, sock=listening, ssl=tls, backlog=_BACKLOG, ssl_handshake_timeout=seconds
     )
-    return Accepting(listener, listening, tls, server)
+
+    async def accept_last() -> None:
+        while True:
+            try:
+                connection, _ = listening.accept()
+            except OSError:
+                server.close()  # at once: no other connection comes in between
+                return
+            connection.setblocking(False)
+            with suppress(OSError):  # its TLS has failed
+                await loop.connect_accepted_socket(listener, connection, ssl=tls, ssl_handshake_timeout=seconds)
+
+    return Accepting(listening, accept_last)

@@ -13,7 +13,7 @@ from typing import Final
 from ...protocol.calls import Progress
 from ...protocol.feedback import remote_failure
 from ...protocol.multiplex import SERVER, Multiplexer, Send
-from .agent_input import BEAT_SECONDS, ENDED, AgentInput, AgentOutput
+from .agent_input import BEAT_SECONDS, ENDED, AgentInput, AgentOutput, Load
 from .agent_stream import AgentStream
 from .listener import Responder
 from .messages import CALL_TOOL, Message, answered_ids, error_code
@@ -44,7 +44,9 @@ class StatelessChannel:
     is_substitute = False
     """As in Channel."""
 
-    def __init__(self, max_bytes: int, report: Callable[[str], None]) -> None:
+    def __init__(self, max_bytes: int, report: Callable[[str], None], load: Load | None = None) -> None:
+        """`load` counts the requests in flight."""
+        self._load = load or Load()
         self._multiplexer = Multiplexer(one_owner=True, report=report)
         self._output = AgentOutput(max_bytes)
         self._input = AgentInput()
@@ -65,11 +67,6 @@ class StatelessChannel:
         """A request is in flight."""
         return bool(self._streams)
 
-    @property
-    def requests(self) -> int:
-        """How many requests are in flight."""
-        return len(self._streams)
-
     def post(self, line: bytes, message: Message, responder: Responder) -> None:
         """A message of the agent. Raises TooManyRequests."""
         self._input.check_room(line)
@@ -83,6 +80,7 @@ class StatelessChannel:
         stream.is_call = message.method == CALL_TOOL
         stream.opened = self._loop.time()
         self._streams[client] = stream, message.ids[0]
+        self._load.requests += 1
         responder.on_gone = lambda: self._leave(client)
         responder.on_full = lambda full: self._set_full(responder, full=full)
         if message.method == "subscriptions/listen":
@@ -99,6 +97,7 @@ class StatelessChannel:
     def fail(self, why: str) -> None:
         """Answer all requests in flight with an error that says what is known of them; `why` has no full stop."""
         streams, self._streams = self._streams, {}
+        self._load.requests -= len(streams)
         progress = Progress.NOT_SENT if self._on_end is None else Progress.NO_ANSWER
         for client, (stream, raw_id) in streams.items():
             stream.finish(remote_failure(raw_id, why, progress, is_call=stream.is_call))
@@ -108,6 +107,7 @@ class StatelessChannel:
         """The request of a client has ended, or the agent has closed its stream."""
         self.last_used = self._loop.time()
         if self._streams.pop(client, None) is not None:
+            self._load.requests -= 1
             self._dispatch(self._multiplexer.detach(client))
 
     def _dispatch(self, sends: list[Send]) -> None:

@@ -42,10 +42,10 @@ PUBLISHED: Final[dict[str, tuple[str, Any, int]]] = {
             "prompt": "p",
             "tools": ["fs_read", "@git"],
             "hooks": {
-                "agentSpawn": [{"command": "git status"}],
+                "agentSpawn": [{"command": "./x.sh status"}],
                 "userPromptSubmit": [{"command": "ls -la"}],
                 "preToolUse": [{"matcher": "execute_bash", "command": "echo >> log"}],
-                "postToolUse": [{"matcher": "fs_write", "command": "cargo fmt --all", "timeout_ms": 9000}],
+                "postToolUse": [{"matcher": "fs_write", "command": "./x.sh fmt --all", "timeout_ms": 9000}],
                 "stop": [{"command": "npm test"}],
             },
         },

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from hookproxy.transports.http import agent_channel, agent_input, messages
 from hookproxy.transports.http.agent_channel import AgentChannel
+from hookproxy.transports.http.agent_input import Load
 from hookproxy.transports.http.listener import Headers, Responder
 from tests.support.http_agent import HttpAgent, Server, agent_of, line
 
@@ -384,7 +385,8 @@ _STEPS: Final = st.lists(
 async def test_whatever_happens_no_line_is_on_two_streams_and_no_request_is_answered_twice(  # noqa: C901  # one case for each step
     steps: list[tuple[str, int]],
 ) -> None:
-    channel = AgentChannel(1024, ())
+    load = Load()
+    channel = AgentChannel(1024, (), load)
     server = Server()
     channel.start(server.on_bytes, server.on_end, server.on_full, server.on_gone)
     marks = count()
@@ -423,6 +425,7 @@ async def test_whatever_happens_no_line_is_on_two_streams_and_no_request_is_answ
         elif chosen is not None and step == "full" and chosen.is_open and chosen.on_full is not None:
             chosen.on_full(True)
             chosen.on_full(False)
+        assert load.requests == len(channel.waiting)
     channel.close()
     places: dict[int, set[int]] = {}
     for one in responders:
@@ -433,4 +436,4 @@ async def test_whatever_happens_no_line_is_on_two_streams_and_no_request_is_answ
             places.setdefault(mark, set()).add(streams[one])
     assert all(len(found) == 1 for found in places.values())
     assert not server.full
-    assert channel.requests == 0
+    assert load.requests == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 import socket
 import ssl
@@ -18,7 +19,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookproxy.transports.http.listener import Listener, ListenerLimits, Peer, Request, Responder
+from hookproxy.transports.epoll_loop import new_loop
+from hookproxy.transports.http.listener import Listener, ListenerLimits, Peer, Request, Responder, serve_sockets
 
 pytestmark = pytest.mark.anyio
 
@@ -27,9 +29,10 @@ SOON: Final = 0.02  # seconds: a time limit that a test waits for
 POST: Final = b"POST /mcp/x HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
+@pytest.fixture(params=[new_loop, None], ids=["direct", "asyncio"])
+def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, object]]:
+    """On both kinds of loops: each has connections of its own."""
+    return "asyncio", {"loop_factory": request.param}
 
 
 def echo(request: Request, responder: Responder) -> None:
@@ -114,10 +117,13 @@ async def listening(
             refused.append((status, why))
 
     listener = Listener(handle, limits or ListenerLimits(), note)
-    server = await asyncio.get_running_loop().create_server(listener, "127.0.0.1", 0, ssl=tls)
+    server = socket.create_server(("127.0.0.1", 0))
+    server.setblocking(False)
+    await serve_sockets(listener, server, tls)
     try:
-        yield listener, server.sockets[0].getsockname()[1]
+        yield listener, server.getsockname()[1]
     finally:
+        asyncio.get_running_loop().remove_reader(server)
         server.close()
         listener.close()
         with anyio.fail_after(5):
@@ -467,6 +473,68 @@ def test_cuts_anywhere_change_nothing(requests: list[bytes], cuts: list[int]) ->
     whole, _ = requests_in([data])
     assert requests_in(pieces)[0] == whole
     assert len(whole) == len(requests)
+
+
+HEADS: Final = [
+    b"POST /mcp/x HTTP/1.1\r\nHost: a\r\nContent-Length: %b\r\n\r\n",
+    b"POST /mcp/x HTTP/1.1\r\nContent-length:  %b \r\nHost: a\r\nX: Content-Length: 3\r\n\r\n",
+    b"POST /mcp/x HTTP/1.1\r\nHost: a\r\nX: 1\r\n Content-Length: 3\r\nContent-Length: %b\r\n\r\n",
+    b"POST /mcp/x HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\nContent-Length: %b\r\n\r\n",
+    b"POST /mcp/x HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: %b\r\n\r\n",
+    b"POST /mcp/x HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: %b\r\n\r\n",
+    b"PUT /mcp/x HTTP/1.1\r\nHost: a\r\nContent-Length: %b\r\n\r\n",
+]
+LENGTHS: Final = [
+    b"3",
+    b"4",
+    b"0",
+    b"03",
+    b"+3",
+    b"-3",
+    b"3 ",
+    b"3;",
+    b"3, 3",
+    b"",
+    b"9" * 19,
+    b"3\r\nContent-Length: 3",
+]
+ENDS: Final = [b"", b"", b"", b"\r", b"\r\n", b"\0", POST, b"GET / HTTP/1.1\r\n"]
+REPEATED: Final = st.lists(
+    st.tuples(st.sampled_from(LENGTHS), st.sampled_from([b"abc", b"abcd", b"ab", b""]), st.sampled_from(ENDS)),
+    min_size=1,
+    max_size=5,
+)
+
+
+@given(st.sampled_from(HEADS), REPEATED, st.lists(st.integers(0, 400), max_size=4))
+def test_a_head_that_was_read_before_is_read_like_a_new_one(
+    head: bytes, requests: list[tuple[bytes, bytes, bytes]], cuts: list[int]
+) -> None:
+    first = head % b"3" + b"abc"
+    rest = [head % length + body + end for length, body, end in requests]
+    data = b"".join(rest)
+    places = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
+    afresh, said = requests_in([first + data])  # in one piece, no head is known
+    for pieces in ([first, data], [first, *rest], [first, *(data[start:end] for start, end in pairwise(places))]):
+        found, written = requests_in(pieces)
+        assert found == afresh
+        assert re.sub(rb"Date: .*", b"", written) == re.sub(rb"Date: .*", b"", said)
+
+
+def test_requests_with_the_same_head_have_the_same_notes() -> None:
+    other = POST.replace(b"Host: a", b"Host: b")
+    found, _ = requests_in([POST, POST.replace(b"3", b"1")[:-2], POST[:-2], b"bc", other, POST])
+    assert [one.body for one in found] == [b"abc", b"a", b"abc", b"abc", b"abc"]
+    assert found[1].headers == [(b"host", b"a"), (b"content-length", b"1")]
+    assert found[0].notes is found[1].notes is found[2].notes
+    assert len({id(one.notes) for one in (found[0], found[3], found[4])}) == 3
+
+
+def test_what_comes_with_a_request_is_not_the_beginning_of_a_head_that_is_kept() -> None:
+    rest = POST[6:]
+    found, written = requests_in([POST, POST + POST[:6], rest, rest])  # 6 bytes: as if they were a head and a body
+    assert [one.body for one in found] == [b"abc"] * 3
+    assert b" 400 " in written
 
 
 PARTS: Final = st.sampled_from(

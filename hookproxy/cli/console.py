@@ -1,0 +1,169 @@
+"""`hookproxy console`: a local web page with the calls of all runs, approvals, the audit and the configuration.
+
+It listens on the loopback, or at a Unix socket of this account. Whoever has the address that it prints may use it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import html
+import os
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import anyio
+
+from ..config.load import load
+from ..console.access import Access
+from ..console.follow import Follower
+from ..console.web import Options, Pages, serve
+from ..live import registry
+from ..model.errors import UserError, printable
+from ..trust.sources import state_folder
+from .common import add_hook_options, load_named, new_parser, show, split_command, working_directory
+from .hook_runtime import redirected_output, run
+from .run import server_name
+
+if TYPE_CHECKING:
+    import argparse
+
+USAGE: Final = (
+    "hookproxy console [--port N | --socket PATH] [--open] [--audit FILE] [--compare FILE]... [--config FILE] "
+    "[--hooks [DIALECT=]FILE]... [--project DIR] [--name NAME] [-- COMMAND [ARG...]]"
+)
+
+_HOST: Final = "127.0.0.1"
+_BACKLOG: Final = 64  # connections that wait to be accepted: one person has few pages open
+_PORTS: Final = 65535
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Serve the pages until a signal. Returns the exit status."""
+    option_words, command = split_command(arguments)
+    options = build_parser().parse_args(option_words)
+    if options.name and not command:
+        raise UserError("--name names no server, because there is no COMMAND", f"usage: {USAGE}")
+    if options.open and options.socket is not None:
+        raise UserError("--open: a browser cannot open a Unix socket", "leave out --socket, or forward it with ssh -L")
+    cwd = working_directory()
+    console_options = Options(
+        load=partial(load_named, options, cwd),
+        environ=os.environ,
+        cwd=cwd,
+        audit=os.path.join(cwd, options.audit) if options.audit else "",
+        compared={
+            file: partial(load, file, options.hooks, None, os.environ, cwd, options.project) for file in options.compare
+        },
+        command=command,
+        server=options.name or (server_name(command) if command else ""),
+    )
+    for each in (console_options.load, *console_options.compared.values()):
+        each()  # a configuration that cannot be read is an error here, not only on a page
+    listener = _listen(options)
+    try:
+        run(partial(_serve, console_options, listener, options.open))
+    finally:
+        listener.close()
+        if options.socket is not None:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(os.path.join(cwd, options.socket))
+    return 0
+
+
+def _listen(options: argparse.Namespace) -> socket.socket:
+    """Listen on the loopback, or at a path that only this account can connect to. Raises UserError."""
+    if options.socket is not None:
+        from ..transports import unix_socket
+
+        return unix_socket.listen(os.path.join(working_directory(), options.socket), 0o600, None)
+    if not 0 <= options.port <= _PORTS:
+        raise UserError(
+            f"--port {options.port}: is not a port", f"a number from 1 to {_PORTS}, or none for a free port"
+        )
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((_HOST, options.port))
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        listener.close()
+        hint = "name another port, or none: then a free one is taken"
+        raise UserError(f"cannot listen on {_HOST}:{options.port}: {error.strerror}", hint) from None
+    listener.setblocking(False)
+    return listener
+
+
+async def _serve(options: Options, listener: socket.socket, opens: bool) -> None:
+    """Serve, and print the address as soon as it can be opened. On cancel, what runs for a page is ended."""
+    access = Access()
+    with contextlib.ExitStack() as until_end:
+
+        async def started() -> None:
+            if listener.family == socket.AF_UNIX:
+                path = listener.getsockname()
+                show(f"the console listens at {path}\n")
+                show(f"elsewhere: ssh -L 7800:{path} HOST, then open {access.first_address('http://localhost:7800')}\n")
+            else:
+                address = access.first_address(f"http://{_HOST}:{listener.getsockname()[1]}")
+                show(f"the console: {address}\n")
+                if opens:
+                    until_end.enter_context(_opened(address))
+            until_end.enter_context(redirected_output())  # from now on, hooks that are tried may print
+
+        follower = Follower(_folder_of_runs(options.environ), _report)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(follower.follow)
+            await serve(Pages(options, access, follower.state, follower.answer).app(), listener, started)
+
+
+def _folder_of_runs(environ: Mapping[str, str]) -> str:
+    """Raises UserError if there is none."""
+    if folder := registry.folder_of_runs(environ, state_folder(environ, os.path.expanduser("~"))):
+        return folder
+    raise UserError("runs cannot be found: there is no folder for them", "set XDG_RUNTIME_DIR or HOME")
+
+
+def _report(text: str) -> None:
+    sys.stderr.write(f"hookproxy: {printable(text)}\n")
+
+
+@contextlib.contextmanager
+def _opened(address: str) -> Iterator[None]:
+    """Open the address in the browser by way of a file: everybody may read the command line of a browser."""
+    import webbrowser
+
+    with tempfile.NamedTemporaryFile("w", prefix="hookproxy-console-", suffix=".html") as file:  # its mode is 0600
+        file.write(f'<!doctype html><meta http-equiv="refresh" content="0; url={html.escape(address)}">')
+        file.flush()
+        if not webbrowser.open(f"file://{file.name}"):
+            sys.stderr.write("hookproxy: no browser could be started: open the address yourself\n")
+        yield
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of this verb's command line."""
+    parser = new_parser(
+        "console",
+        USAGE,
+        "Show a local web page with the calls of all runs of this user, the approvals that wait, the audit and the "
+        "configuration. It listens on 127.0.0.1 only; whoever has the address that it prints may use it. With the "
+        "COMMAND of a server, the policy page can list its tools.",
+    )
+    parser.add_argument("--port", metavar="N", type=int, default=0, help="the port (default: a free one)")
+    parser.add_argument("--socket", metavar="PATH", help="listen at a Unix socket instead, for ssh -L")
+    parser.add_argument("--open", action="store_true", help="open it in the browser")
+    parser.add_argument("--audit", metavar="FILE", help="the audit file (default: the one of the configuration)")
+    parser.add_argument(
+        "--compare",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="a changed hookproxy.toml, which the page may replay recorded calls through; may be given several times",
+    )
+    add_hook_options(parser)
+    parser.add_argument("--name", help="the name of COMMAND's server as hooks see it (default: derived from COMMAND)")
+    return parser

@@ -1,0 +1,167 @@
+"""Follows all runs of this account: finds them, keeps the state current, forgets the ended ones, and sends answers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+import anyio
+import anyio.abc
+
+from ..live import messages, registry
+from ..live.messages import Action, Answer, AnswerTaken, Changes, Run
+from ..model.errors import UserError
+from ..transports import unix_socket
+from .state import State
+
+if TYPE_CHECKING:
+    import socket
+
+_LOOK_SECONDS: Final = 0.5
+"""Between two looks at the folder: a new run appears within this time. A look takes a tenth of a millisecond."""
+
+_READ_SIZE: Final = 262_144
+
+_LONGEST_LINE: Final = 96 * 1024 * 1024
+"""Bytes of a line of a run: a question has all arguments of a call, which may be as long as a message, 64 MiB."""
+
+_ANSWER_SECONDS: Final = 5.0
+"""How long a run may take to accept an answer: it does so within a tick."""
+
+_GONE: Final = "The run that has asked has ended."
+_SILENT: Final = "The run does not respond: look whether its call has ended."
+
+
+class Follower:
+    """All runs in one folder."""
+
+    def __init__(self, folder: str, report: Callable[[str], None]) -> None:
+        self.state = State()
+        self._folder = folder
+        self._report = report
+        self._connections: dict[str, _Connection] = {}
+        self._problem = ""
+
+    async def follow(self) -> None:
+        """Follow the runs until it is cancelled."""
+        async with anyio.create_task_group() as tasks:
+            while True:
+                self._look(tasks)
+                await anyio.sleep(_LOOK_SECONDS)
+
+    def _look(self, tasks: anyio.abc.TaskGroup) -> None:
+        """Connect to the runs that are new. What prevents it is reported once."""
+        try:
+            for name in registry.names(self._folder):
+                if name not in self._connections and (found := registry.connect(self._folder, name)) is not None:
+                    self._connections[name] = _Connection(name, found, self.state)
+                    tasks.start_soon(self._follow_run, name)
+            problem = ""
+        except UserError as error:
+            problem = f"{error.message}; {error.hint}"
+        except OSError as error:
+            problem = f"{self._folder}: {error.strerror}"
+        if problem and problem != self._problem:
+            self._report(f"runs cannot be found: {problem}")
+        self._problem = problem
+
+    async def _follow_run(self, name: str) -> None:
+        connection = self._connections[name]
+        try:
+            await connection.read()
+        except (OSError, messages.Unreadable) as problem:
+            self._report(f"the run {name} is not followed any more: {problem}")
+        finally:
+            connection.close()
+            del self._connections[name]
+            self.state.forget(name)
+
+    async def answer(self, run: str, question: str, action: Action, reason: str, place: str) -> AnswerTaken:
+        """Answer a question. The result says whether the run has accepted it, and else why not."""
+        connection = self._connections.get(run)
+        if connection is None:
+            return AnswerTaken(question, accepted=False, why=_GONE)
+        return await connection.answer(Answer(question, action, reason[: messages.LONGEST_REASON], place))
+
+
+class _Connection:
+    """The connection to one run."""
+
+    def __init__(self, name: str, connection: socket.socket, state: State) -> None:
+        self._name = name
+        self._connection = connection
+        self._state = state
+        self._answers: dict[str, list[_PendingAnswer]] = {}
+        self._closed = False
+
+    async def read(self) -> None:
+        """Take what the run says, until it ends. Raises OSError, Unreadable."""
+        if unix_socket.account_of_peer(self._connection)[0] not in (0, os.geteuid()):
+            raise messages.Unreadable("another account listens there")
+        begun = bytearray()
+        while piece := await self._receive():
+            begun += piece
+            if b"\n" in piece:
+                *lines, rest = bytes(begun).split(b"\n")
+                begun = bytearray(rest)
+                for line in lines:
+                    self._take(messages.from_run(line))
+            elif len(begun) > _LONGEST_LINE:
+                raise messages.Unreadable("it sends a line that is too long")
+
+    async def _receive(self) -> bytes:
+        while True:
+            try:
+                return self._connection.recv(_READ_SIZE)
+            except BlockingIOError:
+                await anyio.wait_readable(self._connection)
+
+    def _take(self, message: Run | Changes | AnswerTaken) -> None:
+        if not isinstance(message, AnswerTaken):
+            self._state.apply(self._name, message)
+        elif waiting := self._answers.get(message.question):
+            waiting.pop(0).take(message)
+
+    async def answer(self, answer: Answer) -> AnswerTaken:
+        """Send an answer, and wait for what becomes of it."""
+        pending = _PendingAnswer()
+        waiting = self._answers.setdefault(answer.question, [])
+        waiting.append(pending)
+        try:
+            with anyio.fail_after(_ANSWER_SECONDS):
+                rest = memoryview(messages.encode(answer))
+                while rest:
+                    try:
+                        rest = rest[self._connection.send(rest) :]
+                    except BlockingIOError:
+                        await anyio.wait_writable(self._connection)
+                await pending.done.wait()
+        except TimeoutError:
+            return AnswerTaken(answer.question, accepted=False, why=_SILENT)
+        except OSError:
+            return AnswerTaken(answer.question, accepted=False, why=_GONE)
+        finally:
+            if pending in waiting:
+                waiting.remove(pending)
+        return pending.result or AnswerTaken(answer.question, accepted=False, why=_GONE)
+
+    def close(self) -> None:
+        """The run has ended: answers that wait get no response."""
+        self._connection.close()
+        for waiting in self._answers.values():
+            for pending in waiting:
+                pending.done.set()
+
+
+class _PendingAnswer:
+    """An answer whose fate is not known yet."""
+
+    def __init__(self) -> None:
+        self.done = anyio.Event()
+        self.result: AnswerTaken | None = None
+
+    def take(self, result: AnswerTaken) -> None:
+        """The run has said what became of it."""
+        self.result = result
+        self.done.set()

@@ -1,0 +1,1 @@
+"""The pages of the console as HTML: pure functions of what they show."""

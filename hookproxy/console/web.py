@@ -1,0 +1,450 @@
+"""The pages over HTTP: routes, and the server on a loopback socket. Files are read in worker threads."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import partial
+from importlib import resources
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import anyio.to_thread
+import uvicorn
+from msgspec import Struct
+from starlette.applications import Starlette
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+
+from ..audit import os_user
+from ..audit.view import files, from_end
+from ..checks.inspect import inspect
+from ..checks.report import CheckedServer
+from ..checks.server_tools import list_tools
+from ..config.load import Loaded, make_data_folders
+from ..hooks.coverage import coverage
+from ..live.messages import Action, AnswerTaken, Settled
+from ..model.errors import UserError
+from ..model.hooks import Session
+from ..trial.report import TrialReport, json_object, try_call
+from ..trial.run import TrialCall
+from . import history, policy, replay
+from .access import MAX_FORM_BYTES, Access, Refused
+from .call_filter import CallFilter
+from .guard import Guard
+from .html import Html, el, page
+from .live_view import LiveView
+from .pages import call as call_page
+from .pages import charts as charts_page
+from .pages import history as history_page
+from .pages import live as live_page
+from .pages import policy as policy_page
+from .pages import replay as replay_page
+from .pages import trial as trial_page
+from .pages.problem import problem
+from .state import State
+
+if TYPE_CHECKING:
+    import socket
+    from types import FrameType
+
+    from starlette.requests import Request
+
+
+_ACTIONS: Final[dict[str, Action]] = {"allow": "allow", "allow_session": "allow_session", "deny": "deny"}
+_PAUSE: Final = 0.2  # seconds between two events of a page: to a person, that is at once
+_TICK: Final = 1.0  # second after which the times of calls in flight are shown anew
+_SILENCE: Final = (
+    15.0  # seconds after which an event is sent although nothing has changed: it finds pages that are gone
+)
+_Result = TypeVar("_Result")
+
+_STATIC: Final = {"console.css": "text/css", "console.js": "text/javascript", "icon.svg": "image/svg+xml"}
+
+
+class Options(Struct, frozen=True):
+    """What the command line says."""
+
+    load: Callable[[], Loaded]
+    """Reads the configuration as it is now. Raises UserError."""
+    environ: Mapping[str, str]
+    cwd: str
+    audit: str = ""
+    """The audit file; empty: the configuration's."""
+    compared: Mapping[str, Callable[[], Loaded]] = {}
+    """Changed configurations that calls may be replayed through: code that runs is only what the command line names."""
+    command: Sequence[str] = ()
+    """The server whose tools the policy page may list; empty: none."""
+    server: str = ""
+    """Its name, as hooks see it."""
+
+
+Answering = Callable[[str, str, Action, str, str], Awaitable[AnswerTaken]]
+"""Gives a run an answer: run, question, action, reason, and the place of the person. What cannot be reached does not
+accept it."""
+
+
+class Pages:
+    """The handlers of one console."""
+
+    def __init__(self, options: Options, access: Access, state: State, answer: Answering) -> None:
+        self._options = options
+        self._state = state
+        self._answer = answer
+        self._access = access
+        self._trials = anyio.Lock()
+
+    def app(self) -> Guard:
+        """The application."""
+        routes = [
+            Route("/", self.live),
+            Route("/events", self.events),
+            Route("/waiting", self.waiting),
+            Route("/call", self.call),
+            Route("/answer", self.answer, methods=["POST"]),
+            Route("/history", self.history),
+            Route("/history-charts", self.history_charts),
+            Route("/history-call", self.history_call),
+            Route("/export", self.export),
+            Route("/policy", self.policy),
+            Route("/policy-server", self.policy_server, methods=["POST"]),
+            Route("/try", self.try_form),
+            Route("/try", self.try_call, methods=["POST"]),
+            Route("/replay", self.replay_form),
+            Route("/replay", self.replay, methods=["POST"]),
+            Route("/static/{name}", static),
+        ]
+        handlers = {UserError: _user_error, Refused: _refused, 404: _not_found}
+        inner = Starlette(routes=[Mount(f"/{self._access.folder}", routes=routes)], exception_handlers=handlers)
+        return Guard(inner, self._access)
+
+    async def posted(self, request: Request) -> dict[str, str]:
+        """The members of a form of ours. Raises Refused."""
+        if int(request.headers.get("content-length", "0") or 0) > MAX_FORM_BYTES:
+            raise Refused(413, "The form is too long.")
+        body = bytearray()
+        async for piece in request.stream():
+            body += piece
+            if len(body) > MAX_FORM_BYTES:
+                raise Refused(413, "The form is too long.")
+        return self._access.form(bytes(body))
+
+    # --- live ---
+
+    async def live(self, request: Request) -> Response:
+        """The page of the calls that happen now."""
+        return _html("Live", "./", live_page.live(CallFilter.from_query(request.query_params)), live=True)
+
+    async def events(self, request: Request) -> Response:
+        """The changes of the live page, as events. A browser that reads slowly gets fewer and larger ones."""
+        view = LiveView(self._state, CallFilter.from_query(request.query_params), self._access.form_token)
+        return StreamingResponse(self._events(view), media_type="text/event-stream")
+
+    async def _events(self, view: LiveView) -> AsyncIterator[bytes]:
+        while True:
+            yield b"data: " + view.change().encoded + b"\n\n"
+            await anyio.sleep(_PAUSE)
+            if view.is_current:
+                await self._next_change(_TICK if view.has_calls_in_flight else _SILENCE)
+
+    async def _next_change(self, most: float) -> None:
+        """Wait for a change of the state, at most so many seconds."""
+        changed = anyio.Event()
+        end = self._state.listen(changed.set)
+        try:
+            with anyio.move_on_after(most):
+                await changed.wait()
+        finally:
+            end()
+
+    async def waiting(self, request: Request) -> Response:
+        """How many questions wait, for pages that do not follow the calls."""
+        return JSONResponse({"waiting": len(self._state.questions)})
+
+    async def call(self, request: Request) -> Response:
+        """One call of now: as it is in flight, or as it ended; else what the audit says."""
+        run, call = (request.query_params.get(name, "")[:200] for name in ("run", "call"))
+        state = self._state.runs.get(run)
+        if state is not None and call in state.calls:
+            shown = live_page.call_in_flight(state, state.calls[call])
+            return _html(f"Call {call}", "./", shown)
+        found = [one.record for one in self._state.ended if one.run == run and one.record.call == call]
+        if not found:
+            raise UserError(f"the call {call} is not among the last ones", "the history has those that are recorded")
+        rule = call_page.lines_to_add(found[-1].server, found[-1].tool)
+        return _html(f"Call {call}", "./", Html(call_page.records(found) + rule))
+
+    async def answer(self, request: Request) -> Response:
+        """Give a person's answer to a question, and say what became of it."""
+        form = await self.posted(request)
+        key = form.get("run", ""), form.get("question", "")
+        action = _ACTIONS.get(form.get("action", ""))
+        if action is None:
+            raise Refused(400, "There is no such answer.")
+        place = f"web console, {request.headers['host']}"
+        over, text = await self._answer_once(key, action, form.get("reason", "").strip(), place)
+        if "application/json" in request.headers.get("accept", ""):
+            return JSONResponse({"over": over, "text": text})
+        message = el("div", el("p", text), class_="message", role="status")
+        return _html("Answer", "./", Html(message + el("p", el("a", "Back to the calls", href="./"))))
+
+    async def _answer_once(self, key: tuple[str, str], action: Action, reason: str, place: str) -> tuple[bool, str]:
+        """True if the question waits no more, and a sentence about it. The first answer counts."""
+        if key not in self._state.questions:
+            return True, f"Your answer came too late. {live_page.settled(self._state.settled.get(key))}"
+        taken = await self._answer(*key, action, reason, place)
+        if taken.accepted:
+            return True, live_page.settled(Settled(key[1], action))
+        return key not in self._state.questions, f"Your answer was not taken: {taken.why}"
+
+    # --- history ---
+
+    def _audit_path(self) -> str:
+        """Raises UserError if there is none."""
+        path = self._options.audit or os_user.audit_path(self._options.load().settings.audit_file)
+        if not path:
+            raise UserError(
+                "no audit log is kept", "remove audit.enabled from hookproxy.toml, or name one with --audit"
+            )
+        return path
+
+    def _query(self, view: history_page.View) -> history.Query:
+        """Raises UserError for times that cannot be read."""
+        now = files.now()
+        since = None if view.since == "all" else files.since(view.since, now)
+        return history.Query(view.calls, since, files.since(view.until, now) if view.until else None)
+
+    async def history(self, request: Request) -> Response:
+        """The table of recorded calls."""
+        view = history_page.View.from_query(request.query_params)
+        before = from_end.place(request.query_params.get("before", ""))
+
+        def read() -> Html:
+            path = self._audit_path()
+            listing = history.listing(path, self._query(view), before)
+            return history_page.history(view, path, listing, is_first=before is None)
+
+        return _html("History", "history", await in_thread(read))
+
+    async def history_charts(self, request: Request) -> Response:
+        """The charts of a period, as a part of the page."""
+        view = history_page.View.from_query(request.query_params)
+
+        def read() -> Html:
+            return charts_page.charts(history.over_time(self._audit_path(), self._query(view)))
+
+        return HTMLResponse(await in_thread(read))
+
+    async def history_call(self, request: Request) -> Response:
+        """One recorded call."""
+        call, session = (request.query_params.get(name, "")[:200] for name in ("call", "session"))
+
+        def read() -> Html:
+            path = self._audit_path()
+            found = history.find(path, call, session)
+            if not found:
+                raise UserError(f"{path}: there is no call {call!r}", "it may be in a file that was removed as too old")
+            one = found[-1]
+            return Html(call_page.records(found) + call_page.lines_to_add(one.server, one.tool))
+
+        return _html(f"Call {call}", "history", await in_thread(read))
+
+    async def export(self, request: Request) -> Response:
+        """The matching calls as a file."""
+        view = history_page.View.from_query(request.query_params)
+        path, query = await in_thread(self._audit_path), self._query(view)
+        is_csv = request.query_params.get("format") == "csv"
+        pieces = (history.export_csv if is_csv else history.export_lines)(path, query)
+        first = await in_thread(partial(next, pieces, b""))  # an audit that cannot be read is an error, no file
+        name, kind = ("calls.csv", "text/csv") if is_csv else ("calls.jsonl", "application/jsonl")
+
+        def all_pieces() -> Iterator[bytes]:
+            yield first
+            yield from pieces
+
+        headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+        return StreamingResponse(all_pieces(), media_type=f"{kind}; charset=utf-8", headers=headers)
+
+    # --- policy ---
+
+    async def policy(self, request: Request) -> Response:
+        """The configuration in force."""
+        rule, name = (request.query_params.get(one, "")[:1000] for one in ("rule", "name"))
+        decision = rule if rule in policy.RULES else policy.RULES[0]
+
+        def read() -> Html:
+            loaded = self._options.load()
+            lines = policy.lines_for(loaded, decision, name) if name else None
+            form = policy_page.rule_form(decision, name, lines)
+            server = policy_page.server_form(self._options.command, self._access.form_token)
+            return policy_page.page(loaded, inspect(loaded, self._options.environ), server, form)
+
+        return _html("Policy", "policy", await in_thread(read))
+
+    async def policy_server(self, request: Request) -> Response:
+        """The configuration in force, with what hooks see of the server that the command line names."""
+        await self.posted(request)
+        command, name = self._options.command, self._options.server
+        if not command:
+            raise Refused(404, "The console was started without the command of a server.")
+        loaded = await in_thread(self._options.load)
+        try:
+            listed = await list_tools(command, self._options.environ)
+        except UserError as error:
+            server = CheckedServer(name, tuple(command), failure=error.message)
+        else:
+            seen = coverage(loaded.groups, loaded.settings, name, listed.tools, command, listed.server_info)
+            server = CheckedServer(name, tuple(command), seen, info=listed.server_info, noise=listed.noise)
+        report = inspect(loaded, self._options.environ, server)
+        tools = policy_page.server_tools(server, report.entries)
+        return _html("Policy", "policy", policy_page.page(loaded, report, tools, policy_page.rule_form("", "", None)))
+
+    # --- trials: hooks run for real ---
+
+    async def try_form(self, request: Request) -> Response:
+        """The form that tries a call."""
+        typed = trial_page.Form(*(request.query_params.get(name, "")[:1000] for name in ("server", "tool")))
+        return _html("Try a call", "try", trial_page.form(typed, self._access.form_token))
+
+    async def try_call(self, request: Request) -> Response:
+        """Run the hooks on a call, and show what each did."""
+        form = await self.posted(request)
+        typed = trial_page.Form(*(form.get(name, "").strip() for name in ("server", "tool", "arguments", "result")))
+        try:
+            shown = trial_page.outcome(await self._try(typed))
+        except UserError as error:
+            shown = problem(error)
+        return _html("Try a call", "try", Html(trial_page.form(typed, self._access.form_token) + shown))
+
+    async def _try(self, typed: trial_page.Form) -> TrialReport:
+        if not typed.tool:
+            raise UserError("no tool is named", "write the server's own name of the tool")
+        arguments = json_object("Arguments", (typed.arguments or "{}").encode(errors="replace"))
+        result = json_object("Result", typed.result.encode(errors="replace")) if typed.result else None
+        attempt = TrialCall(typed.tool, arguments, result)
+        loaded = await in_thread(self._options.load)
+        make_data_folders(loaded)
+        environ, cwd = self._options.environ, self._options.cwd
+        project = loaded.project or environ.get("CLAUDE_PROJECT_DIR") or cwd
+        session = Session(str(uuid.uuid4()), typed.server or "server", cwd, project)
+        async with self._trial():
+            return await try_call(loaded, attempt, None, session, environ)
+
+    async def replay_form(self, request: Request) -> Response:
+        """The form that replays calls."""
+        typed = replay_page.Form(history_page.View.from_query(request.query_params))
+        return _html("Replay", "history", replay_page.form(typed, self._configurations, self._access.form_token))
+
+    async def replay(self, request: Request) -> Response:
+        """Run recorded calls through a configuration, and show which decisions would differ."""
+        form = await self.posted(request)
+        typed = replay_page.Form(
+            history_page.View.from_query(form),
+            _whole(form.get("configuration", ""), 0, len(self._configurations) - 1),
+            form.get("rules", ""),
+            _whole(form.get("newest", ""), 1, replay.MOST_CALLS),
+        )
+        try:
+            if form.get("runs") != "yes":
+                raise UserError("nothing was replayed", "hooks run for real: tick the box that says so")
+            shown = replay_page.outcome(await self._replay(typed))
+        except UserError as error:
+            shown = problem(error)
+        return _html(
+            "Replay", "history", Html(replay_page.form(typed, self._configurations, self._access.form_token) + shown)
+        )
+
+    @property
+    def _configurations(self) -> list[str]:
+        return ["the configuration in force", *self._options.compared]
+
+    async def _replay(self, typed: replay_page.Form) -> replay_page.Replayed:
+        loads = [self._options.load, *self._options.compared.values()]
+
+        def read() -> tuple[Loaded, replay.Recorded]:
+            loaded = policy.with_rules(loads[typed.configuration](), typed.rules)
+            make_data_folders(loaded)
+            return loaded, replay.newest(self._audit_path(), self._query(typed.view), typed.newest)
+
+        loaded, recorded = await in_thread(read)
+        async with self._trial():
+            return await replay.replay(loaded, recorded, self._options.environ, self._options.cwd)
+
+    @contextlib.asynccontextmanager
+    async def _trial(self) -> AsyncIterator[None]:
+        """One trial at a time. Raises UserError if another one runs."""
+        if self._trials.locked():
+            raise UserError("another trial runs now", "wait until it has ended, then try again")
+        async with self._trials:
+            yield
+
+
+def _whole(text: str, least: int, most: int) -> int:
+    """The number, or the nearest that is allowed."""
+    return min(max(int(text), least), most) if text.isascii() and text.isdecimal() and len(text) < 10 else least
+
+
+async def in_thread(read: Callable[[], _Result]) -> _Result:
+    """The result of what reads files, from a worker thread. The request waits for it."""
+    return await anyio.to_thread.run_sync(read)
+
+
+def _html(title: str, current: str, main: Html, *, live: bool = False, status: int = 200) -> Response:
+    return HTMLResponse(page(title, current, main, live=live), status)
+
+
+def static(request: Request) -> Response:
+    """Our style, script and icon."""
+    name = request.path_params["name"]
+    if name not in _STATIC:
+        return PlainTextResponse("There is no such file.\n", 404)
+    content = resources.files(__package__).joinpath("static", name).read_bytes()
+    return Response(content, media_type=_STATIC[name])
+
+
+def _user_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, UserError), error
+    return _html("This cannot be shown", "", problem(error), status=500)
+
+
+def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Refused), error
+    return PlainTextResponse(f"{error.why}\n", error.status)
+
+
+def _not_found(request: Request, error: Exception) -> Response:
+    return _html("There is no such page", "", el("p", "Choose a page above."), status=404)
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves signals to whoever runs it."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Nothing: no signal comes here."""
+
+
+async def serve(app: Guard, listener: socket.socket, started: Callable[[], Awaitable[None]]) -> None:
+    """Serve until cancelled. `started` runs once the first request can be answered."""
+    config = uvicorn.Config(
+        app,
+        http="h11",  # it bounds the size of a request's head
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=1,  # second: streams of events have no end of their own
+    )
+    server = _Server(config)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(server.serve, [listener])
+        try:
+            await started()
+            await anyio.sleep_forever()
+        finally:
+            server.should_exit = True

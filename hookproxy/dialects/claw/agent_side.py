@@ -1,0 +1,100 @@
+"""claw-code as an agent that runs a hook of another system, by what both of its editions do.
+
+A hook before a call may refuse it, one after a call may reject the result, and each may tell the model something.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from ...model.aliases import ToolSpelling
+from ...model.hooks import Event, Permission, Session
+from ..agent_side import (
+    AgentEvent,
+    AgentSide,
+    Answer,
+    Can,
+    Entry,
+    HookOutput,
+    Members,
+    arguments_of,
+    call_context,
+    event_of,
+    split_mcp_name,
+    text_outcome,
+)
+from .hook_file import FAILURE_EVENT
+from .output import DENIES
+
+_FILE: Final = ".claw/settings.json"
+_PATH: Final = {"file_path": "path"}
+
+
+def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
+    """The event in a document of claw-code, which names no session and no folder. Raises ValueError."""
+    members = Members(raw)
+    name = members.required("hook_event_name")
+    event = Event.POST_TOOL_USE_FAILURE if name == FAILURE_EVENT else event_of(AGENT_SIDE, name)
+    cwd = environ.get("PWD", "/")
+    session = Session("", "", cwd, cwd)
+    tool_name = members.required("tool_name")
+    arguments = arguments_of(members.raw("tool_input"))
+    context = call_context(AGENT_SIDE, event, session, tool_name, split_mcp_name(tool_name), arguments)
+    if event is Event.PRE_TOOL_USE:
+        return AgentEvent(name, context)
+    failed = event is Event.POST_TOOL_USE_FAILURE or members.raw("tool_result_is_error") == b"true"
+    outcome = text_outcome(members.text("tool_error", "tool_output"), failed=failed)
+    event = Event.POST_TOOL_USE_FAILURE if failed else event
+    return AgentEvent(name, replace(context, event=event, outcome=outcome))
+
+
+def _write_output(_event: AgentEvent, answer: Answer) -> HookOutput:
+    """Standard output is the text for the model, and with exit status 2 the reason of a denial."""
+    denies = answer.permission is Permission.DENY
+    texts = (answer.reason or "denied by a hook" if denies else "", answer.feedback)
+    text = "\n\n".join(filter(None, texts))
+    if text.lstrip().startswith(("{", "[")):
+        text = f"The hook said: {text}"  # the current edition would read JSON as a decision
+    return HookOutput(f"{text}\n".encode() if text else b"", answer.message, DENIES if denies else 0)
+
+
+def _refuse(reason: str) -> HookOutput:
+    return HookOutput(f"{reason}\n".encode(), status=DENIES)
+
+
+def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
+    """Command strings; a group only for a matcher in claw-code's own syntax, which its first edition does not know."""
+    events: dict[str, list[object]] = {}
+    for entry in entries:
+        group = {"matcher": entry.matcher, "hooks": [{"type": "command", "command": entry.command}]}
+        events.setdefault(entry.event_name, []).append(group if entry.matcher else entry.command)
+    return {_FILE: json.dumps({"hooks": events}, indent=2, ensure_ascii=False) + "\n"}
+
+
+AGENT_SIDE: Final[AgentSide] = AgentSide(
+    name="claw",
+    file=_FILE,
+    can=Can.TELL_BEFORE | Can.TELL_AFTER | Can.BLOCK_AFTER,
+    read_document=_read_document,
+    write_output=_write_output,
+    write_hook_file=_write_hook_file,
+    events={"PreToolUse": Event.PRE_TOOL_USE, "PostToolUse": Event.POST_TOOL_USE},
+    also={Event.POST_TOOL_USE_FAILURE: "PostToolUse"},
+    recognises=lambda members: "tool_input_json" in members,
+    refuse=_refuse,
+    own_tools={
+        "Bash": (ToolSpelling("bash"),),
+        "Read": (ToolSpelling("read_file", _PATH),),
+        "Write": (ToolSpelling("write_file", _PATH),),
+        "Edit": (ToolSpelling("edit_file", _PATH),),
+        "Glob": (ToolSpelling("glob_search"),),
+        "Grep": (ToolSpelling("grep_search"),),
+        "WebFetch": (ToolSpelling("WebFetch"),),
+        "WebSearch": (ToolSpelling("WebSearch"),),
+        "NotebookEdit": (ToolSpelling("NotebookEdit"),),
+    },
+)

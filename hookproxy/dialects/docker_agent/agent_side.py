@@ -1,0 +1,150 @@
+"""Docker Agent as an agent that runs a hook of another system, by what both of its editions do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from ...jsonrpc import raw_json
+from ...model.aliases import ToolSpelling
+from ...model.hooks import Event, EventContext, Permission, Session
+from ..agent_side import (
+    AgentEvent,
+    AgentSide,
+    Answer,
+    Can,
+    Entry,
+    HookOutput,
+    Members,
+    arguments_of,
+    call_context,
+    edit_context,
+    event_of,
+    json_output,
+    regular_expression,
+    seconds,
+    text_outcome,
+)
+from ..shared import familiar_call
+from .hook_file import CURRENT
+
+_FILE: Final = "agent.yaml"
+_EDITOR: Final = "edit_file"
+_REWRITTEN_EDIT: Final = "A hook wants other arguments for this edit, and they cannot be written as Docker Agent's."
+_PERMISSIONS: Final = {Permission.ALLOW: "allow", Permission.ASK: "ask", Permission.DENY: "deny"}
+_PATH: Final = {"file_path": "path"}
+
+
+def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
+    """The event in a document of Docker Agent. Raises ValueError."""
+    members = Members(raw)
+    name = members.required("hook_event_name")
+    event = event_of(AGENT_SIDE, name)
+    cwd = members.text("cwd") or environ.get("PWD", "/")
+    session = Session(members.text("session_id"), "", cwd, cwd)
+    if event in (Event.SESSION_START, Event.SESSION_END):
+        return AgentEvent(name, EventContext(event, session, trigger=members.text("source", "reason")))
+    tool_name = members.required("tool_name")
+    own = {one.name for spellings in AGENT_SIDE.tool_spellings().values() for one in spellings}
+    server_tool = None if tool_name in own else ("", tool_name)  # `TOOLSET_TOOL`, whose parts no name tells apart
+    arguments = arguments_of(members.raw("tool_input"))
+    context = call_context(AGENT_SIDE, event, session, tool_name, server_tool, arguments)
+    if server_tool is None and tool_name == _EDITOR:
+        edits = raw_json.items(raw_json.encode(familiar_call.edits(arguments)))
+        context = edit_context(context, [_edit(bytes(one)) for one in edits], _PATH)
+    context = replace(context, tool_use_id=members.text("tool_use_id"))
+    if event is not Event.POST_TOOL_USE:
+        return AgentEvent(name, context)
+    failed = members.raw("tool_error") == b"true"
+    event = Event.POST_TOOL_USE_FAILURE if failed else event
+    outcome = text_outcome(members.text("tool_response"), failed=failed)
+    return AgentEvent(name, replace(context, event=event, outcome=outcome))
+
+
+def _edit(raw: bytes) -> bytes:
+    """An edit as an object with two texts; in any other form, all of it is the new text."""
+    if raw.startswith(b"{") and "new_string" in Members(raw):
+        return raw
+    return raw_json.encode({"old_string": "", "new_string": raw.decode(errors="replace")})
+
+
+def _write_output(event: AgentEvent, answer: Answer) -> HookOutput:
+    is_edit = event.context.tool == _EDITOR and event.context.alias is not None
+    if is_edit and answer.arguments is not None and answer.permission is not Permission.DENY:
+        answer = Answer(Permission.DENY, _REWRITTEN_EDIT, message=answer.message)
+    output: dict[str, object] = {"system_message": answer.message} if answer.message else {}
+    if answer.stop:
+        output |= {"continue": False, "stop_reason": answer.reason}
+    if event.context.event is Event.PRE_TOOL_USE:
+        specific = _before_call(answer)
+    else:
+        starts = event.context.event is Event.SESSION_START  # the only other event with a text for the model
+        specific = {"additional_context": answer.feedback} if starts and answer.feedback else {}
+    if specific:
+        output["hook_specific_output"] = {"hook_event_name": event.name} | specific
+    return json_output(output)
+
+
+def _before_call(answer: Answer) -> dict[str, object]:
+    specific: dict[str, object] = {}
+    if answer.permission is not None:
+        specific["permission_decision"] = _PERMISSIONS[answer.permission]
+        if answer.reason or answer.permission is Permission.DENY:
+            specific["permission_decision_reason"] = answer.reason or "denied by a hook"
+    if answer.arguments is not None and answer.permission is not Permission.DENY:
+        specific["updated_input"] = msgspec.Raw(answer.arguments)
+    return specific
+
+
+def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
+    """The hooks of the agent `root`."""
+    events: dict[str, list[str]] = {}
+    for entry in entries:
+        events.setdefault(entry.event_name, []).append(_yaml(entry))
+    lines = "".join(f"      {name}:\n{''.join(hooks)}" for name, hooks in events.items())
+    return {_FILE: f"agents:\n  root:\n    hooks:\n{lines}"}
+
+
+def _yaml(entry: Entry) -> str:
+    """An item of an event's list; JSON spells strings as YAML does."""
+    members = [f"command: {json.dumps(entry.command)}"]
+    if entry.timeout:
+        members.append(f"timeout: {seconds(entry.timeout)}")
+    if entry.event_name not in CURRENT.groups:
+        return "        - type: command\n" + "".join(f"          {one}\n" for one in members)
+    matcher = json.dumps(entry.matcher or regular_expression(entry.names) or "*")
+    head = f"        - matcher: {matcher}\n          hooks:\n            - type: command\n"
+    return head + "".join(f"              {one}\n" for one in members)
+
+
+AGENT_SIDE: Final[AgentSide] = AgentSide(
+    name="docker-agent",
+    file=_FILE,
+    can=Can.ALLOW | Can.ASK | Can.REWRITE,
+    read_document=_read_document,
+    write_output=_write_output,
+    write_hook_file=_write_hook_file,
+    events={
+        "pre_tool_use": Event.PRE_TOOL_USE,
+        "post_tool_use": Event.POST_TOOL_USE,
+        "session_start": Event.SESSION_START,
+        "session_end": Event.SESSION_END,
+    },
+    also={Event.POST_TOOL_USE_FAILURE: "post_tool_use"},
+    recognises=lambda members: members.text("hook_event_name") in AGENT_SIDE.events,
+    merges=True,
+    own_tools={
+        "Bash": (ToolSpelling("shell", {"command": "cmd"}),),
+        "Read": (ToolSpelling("read_file", _PATH), ToolSpelling("read_multiple_files", {"file_path": "paths"})),
+        "Write": (ToolSpelling("write_file", _PATH),),
+        "Edit": (ToolSpelling("edit_file", _PATH),),
+        "MultiEdit": (ToolSpelling("edit_file", _PATH),),
+        "LS": (ToolSpelling("list_directory"), ToolSpelling("directory_tree")),
+        "Grep": (ToolSpelling("search_files_content", {"pattern": "query"}),),
+        "WebFetch": (ToolSpelling("fetch"),),
+    },
+)

@@ -1,0 +1,219 @@
+"""The lines between a run and a console: each is one JSON object, whose `type` names it. Pure.
+
+A console that connects gets a Run and then Changes, of which the first has all calls in flight. It sends Answers, and
+gets an AnswerTaken for each. Both ignore members and types that they do not know, so that versions can be mixed.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+from msgspec import Raw, Struct
+
+VERSION: Final = 1
+"""The format's number: `v` in the first line."""
+
+LONGEST_ANSWER: Final = 64 * 1024
+"""Bytes of the longest line that a run accepts: an answer with its reason."""
+
+LONGEST_REASON: Final = 4000
+"""Characters of a reason that a person gives to the model."""
+
+Action = Literal["allow", "allow_session", "deny"]
+"""What a person answers: this call, all calls of this tool in this session, or no."""
+
+Stage = Literal["hooks", "approval", "sent", "after"]
+"""What a call waits for: hooks before it, a person, the server, or hooks after it."""
+
+
+NOTHING: Final = Raw(b"null")
+"""In place of arguments that a line does not have."""
+
+
+class RunSession(Struct, frozen=True):
+    """One agent and one server."""
+
+    session: str
+    """The id that the audit has."""
+    server: str
+    agent: str = ""
+    """Name and version as the agent gave them; empty until it has."""
+    user: str = ""
+    """At a gateway, who has opened it."""
+
+
+class Run(Struct, frozen=True, tag="run"):
+    """Who runs: the first line."""
+
+    v: int
+    run: str
+    """Unlike that of any other run."""
+    pid: int
+    started: float
+    """In seconds since 1970."""
+    command: tuple[str, ...] = ()
+    """The server's command line."""
+    url: str = ""
+    """The address of a server that is not started."""
+    cwd: str = ""
+    config: str = ""
+    """The path of the configuration; empty: there is none."""
+    judges: bool = True
+    """False: no hook, rule or audit needs the lines, so that calls pass unread."""
+
+
+class Counts(Struct, frozen=True):
+    """How many calls there were since the run began. These are exact, however many calls are listed."""
+
+    calls: int = 0
+    """Those that have ended."""
+    refused: int = 0
+    rewritten: int = 0
+    failed: int = 0
+    """Those that ended with an error, or without a response."""
+    asked: int = 0
+    """Those about which a person was asked."""
+
+
+class RunningHook(Struct, frozen=True):
+    """A hook that a call waits for."""
+
+    source: str
+    event: str
+    since: float
+    """In seconds since 1970."""
+
+
+class CallInFlight(Struct, frozen=True):
+    """A call that has not ended."""
+
+    call: str
+    """Its id in the audit."""
+    session: str
+    at: float
+    """When it came, in seconds since 1970."""
+    tool: str
+    stage: Stage
+    since: float
+    """When this stage began, in seconds since 1970."""
+    arguments: Raw = NOTHING
+    """As the agent sent them; NOTHING in later lines about the same call, and if they are too long to be shown live."""
+    arguments_bytes: int = 0
+    rewritten: Raw = NOTHING
+    """The arguments that were sent, if hooks have rewritten them."""
+    alias: str = ""
+    hooks: tuple[RunningHook, ...] = ()
+
+
+class Question(Struct, frozen=True):
+    """An approval that waits for a person."""
+
+    question: str
+    """Its id, which an Answer names."""
+    call: str
+    session: str
+    server: str
+    tool: str
+    arguments: Raw
+    """All arguments that will run, after every rewrite."""
+    reason: str
+    asked_by: str
+    """The hook or rule that wants it."""
+    at: float
+    until: float
+    """When the call is denied if nobody has answered. Both in seconds since 1970."""
+    alias: str = ""
+    place: str = ""
+    """Where the rule is configured: file, line and key."""
+    may_allow_session: bool = True
+    """Whether `allow_session` is possible."""
+
+
+class Settled(Struct, frozen=True):
+    """A question that waits no more."""
+
+    question: str
+    action: Action | Literal["expired", "withdrawn"]
+    by: str = ""
+    """Who answered, and from where."""
+
+
+class Changes(Struct, frozen=True, tag="changes", omit_defaults=True):
+    """What has changed since the last such line."""
+
+    counts: Counts = Counts()
+    sessions: tuple[RunSession, ...] = ()
+    """New sessions, and those whose agent is known now."""
+    ended_sessions: tuple[str, ...] = ()
+    calls: tuple[CallInFlight, ...] = ()
+    """New calls, and those in another stage."""
+    ended: tuple[Raw, ...] = ()
+    """Calls that have ended, each as the audit records it (`audit.records.CallRecord`), with all its arguments."""
+    gone: tuple[str, ...] = ()
+    """Ids of further calls that have ended, which are too many or too long to be listed."""
+    asked: tuple[Question, ...] = ()
+    settled: tuple[Settled, ...] = ()
+
+
+class Answer(Struct, frozen=True, tag="answer"):
+    """A person's answer to a question, from a console."""
+
+    question: str
+    action: Action
+    reason: str = ""
+    """For the model, with `deny`."""
+    place: str = ""
+    """Where the person is: the console's kind and address, such as `web console, 127.0.0.1`."""
+
+
+class AnswerTaken(Struct, frozen=True, tag="answer_taken"):
+    """What became of an answer."""
+
+    question: str
+    accepted: bool
+    why: str = ""
+    """A sentence for the person, if it was not accepted."""
+
+
+class ConsoleAnswer(Struct, frozen=True):
+    """An answer, as the run that has asked takes it."""
+
+    answer: Answer
+    by: str
+    """Who, and from where."""
+
+
+FromRun = Run | Changes | AnswerTaken
+
+_ENCODER: Final = msgspec.json.Encoder()
+_FROM_RUN: Final[msgspec.json.Decoder[FromRun]] = msgspec.json.Decoder(FromRun)
+_FROM_CONSOLE: Final = msgspec.json.Decoder(Answer)
+
+
+class Unreadable(ValueError):
+    """A line that is none of these messages."""
+
+
+def encode(message: FromRun | Answer) -> bytes:
+    """The message as a line."""
+    return _ENCODER.encode(message) + b"\n"
+
+
+def from_run(line: bytes) -> FromRun:
+    """What a run says. Raises Unreadable."""
+    try:
+        return _FROM_RUN.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        raise Unreadable(str(problem)) from None
+
+
+def from_console(line: bytes) -> Answer:
+    """What a console says. Raises Unreadable, also for a reason that is too long."""
+    try:
+        answer = _FROM_CONSOLE.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        raise Unreadable(str(problem)) from None
+    if len(answer.reason) > LONGEST_REASON:
+        raise Unreadable(f"a reason may have {LONGEST_REASON} characters")
+    return answer

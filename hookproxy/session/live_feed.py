@@ -1,0 +1,507 @@
+"""What consoles see of this process: its calls as they happen, and the questions that a person may answer there.
+
+While no console is connected, this only counts calls: nothing is written, and nothing wakes up. A console that does not
+read holds up nobody: what changes meanwhile is summed up in the next line that it gets (law 1: only an explicit answer
+approves a call).
+"""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import partial
+from time import monotonic, time
+from typing import TYPE_CHECKING, Final
+
+import anyio
+from msgspec import Raw, Struct, field
+from msgspec.structs import replace
+
+from ..audit.log import Audit, Record
+from ..live import messages, registry
+from ..live.messages import (
+    NOTHING,
+    Answer,
+    AnswerTaken,
+    CallInFlight,
+    Changes,
+    ConsoleAnswer,
+    Counts,
+    Question,
+    Run,
+    RunningHook,
+    RunSession,
+    Settled,
+    Stage,
+)
+from ..model.errors import UserError
+from ..model.settings import Results
+from ..protocol.calls import Call, Phase
+from ..transports import unix_socket
+
+if TYPE_CHECKING:
+    import socket
+
+    from .proxy import Proxy
+
+_TICK_SECONDS: Final = 0.05
+"""Between two looks at the calls while a console is connected: people see no difference to at once."""
+
+_RETRY_SECONDS: Final = 10.0
+"""Before the next try to accept a console, if there are too few descriptors: each failure is reported."""
+
+_MOST_CONSOLES: Final = 8
+"""That follow one run: a person has one or two open; each costs a look at all calls per tick."""
+
+_MOST_WAITING: Final = 500
+"""Calls that have ended and wait to be sent to a console: at 1,000 calls a second, ten ticks."""
+
+_MOST_BYTES_WAITING: Final = 16 * 1024 * 1024
+"""Bytes of the texts of these calls: they stay in memory while a console does not read."""
+
+_LINE_BYTES: Final = 4 * 1024 * 1024
+"""After so many bytes, what is left comes with the next line. One question may be longer: it is whole in any case."""
+
+_MOST_RESPONSES: Final = 100
+"""Answers of a console whose results it has not read: a person gives one after another."""
+
+_LONGEST_RECORD: Final = 256 * 1024
+"""Bytes of a call that has ended as it is sent: of a longer one, digests are sent."""
+
+_LONGEST_ARGUMENTS: Final = 64 * 1024
+"""Bytes of the arguments of a call in flight: longer ones are shown when it has ended, or in its question."""
+
+_READ_SIZE: Final = 65_536
+
+_TOO_LATE: Final = "The question waits no more: it was answered, its time is over, or its call has ended."
+
+
+class _Waiting(Struct):
+    """A question that waits for an answer."""
+
+    question: Question
+    answered: anyio.Event = field(default_factory=anyio.Event)
+    answer: ConsoleAnswer | None = None
+
+
+class LiveFeed:
+    """This process, for consoles. One for all its sessions."""
+
+    def __init__(self, run: Run, report: Callable[[str], None]) -> None:
+        self.run = run
+        self._report = report
+        self._listener: socket.socket | None = None
+        self._folder = ""
+        self._sessions: dict[str, _Session] = {}
+        self._consoles: set[_Console] = set()
+        self._questions: dict[str, _Waiting] = {}
+        self._numbers = 0
+        self._calls = self._refused = self._rewritten = self._failed = self._asked = 0
+
+    def listen(self, folder: str, *, needed: bool = False) -> None:
+        """Be found in this folder from now on. What prevents it is reported: the run goes on without consoles.
+
+        An empty name means that there is no place for such a folder. That, or a folder that cannot be made, is reported
+        only if a console is `needed`.
+        """
+        problem = "there is no home folder; set HOME or XDG_RUNTIME_DIR" * needed if not folder else ""
+        try:
+            if folder:
+                self._listener = registry.listen(folder, self.run.run)
+                self._folder = folder
+        except UserError as unsafe:
+            problem = f"{unsafe.message}; {unsafe.hint}"
+        except OSError as error:
+            problem = f"{folder}: {error.strerror}; name another folder with XDG_RUNTIME_DIR" * needed
+        if problem:
+            self._report(f"consoles do not see this run: {problem}")
+
+    @property
+    def can_ask(self) -> bool:
+        """A console can find the questions of this run."""
+        return self._listener is not None
+
+    def close(self) -> None:
+        """Be found no more."""
+        if self._listener is not None:
+            registry.remove(self._folder, self.run.run)
+            self._listener.close()
+            self._listener = None
+
+    # --- what happens ---
+
+    def add(self, proxy: Proxy, user: str = "") -> None:
+        """A session begins."""
+        self._sessions[proxy.session.id] = _Session(proxy, user)
+        if self.can_ask:
+            proxy.approvals.console = partial(self._ask, proxy)
+        self.follow(proxy)
+
+    def follow(self, proxy: Proxy) -> None:
+        """Follow the calls that a session judges from now on: it begins, or its policy has changed."""
+        session = self._sessions[proxy.session.id]
+        proxy.audit.on_ended = lambda record: self._ended(session, record)
+        if self._consoles:
+            _show_all(proxy)
+
+    def remove(self, proxy: Proxy) -> None:
+        """A session has ended."""
+        self._sessions.pop(proxy.session.id, None)
+
+    def _ended(self, session: _Session, record: Record) -> None:
+        self._calls += 1
+        self._refused += record.result == "refused"
+        self._rewritten += bool(record.final)
+        self._failed += record.result in ("error", "lost", "cancelled")
+        for console in self._consoles:
+            console.note_ended(session, record)
+
+    @property
+    def counts(self) -> Counts:
+        """The sums until now."""
+        return Counts(self._calls, self._refused, self._rewritten, self._failed, self._asked)
+
+    # --- questions ---
+
+    async def _ask(self, proxy: Proxy, call: Call, question: Question) -> ConsoleAnswer | None:
+        """Ask whoever has a console open until `question.until`; None if nobody has answered by then.
+
+        On cancel the question is withdrawn.
+        """
+        self._numbers += 1
+        self._asked += 1
+        name = f"{self.run.run}-{self._numbers}"
+        call_id = next((key for key, (_, one, _) in proxy.audit.in_flight.items() if one is call), "")
+        waiting = _Waiting(replace(question, question=name, call=call_id, session=proxy.session.id))
+        self._questions[name] = waiting
+        settled = Settled(name, "withdrawn")
+        try:
+            with anyio.move_on_after(max(question.until - time(), 0)):
+                await waiting.answered.wait()
+            settled = Settled(name, "expired")
+            if waiting.answer is not None:
+                settled = Settled(name, waiting.answer.answer.action, waiting.answer.by)
+            return waiting.answer
+        finally:
+            del self._questions[name]
+            for console in self._consoles:
+                console.note_settled(settled)
+
+    def is_waiting(self, call: str) -> bool:
+        """Whether a person is asked about this call."""
+        return any(one.question.call == call for one in self._questions.values())
+
+    def take(self, answer: Answer, by: str) -> AnswerTaken:
+        """Take an answer: the first one counts."""
+        waiting = self._questions.get(answer.question)
+        if waiting is None or waiting.answered.is_set():
+            return AnswerTaken(answer.question, accepted=False, why=_TOO_LATE)
+        if answer.action == "allow_session" and not waiting.question.may_allow_session:
+            why = "This question cannot be answered for the session: allow the call once, or deny it."
+            return AnswerTaken(answer.question, accepted=False, why=why)
+        waiting.answer = ConsoleAnswer(answer, by)
+        waiting.answered.set()
+        return AnswerTaken(answer.question, accepted=True)
+
+    # --- consoles ---
+
+    async def serve(self) -> None:
+        """Serve the consoles that connect, until it is cancelled."""
+        if self._listener is None:
+            return
+        self._remove_dead()
+        async with anyio.create_task_group() as tasks:
+            while True:
+                await anyio.wait_readable(self._listener)
+                try:
+                    connection, _ = self._listener.accept()
+                except BlockingIOError:  # it has gone
+                    continue
+                except OSError as problem:
+                    self._report(f"a console cannot connect: {problem.strerror}")
+                    await anyio.sleep(_RETRY_SECONDS)
+                    continue
+                connection.setblocking(False)
+                tasks.start_soon(self._serve, connection)
+
+    def _remove_dead(self) -> None:
+        """Remove the sockets of runs that were killed."""
+        try:
+            registry.remove_dead(self._folder)
+        except UserError as problem:
+            self._report(f"sockets of earlier runs cannot be removed: {problem.message}; {problem.hint}")
+        except OSError as problem:
+            self._report(f"sockets of earlier runs cannot be removed: {problem.strerror}")
+
+    async def _serve(self, connection: socket.socket) -> None:
+        """Serve one console. A defect in this ends the connection, and never a call."""
+        try:
+            with connection:
+                uid, _ = unix_socket.account_of_peer(connection)
+                if uid not in (0, os.geteuid()):
+                    self._report(f"a console of user {uid} was turned away")
+                elif len(self._consoles) >= _MOST_CONSOLES:
+                    self._report(f"a console was turned away: {_MOST_CONSOLES} follow this run")
+                else:
+                    await self._serve_console(_Console(self, connection, uid))
+        except Exception as defect:
+            self._report("".join(traceback.format_exception(defect)).rstrip())
+
+    async def _serve_console(self, console: _Console) -> None:
+        self._consoles.add(console)
+        for session in self._sessions.values():
+            _show_all(session.proxy)
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(console.read, tasks.cancel_scope)
+                await console.write()
+        except* (BrokenPipeError, ConnectionResetError):  # it has gone
+            pass
+        finally:
+            self._consoles.discard(console)
+
+    def sessions(self) -> Iterator[_Session]:
+        """All sessions."""
+        yield from self._sessions.values()
+
+    def questions(self) -> Iterator[Question]:
+        """All questions that wait."""
+        for waiting in self._questions.values():
+            yield waiting.question
+
+
+def _show_all(proxy: Proxy) -> None:
+    """Let the records of calls have what hooks get, and how calls end: without a console, few need that."""
+    proxy.hooks.keep_inputs()
+    proxy.audit.needs_results = True
+
+
+class _Session:
+    """A session, and how its calls are written for consoles."""
+
+    def __init__(self, proxy: Proxy, user: str) -> None:
+        self.proxy = proxy
+        self._user = user
+
+    @property
+    def described(self) -> RunSession:
+        """As consoles get it."""
+        session = self.proxy.session
+        return RunSession(session.id, session.server, self.proxy.agent(), self._user)
+
+    def line(self, record: Record) -> Raw | None:
+        """A call that has ended, as the audit records it, but whole; of a long one, digests. None: still too long."""
+        for whole in (True, False):
+            settings = replace(
+                self.proxy.settings,
+                audit_file="",
+                otel=False,
+                audit_digest=not whole,
+                audit_results=Results.FULL if whole else Results.NONE,
+            )
+            line = Audit(settings).line(record).rstrip(b"\n")
+            if len(line) <= _LONGEST_RECORD:
+                return Raw(line)
+        return None
+
+    def calls(self, is_waiting: Callable[[str], bool]) -> Iterator[CallInFlight]:
+        """The calls in flight."""
+        session, now = self.proxy.session.id, time()
+        hooks = self._running_hooks(now)
+        for name, (record, call, at) in self.proxy.audit.in_flight.items():
+            waits = hooks.get(call.key.decode(errors="replace"), ())
+            stage = _stage(call, asked=is_waiting(name))
+            since = waits[0].since if waits else at
+            arguments = Raw(record.arguments) if len(record.arguments) <= _LONGEST_ARGUMENTS else NOTHING
+            rewritten = Raw(record.final) if 0 < len(record.final) <= _LONGEST_ARGUMENTS else NOTHING
+            yield CallInFlight(
+                name,
+                session,
+                at,
+                record.tool,
+                stage,
+                since,
+                arguments,
+                len(record.arguments),
+                rewritten,
+                record.alias,
+                tuple(waits),
+            )
+
+    def _running_hooks(self, now: float) -> dict[str, list[RunningHook]]:
+        """The hooks that run now, by the id of the request that waits for them."""
+        offset = now - monotonic()
+        found: dict[str, list[RunningHook]] = {}
+        for since, spec, request in self.proxy.hooks.running():
+            if not spec.background:
+                found.setdefault(request, []).append(RunningHook(spec.source, spec.event, round(since + offset, 3)))
+        return found
+
+
+def _size(record: Record) -> int:
+    """Bytes of the long texts of a record."""
+    texts = len(record.arguments) + len(record.final) + len(record.result_before) + len(record.result_after)
+    return texts + sum(len(run.input) + len(run.result.stdout) + len(run.result.stderr) for run in record.hook_runs)
+
+
+def _stage(call: Call, *, asked: bool) -> Stage:
+    if asked:
+        return "approval"
+    if call.phase is Phase.HELD:
+        return "hooks"
+    return "sent" if call.phase is Phase.FORWARDED else "after"
+
+
+class _Console:
+    """A console that is connected."""
+
+    def __init__(self, feed: LiveFeed, connection: socket.socket, uid: int) -> None:
+        self._feed = feed
+        self._connection = connection
+        self._uid = uid
+        self._responses: list[AnswerTaken] = []
+        self._ended: deque[tuple[_Session, Record]] = deque()
+        self._gone: list[str] = []
+        self._ended_bytes = 0
+        self._settled: list[Settled] = []
+        self._known_sessions: dict[str, RunSession] = {}
+        self._known_calls: dict[str, CallInFlight] = {}
+        self._known_questions: set[str] = set()
+        self._known_counts = Counts()
+
+    def note_ended(self, session: _Session, record: Record) -> None:
+        """A call has ended."""
+        size = _size(record)
+        if len(self._ended) < _MOST_WAITING and self._ended_bytes + size <= _MOST_BYTES_WAITING:
+            self._ended.append((session, record))
+            self._ended_bytes += size
+        elif record.call in self._known_calls:
+            self._gone.append(record.call)
+
+    def note_settled(self, settled: Settled) -> None:
+        """A question waits no more. That of a question which the console does not know yet is not sent."""
+        if settled.question in self._known_questions:
+            self._settled.append(settled)
+
+    async def write(self) -> None:
+        """Say who runs, and then what changes. Raises OSError when the console has gone."""
+        await self._send(messages.encode(self._feed.run))
+        while True:
+            for response in self._take_responses():
+                await self._send(messages.encode(response))
+            if (changes := self._changes()) is not None:
+                await self._send(messages.encode(changes))
+            await anyio.sleep(_TICK_SECONDS)
+
+    def _take_responses(self) -> list[AnswerTaken]:
+        responses, self._responses = self._responses, []
+        return responses
+
+    async def _send(self, line: bytes) -> None:
+        rest = memoryview(line)
+        while rest:
+            try:
+                rest = rest[self._connection.send(rest) :]
+            except BlockingIOError:
+                await anyio.wait_writable(self._connection)
+
+    def _changes(self) -> Changes | None:
+        """What the console does not know yet; None: nothing."""
+        ended, gone = self._take_ended()
+        changes = Changes(
+            self._feed.counts,
+            sessions=tuple(self._new_sessions()),
+            ended_sessions=tuple(self._ended_sessions()),
+            calls=tuple(self._new_calls()),
+            ended=ended,
+            gone=gone,
+            asked=tuple(self._new_questions()),
+            settled=tuple(self._settled),
+        )
+        self._settled.clear()
+        if changes == Changes(self._known_counts):
+            return None
+        self._known_counts = changes.counts
+        return changes
+
+    def _take_ended(self) -> tuple[tuple[Raw, ...], tuple[str, ...]]:
+        ended: list[Raw] = []
+        gone, self._gone = self._gone, []
+        length = 0
+        while self._ended and length < _LINE_BYTES:
+            session, record = self._ended.popleft()
+            self._ended_bytes -= _size(record)
+            line = session.line(record)
+            if line is None:
+                gone.append(record.call)
+            else:
+                ended.append(line)
+                length += len(line)
+            self._known_calls.pop(record.call, None)
+        for name in gone:
+            self._known_calls.pop(name, None)
+        return tuple(ended), tuple(gone)
+
+    def _new_sessions(self) -> Iterator[RunSession]:
+        for session in self._feed.sessions():
+            described = session.described
+            if self._known_sessions.get(described.session) != described:
+                self._known_sessions[described.session] = described
+                yield described
+
+    def _ended_sessions(self) -> list[str]:
+        open_sessions = {session.proxy.session.id for session in self._feed.sessions()}
+        ended = [name for name in self._known_sessions if name not in open_sessions]
+        for name in ended:
+            del self._known_sessions[name]
+        return ended
+
+    def _new_calls(self) -> Iterator[CallInFlight]:
+        length = 0
+        for session in self._feed.sessions():
+            for call in session.calls(self._feed.is_waiting):
+                known = self._known_calls.get(call.call)
+                if known == call or length >= _LINE_BYTES:
+                    continue
+                self._known_calls[call.call] = call
+                length += len(bytes(call.arguments)) + len(bytes(call.rewritten))
+                yield call if known is None else replace(call, arguments=NOTHING)
+
+    def _new_questions(self) -> list[Question]:
+        questions: list[Question] = []
+        waiting = list(self._feed.questions())
+        self._known_questions.intersection_update(one.question for one in waiting)
+        length = 0
+        for one in waiting:
+            if one.question not in self._known_questions and length < _LINE_BYTES:
+                self._known_questions.add(one.question)
+                questions.append(one)
+                length += len(bytes(one.arguments))
+        return questions
+
+    async def read(self, scope: anyio.CancelScope) -> None:
+        """Read the person's answers, until the console has gone or says something else; then end the scope."""
+        begun = bytearray()
+        while True:
+            await anyio.wait_readable(self._connection)
+            try:
+                piece = self._connection.recv(_READ_SIZE)
+            except BlockingIOError:
+                continue
+            begun += piece
+            *lines, rest = bytes(begun).split(b"\n")
+            begun[:] = rest
+            try:
+                for line in lines:
+                    self._answer(messages.from_console(line))
+            except messages.Unreadable:
+                piece = b""
+            if not piece or len(begun) > messages.LONGEST_ANSWER or len(self._responses) > _MOST_RESPONSES:
+                scope.cancel()
+                return
+
+    def _answer(self, answer: Answer) -> None:
+        place = answer.place[:200] or "a console"
+        self._responses.append(self._feed.take(answer, f"user {self._uid} at {place}"))

@@ -1,0 +1,146 @@
+"""What one open page is told: everything at first, then what has changed; lists are bounded, and counts are exact."""
+
+from __future__ import annotations
+
+import json
+
+from msgspec import Raw
+
+from hookproxy.console.call_filter import CallFilter
+from hookproxy.console.live_view import MOST_ROWS, LiveView
+from hookproxy.console.state import State
+from hookproxy.live.messages import (
+    VERSION,
+    CallInFlight,
+    Changes,
+    Counts,
+    Question,
+    Run,
+    RunningHook,
+    RunSession,
+    Settled,
+)
+
+EVIL = "<img src=x onerror=alert(1)>\u202e\x1b[31m"
+
+
+def state() -> State:
+    made = State()
+    made.apply("r", Run(VERSION, "r", 42, 0.0, ("server",)))
+    made.apply("r", Changes(sessions=(RunSession("s", "files", "agent 1"),)))
+    return made
+
+
+def ended(number: int, **members: object) -> Raw:
+    record = {"v": 1, "call": f"c-{number}", "session": "s", "server": "files", "tool": "read", "decision": "allow"}
+    return Raw(json.dumps({**record, "time": "2026-11-22T10:00:00+00:00", "result": "ok", **members}).encode())
+
+
+def question(name: str = "q", **members: object) -> Question:
+    values: dict[str, object] = {
+        "question": name, "call": "c", "session": "s", "server": "files", "tool": "write", "arguments": Raw(b'{"a":1}'),
+        "reason": "because", "asked_by": "the rule write", "at": 0.0, "until": 60.0, **members,
+    }  # fmt: skip
+    return Question(**values)  # type: ignore[arg-type]  # the members are right
+
+
+def test_a_page_gets_everything_first_and_then_what_is_new() -> None:
+    all_runs = state()
+    all_runs.apply("r", Changes(counts=Counts(calls=2), ended=(ended(1), ended(2))))
+    view = LiveView(all_runs, CallFilter(), "token")
+    first = view.change()
+    assert first.first
+    assert ["call=c-1" in first.ended[0], "call=c-2" in first.ended[1]] == [True, True]
+    was_current = view.is_current
+    all_runs.apply("r", Changes(counts=Counts(calls=3), ended=(ended(3),)))
+    assert (was_current, view.is_current) == (True, False)
+    later = view.change()
+    assert not later.first
+    assert len(later.ended) == 1
+    assert "<b>3</b> ended" in later.counts
+
+
+def test_a_page_that_was_slow_gets_the_newest_rows_and_exact_counts() -> None:
+    all_runs = state()
+    view = LiveView(all_runs, CallFilter(), "token")
+    view.change()
+    for batch in range(100):
+        done = (batch + 1) * 50
+        rows = tuple(ended(number) for number in range(done - 50, done))
+        all_runs.apply("r", Changes(counts=Counts(calls=done), ended=rows))
+    change = view.change()
+    assert len(change.ended) == MOST_ROWS
+    assert "call=c-4999" in change.ended[-1]
+    assert "<b>5,000</b> ended" in change.counts
+    assert len(change.encoded) < 500_000
+
+
+def test_a_filter_leaves_rows_out_and_counts_in() -> None:
+    all_runs = state()
+    rows = tuple(ended(number, tool="write" if number % 2 else "read") for number in range(10))
+    all_runs.apply("r", Changes(counts=Counts(calls=10), ended=rows))
+    change = LiveView(all_runs, CallFilter(tool="wri"), "token").change()
+    assert len(change.ended) == 5
+    assert "<b>10</b> ended" in change.counts
+
+
+def test_a_call_in_flight_says_which_hook_it_waits_for() -> None:
+    all_runs = state()
+    call = CallInFlight(
+        "c", "s", 0.0, "write", "hooks", 0.0, Raw(b"{}"), 2, hooks=(RunningHook("guard.sh", "PreToolUse", 0.0),)
+    )
+    all_runs.apply("r", Changes(calls=(call,)))
+    view = LiveView(all_runs, CallFilter(), "token")
+    assert "guard.sh since" in view.change().in_flight
+    assert view.has_calls_in_flight
+    assert LiveView(all_runs, CallFilter(agent="other"), "token").change().in_flight == ""
+
+
+def test_a_question_is_sent_once_and_its_end_is_told() -> None:
+    all_runs = state()
+    all_runs.apply("r", Changes(asked=(question(),)))
+    view = LiveView(all_runs, CallFilter(tool="nothing"), "form-token")
+    change = view.change()
+    ((key, markup, sentence),) = change.asked
+    assert (key, sentence, change.waiting) == ("r/q", "write of files waits for your approval", 1)
+    assert 'value="form-token"' in markup
+    assert view.change().asked == []
+    all_runs.apply("r", Changes(settled=(Settled("q", "allow", "anna, top"),)))
+    assert view.change().settled == [("r/q", "Allowed once by anna, top")]
+
+
+def test_what_others_wrote_is_text_in_every_part_of_a_change() -> None:
+    all_runs = state()
+    all_runs.apply("r", Run(VERSION, "r", 1, 0.0, (EVIL,), url=EVIL, cwd=EVIL))
+    session = RunSession("s", EVIL, EVIL)
+    evil = Raw(json.dumps({EVIL: EVIL}, ensure_ascii=False).encode())
+    call = CallInFlight(EVIL, "s", 0.0, EVIL, "hooks", 0.0, evil, 2, hooks=(RunningHook(EVIL, EVIL, 0.0),))
+    asked = question(EVIL, tool=EVIL, server=EVIL, reason=EVIL, asked_by=EVIL, place=EVIL, alias=EVIL, arguments=evil)
+    rows = (
+        ended(
+            1,
+            tool=EVIL,
+            server=EVIL,
+            agent=EVIL,
+            reason=EVIL,
+            by=EVIL,
+            result=EVIL,
+            decision=EVIL,
+            arguments={EVIL: EVIL},
+        ),
+    )
+    all_runs.apply("r", Changes(sessions=(session,), calls=(call,), asked=(asked,), ended=rows))
+    change = LiveView(all_runs, CallFilter(), "token").change()
+    for markup in (change.runs, change.in_flight, *change.ended, change.asked[0][1]):
+        assert "<img" not in markup
+        assert "\x1b" not in markup
+        assert "\u202e" not in markup
+
+
+def test_the_arguments_of_a_question_are_whole() -> None:
+    all_runs = state()
+    long = json.dumps({"content": "x" * 10_000_000 + "the end"}).encode()
+    all_runs.apply("r", Changes(asked=(question(arguments=Raw(long)),)))
+    markup = LiveView(all_runs, CallFilter(), "token").change().asked[0][1]
+    assert markup.count("x") >= 10_000_000
+    assert "the end&quot;" in markup or 'the end"' in markup
