@@ -62,7 +62,6 @@ EXAMPLES: Final = {
         "hookproxy token revoke alice --file tokens",
         "hookproxy token revoke 3f2a91c7 --file tokens",
     ),
-    "console": ("hookproxy console", "hookproxy console --audit audit.jsonl --config hookproxy.toml"),
     "demo": ("hookproxy demo", "hookproxy demo | less"),
     "schema": ("hookproxy schema > hookproxy.schema.json", "hookproxy schema --path"),
     "completion": (
