@@ -20,6 +20,7 @@ USAGE = "hookproxy connect NAME [--socket PATH] [-- COMMAND [ARG...]]"
 DEFAULT_SOCKET = "/run/hookproxy/mcp.sock"  # as `config.gateway_models` has it; compared by a test
 _PIECE = 65_536  # bytes per read: the capacity of a pipe on Linux
 _LONGEST_REPLY = 2048  # bytes: the gateway's is shorter
+_CLOSE_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)  # only on Linux
 _RIGHTS_BYTES = socket.CMSG_SPACE(8)  # two descriptors
 
 
@@ -128,7 +129,7 @@ def _read_reply(gateway: "socket.socket") -> "tuple[bytes, Sequence[int]]":
     reply, rights = b"", b""
     try:
         while not reply.endswith(b"\n") and len(reply) < _LONGEST_REPLY:
-            piece, ancillary, _, _ = gateway.recvmsg(1, _RIGHTS_BYTES, socket.MSG_CMSG_CLOEXEC)
+            piece, ancillary, _, _ = gateway.recvmsg(1, _RIGHTS_BYTES, _CLOSE_ON_EXEC)
             if not piece:
                 break
             reply += piece
@@ -136,7 +137,10 @@ def _read_reply(gateway: "socket.socket") -> "tuple[bytes, Sequence[int]]":
                 rights += data
     except OSError:  # it was killed
         pass
-    return reply, [int.from_bytes(rights[at : at + 4], sys.byteorder) for at in range(0, len(rights), 4)]
+    pipes = [int.from_bytes(rights[at : at + 4], sys.byteorder) for at in range(0, len(rights), 4)]
+    for pipe in pipes:
+        os.set_inheritable(pipe, False)
+    return reply, pipes
 
 
 def _error(message: str, hint: str) -> Exception:

@@ -18,6 +18,7 @@ EXAMPLES: Final = {
     ),
     "setup": ("hookproxy setup --dry-run", "hookproxy setup zed --hooks .claude/settings.json"),
     "init": ("hookproxy init guard", "hookproxy init audit --user"),
+    "top": ("hookproxy top", "hookproxy top --server git --decision refused"),
     "check": ("hookproxy check .claude/settings.json", "hookproxy check -- uvx mcp-server-git"),
     "try": (
         """hookproxy try write_file '{"path": ".env"}'""",

@@ -17,7 +17,7 @@ from ..gateway.log import GatewayLog
 from ..model.errors import ConfigError, UserError, printable
 from ..processes import inherited_state, process
 from ..transports import unix_socket
-from ..transports.epoll_loop import new_loop
+from ..transports.event_loop import new_loop
 from .common import new_parser, working_directory
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import socket
 import struct
+import sys
 import traceback
 from collections import Counter
 from typing import TYPE_CHECKING, Final
@@ -150,7 +151,7 @@ def _send_pipes(peer: socket.socket) -> tuple[Channel, ServerEnd]:
         ends += os.pipe()
         ends += os.pipe()
         stdin, to_server, from_server, stdout = ends
-        for one in (stdin, stdout):
+        for one in (stdin, stdout) if sys.platform == "linux" else ():
             os.fchmod(one, 0o666)  # so that the server, as another user, can open /dev/stdin and /dev/stdout
         rights = _TWO_DESCRIPTORS.pack(stdin, stdout)
         peer.sendmsg([preamble.OK], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-import select
 import socket
 import threading
 from collections import deque
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from ..processes.loop_callbacks import READABLE, WRITABLE
 from .epoll_loop import DirectLoop
 
 _READ_SIZE: Final = 256 * 1024  # bytes per read, as in asyncio
@@ -179,7 +179,7 @@ class TcpTransport(asyncio.Transport):
         if self._fd < 0:
             return
         reading = self._reading and not self._closing
-        events = (select.EPOLLIN if reading else 0) | (select.EPOLLOUT if self._queue else 0)
+        events = (READABLE if reading else 0) | (WRITABLE if self._queue else 0)
         if events == self._events:
             return
         before, self._events = self._events, events
@@ -194,7 +194,7 @@ class TcpTransport(asyncio.Transport):
         try:
             if self._queue:
                 self._write_queued()
-            if self._events & select.EPOLLIN:
+            if self._events & READABLE:
                 self._read()
         except Exception as problem:  # of the protocol: it concerns this connection alone
             context = {"message": "A protocol failed", "exception": problem, "protocol": self._protocol}

@@ -10,7 +10,8 @@ import anyio
 import pytest
 
 from hookproxy.transports import tcp
-from hookproxy.transports.epoll_loop import DirectLoop, new_loop
+from hookproxy.transports.epoll_loop import DirectLoop
+from hookproxy.transports.event_loop import new_loop
 
 LONG = bytes(range(256)) * 40_000
 

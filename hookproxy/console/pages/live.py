@@ -21,12 +21,6 @@ HEADS: Final = ("Time", "Outcome", "Server", "Tool", "Arguments", "Took", "Agent
 MOST_IN_FLIGHT: Final = 100
 """Calls in flight that are listed; all are counted."""
 
-_STAGES: Final = {
-    "hooks": ("in hooks", "note"),
-    "approval": ("waits for a person", "wait"),
-    "sent": ("at the server", "quiet"),
-    "after": ("in hooks after it", "note"),
-}
 _ACTIONS: Final = {
     "allow": "Allowed once",
     "allow_session": "Allowed for this session",
@@ -137,7 +131,7 @@ def _in_flight(run: RunState, call: CallInFlight, now: float) -> Html:
         el("td", _time(call.at)),
         el(
             "td",
-            words.badge(*_STAGES[call.stage]),
+            words.badge(*words.STAGES[call.stage]),
             words.badge("rewritten", "note") if call.rewritten != NOTHING else "",
         ),
         el("td", cut(_server(run, call), 60)),
@@ -196,7 +190,7 @@ def call_in_flight(run: RunState, call: CallInFlight) -> Html:
     ]
     rows = facts(
         [
-            ("State", words.badge(*_STAGES[call.stage])),
+            ("State", words.badge(*words.STAGES[call.stage])),
             ("Since", words.clock(datetime.fromtimestamp(call.since, UTC))),
             ("Came", words.clock(datetime.fromtimestamp(call.at, UTC))),
             ("Server", _server(run, call)),

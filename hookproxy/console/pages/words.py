@@ -11,6 +11,14 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
+STAGES: Final = {
+    "hooks": ("in hooks", "note"),
+    "approval": ("waits for a person", "wait"),
+    "sent": ("at the server", "quiet"),
+    "after": ("in hooks after it", "note"),
+}
+"""What a call in flight waits for."""
+
 _DECISIONS: Final = {
     "allow": ("allowed", "good"),
     "asked-allow": ("approved", "good"),
@@ -73,11 +81,16 @@ def verdict(value: str) -> Html:
     return badge(*_VERDICTS.get(value, (value, "quiet")))
 
 
-def outcome(record: CallRecord) -> Html:
-    """What became of a call, in one or two words."""
+def outcome_words(record: CallRecord) -> tuple[str, str]:
+    """What became of a call, in one or two words, and what kind of outcome this is."""
     if record.result in ("error", "lost", "cancelled", "pending", "begun"):
-        return result(record.result)
-    return decision(record.decision)
+        return _RESULTS[record.result]
+    return _DECISIONS.get(record.decision, (record.decision, "quiet"))
+
+
+def outcome(record: CallRecord) -> Html:
+    """`outcome_words` in a box."""
+    return badge(*outcome_words(record))
 
 
 def duration(ms: float) -> str:

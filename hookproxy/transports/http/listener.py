@@ -12,7 +12,6 @@ import math
 import re
 import socket
 import struct
-import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -23,6 +22,7 @@ import httptools
 import msgspec
 from msgspec import Struct
 
+from ...processes import platforms
 from .. import tcp
 from ..channel import HIGH_WATER, LOW_WATER
 from ..epoll_loop import DirectLoop
@@ -985,7 +985,7 @@ def _notice_death(sock: socket.socket, seconds: int) -> None:
 
 def _refuse_new_connections(listening: socket.socket) -> bool:
     """Let the kernel drop the first packet of each new connection; the others go on. False: it cannot do that."""
-    if not sys.platform.startswith("linux"):
+    if not platforms.linux:
         return False
     import ctypes  # 5 ms, for the end only
 

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookproxy.transports.epoll_loop import new_loop
+from hookproxy.transports.event_loop import new_loop
 from hookproxy.transports.http.listener import Listener, ListenerLimits, Peer, Request, Responder, serve_sockets
 
 pytestmark = pytest.mark.anyio
