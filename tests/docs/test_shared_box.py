@@ -23,6 +23,7 @@ FILES: Final = {
     block.name: block.text for block in blocks((ROOT / "docs" / "shared-box.md").read_text("utf-8")) if block.name
 }
 WEAKER: Final = 'on_ask = "allow"\non_failure = "allow"\n[permissions]\nallow = ["*"]\n[audit]\nenabled = false\n'
+OTHER: Final = '[permissions]\nallow = ["*"]\n[[limits]]\ntool = "*"\ncalls = 100000\nper = "second"\n'
 
 
 @pytest.fixture
@@ -45,7 +46,10 @@ def box(private_etc: Path, log: Path) -> Path:
 
 
 def test_everybody_has_the_policy_and_nobody_can_weaken_it(box: Path, log: Path, nobody: int) -> None:
-    own = write(log.parent / f"{log.name}-own.toml", WEAKER)
+    home = root_only_folder()
+    os.chown(home, nobody, nobody)
+    own = write(home / "own.toml", WEAKER)
+    server = write(home / "server.py", Path(__file__).with_name("tiny_server.py").read_text("utf-8"))
     calls = [
         ("execute_command", {"command": "ls"}),
         ("execute_command", {"command": "sudo ls"}),
@@ -54,30 +58,36 @@ def test_everybody_has_the_policy_and_nobody_can_weaken_it(box: Path, log: Path,
         ("deploy", {"password": "a secret"}),
     ]
     lines = [
-        {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
-        for number, (tool, arguments) in enumerate(calls)
-    ]
-    server_source = Path(__file__).with_name("tiny_server.py").read_text("utf-8")
-    server = write(log.parent / f"{log.name}-server.py", server_source)
-    run = [sys.executable, "-m", "hookproxy", "run", "--config", str(own), "--", python_for_user(nobody), str(server)]
-    try:
-        ended = subprocess.run(
-            in_private_etc(box, *run, user=nobody),
-            input="".join(json.dumps(line) + "\n" for line in lines),
-            cwd="/",
-            capture_output=True,
-            encoding="utf-8",
-            timeout=60,
-            check=False,
+        json.dumps(
+            {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": {"name": tool, "arguments": given}}
         )
+        for number, (tool, given) in enumerate(calls)
+    ]
+
+    def hookproxy(*arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
+        command = in_private_etc(box, sys.executable, "-m", "hookproxy", *arguments, user=nobody)
+        env = {"PATH": os.environ["PATH"], "HOME": str(home)}
+        return subprocess.run(
+            command, cwd="/", env=env, input=text, capture_output=True, encoding="utf-8", timeout=60, check=False
+        )
+
+    run = ("run", "--config", str(own), "--", python_for_user(nobody), str(server))
+    try:
+        untrusted = hookproxy(*run)
+        hookproxy("trust", str(own))
+        weaker = hookproxy(*run)
+        own.write_text(OTHER)
+        trusted = hookproxy("trust", str(own))
+        ended = hookproxy(*run, text="".join(line + "\n" for line in lines))
     finally:
-        own.unlink()
-        server.unlink()
-    assert ended.returncode == 0, ended.stderr
+        shutil.rmtree(home)
+    assert (weaker.returncode, "takes precedence" in weaker.stderr) == (2, True)
+    assert (untrusted.returncode, trusted.returncode, ended.returncode) == (2, 0, 0), (trusted.stderr, ended.stderr)
+    assert "is not trusted yet" in untrusted.stderr
     results = {one["id"]: one["result"] for one in map(json.loads, ended.stdout.splitlines())}
     closed = datetime.now().astimezone().isoweekday() > 5
     assert [bool(results[number].get("isError")) for number in range(5)] == [False, True, True, True, closed], ended
-    (audit,) = log.iterdir()
+    (audit,) = log.glob("*.jsonl")
     records = [json.loads(line) for line in audit.read_text("utf-8").splitlines()]
     assert {record["tool"] for record in records} == {tool for tool, _ in calls}
     assert "a secret" not in audit.read_text("utf-8")
