@@ -61,8 +61,8 @@ async def serve(config: GatewayConfig, listening: Listening, report: GatewayLog,
     async with anyio.create_task_group() as tasks:
         gateway = Gateway(config, Servers(tasks, report), report)
         if gateway.store is not None:
-            await gateway.store.look()  # before the first call needs it
             tasks.start_soon(gateway.store.run)
+            await gateway.store.look()  # before the first call needs it
         if config.gateway.audit_export is not None:
             from .audit_export import AuditExport
 
