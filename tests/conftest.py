@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import tempfile
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support import program
 from tests.support.managed_folder import etc, nobody, private_etc
 
 __all__ = ["etc", "nobody", "private_etc"]
@@ -35,6 +38,26 @@ settings.register_profile(
 )
 settings.register_profile("fast", settings.get_profile("steady"), max_examples=10)  # for ./scripts/test --fast
 settings.load_profile("steady")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--portable",
+        action="store_true",
+        help="tests/end run hookproxy on its portable way, as on a Mac, instead of Linux's own",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--portable"):
+        folder = Path(tempfile.mkdtemp(prefix="portable-"))
+        folder.chmod(0o755)  # some tests run it as another user
+        program.use_portable(folder)
+
+
+def pytest_unconfigure() -> None:
+    if program.portable:
+        shutil.rmtree(Path(program.HOOKPROXY).parent, ignore_errors=True)
 
 
 @pytest.fixture

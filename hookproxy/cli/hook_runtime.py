@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import anyio
 
 from ..processes import process
-from ..transports.epoll_loop import new_loop
+from ..transports.event_loop import new_loop
 from .common import show
 
 if TYPE_CHECKING:

@@ -173,7 +173,7 @@ def _run(
     import anyio
 
     from ..config.load import load, make_data_folders
-    from ..transports.epoll_loop import new_loop
+    from ..transports.event_loop import new_loop
 
     cwd = working_directory()
     loaded = load(options.config, options.hooks, options.audit, os.environ, cwd, options.project)

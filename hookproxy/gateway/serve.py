@@ -21,7 +21,7 @@ from .gateway import Gateway
 from .log import GatewayLog
 from .revocations import Revocations
 from .servers import Servers
-from .unix_connections import accept_connections
+from .unix_connections import Reloaded, accept_connections
 
 if TYPE_CHECKING:
     import socket
@@ -69,7 +69,7 @@ async def serve(config: GatewayConfig, listening: Listening, report: GatewayLog,
             tasks.start_soon(AuditExport(config, report, gateway.metrics).run)
         with anyio.open_signal_receiver(_RELOAD, *_ENDING) as signals:
             for listener in listening.unix:
-                tasks.start_soon(accept_connections, listener, gateway, report)
+                tasks.start_soon(accept_connections, listener, gateway, report, partial(_reload, gateway, load, report))
             if listening.probes is not None:
                 await _serve_probes(gateway, listening.probes)
             web = await _serve_http(gateway, listening, tasks, report) if listening.http else None
@@ -161,7 +161,7 @@ def _authenticator(config: GatewayConfig, known: BearerTokens | None, report: Re
     return Authenticator(known, TokenIssuer(settings, report))
 
 
-async def _reload(gateway: Gateway, load: Load, report: Report) -> None:
+async def _reload(gateway: Gateway, load: Load, report: Report) -> Reloaded:
     """Put a changed configuration into force. One that cannot be read is refused, and the old one stays."""
     try:
         config = await anyio.to_thread.run_sync(load)
@@ -173,15 +173,18 @@ async def _reload(gateway: Gateway, load: Load, report: Report) -> None:
         why = ""
     if why:
         gateway.metrics.reloads["error"] += 1
-        report(f"the policy stays {gateway.config.version[:12]}: {why}")
-        return
-    for note in config.notes:
-        report(note)
-    if config.gateway != gateway.config.gateway:
-        report("[gateway] has changed: its limits and seal keys are in force, the rest only after a restart")
-    gateway.change_policy(config)
-    gateway.metrics.reloads["ok"] += 1
-    report(f"policy {config.version[:12]} is in force")
+        says = [f"the policy stays {gateway.config.version[:12]}: {why}"]
+    else:
+        says = [*config.notes]
+        if config.gateway != gateway.config.gateway:
+            says.append("[gateway] has changed: its limits and seal keys are in force, the rest only after a restart")
+        same = " as before" if config.version == gateway.config.version else ""
+        gateway.change_policy(config)
+        gateway.metrics.reloads["ok"] += 1
+        says.append(f"policy {config.version[:12]} is in force{same}")
+    for text in says:
+        report(text)
+    return Reloaded(not why, says)
 
 
 async def _drain(gateway: Gateway, web: _Web | None, tasks: TaskGroup, report: Report) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
@@ -136,6 +137,7 @@ COMMAND_SEPARATORS: Final = re.compile(r"&&|\|\||[;|&\n]")
 PREFIX_ENDINGS: Final = (":*", " *")
 """The endings of a rule about the beginning of a command."""
 
+_MAC: Final = sys.platform == "darwin"  # its file systems ignore case, unless somebody has made one that does not
 _LONGEST_COVERED: Final = 65_536  # bytes
 _ASSIGNMENTS: Final = re.compile(r"\s*(?:\w+=\S*\s+)*")
 
@@ -194,17 +196,19 @@ def rule(text: str) -> Rule:
     return Rule(text.strip(), _name_pattern(name), specifier, _name_pattern(name.casefold()))
 
 
-def permission_rule(text: str) -> Callable[[str, bytes], bool]:
+def permission_rule(text: str, *, fold: bool = _MAC) -> Callable[[str, bytes], bool]:
     """Return the function for Claude Code's `if`: whether a hook runs for a tool's name and arguments, a JSON object.
 
     The rule is `Tool`, `Tool(exact)`, `Tool(prefix:*)` or `Tool(prefix *)`; `*` stands for anything in both parts. It
-    saves needless runs and allows nothing, so a call that it cannot judge matches. Raises ValueError.
+    saves needless runs and allows nothing, so a call that it cannot judge matches; with `fold`, which is for file
+    systems that ignore it, so does another spelling of a path. Raises ValueError.
     """
     one = rule(text)
     if not one.specifier:
         return lambda tool, _arguments: one.names_tool(tool)
-    value = value_pattern(one.specifier)
-    return lambda tool, arguments: one.names_tool(tool) and _may_match(value, tool, arguments)
+    spelled = folded if fold and is_path(one.specifier) else str
+    value = value_pattern(spelled(one.specifier))
+    return lambda tool, arguments: one.names_tool(tool) and _may_match(value, tool, arguments, spelled)
 
 
 def allow_rule(text: str) -> Callable[[str, bytes], bool]:
@@ -280,14 +284,14 @@ def glob(text: str) -> str:
     return first + "".join(f"(?>.*?{part})" for part in parts[:-1]) + "".join(f".*{part}" for part in parts[-1:])
 
 
-def _may_match(pattern: re.Pattern[str], tool: str, arguments: bytes) -> bool:
+def _may_match(pattern: re.Pattern[str], tool: str, arguments: bytes, spelled: Callable[[str], str]) -> bool:
     try:
         members = {key: bytes(value) for key, value in raw_json.fields(arguments).items()}
     except ValueError:
         return True
     judged = JUDGED_ARGUMENT.get(tool)
     values = list(members.values()) if judged is None else [members.get(judged, b"{}")]
-    texts = [text for value in values if (text := raw_json.text(value)) is not None]
+    texts = [spelled(text) for value in values if (text := raw_json.text(value)) is not None]
     if len(texts) < len([value for value in values if value[:1] in (b'"', b"[", b"{")]):
         return True  # a list, an object or half of a surrogate pair, or the argument is missing
     if judged == "command":
@@ -306,6 +310,15 @@ def _commands(lines: list[str]) -> Iterator[str]:
 def is_path_or_address(specifier: str) -> bool:
     """True if the rule is about a path or an address, which is never split into commands."""
     return specifier.startswith("domain:") or "/" in specifier.split(" ")[0]
+
+
+def folded(text: str) -> str:
+    """The text as file systems compare paths that ignore case and the composition of characters, such as a Mac's."""
+    if text.isascii():
+        return text.casefold()
+    from unicodedata import normalize
+
+    return normalize("NFC", normalize("NFC", text).casefold())
 
 
 def is_path(specifier: str) -> bool:

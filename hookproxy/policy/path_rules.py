@@ -11,12 +11,11 @@ import posixpath
 import re
 from collections.abc import Sequence
 from typing import Final
-from unicodedata import normalize
 
 from msgspec import Struct
 
 from ..jsonrpc import raw_json
-from .matchers import unquoted
+from .matchers import folded, unquoted
 
 _LONGEST_PATH: Final = 4096  # characters: no system has a longer one
 
@@ -134,10 +133,7 @@ def _names(path: str) -> tuple[str, ...]:
 
 
 def _folded(text: str, fold: bool) -> str:
-    """The text as file systems compare it that ignore case and the composition of characters."""
-    if not fold:
-        return text
-    return text.casefold() if text.isascii() else normalize("NFC", normalize("NFC", text).casefold())
+    return folded(text) if fold else text
 
 
 def _file_path(text: str) -> str:

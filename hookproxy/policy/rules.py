@@ -386,7 +386,9 @@ def _texts(value: object) -> tuple[list[str], list[str]]:
 
 def _word(specifier: str) -> str:
     """Return the longest word of a specifier, in lower case; empty if it has none, or is decided otherwise."""
-    return "" if specifier.startswith("domain:") else max(_WORD.findall(specifier), key=len, default="").casefold()
+    if specifier.startswith("domain:"):
+        return ""
+    return max(_WORD.findall(matchers.folded(specifier)), key=len, default="")
 
 
 def _text_matcher(specifier: str) -> Callable[[str], bool]:
@@ -394,13 +396,13 @@ def _text_matcher(specifier: str) -> Callable[[str], bool]:
     if specifier.startswith("domain:"):
         return lambda text: matchers.has_domain(specifier[7:].casefold(), text)
     is_place = matchers.is_path_or_address(specifier)
-    spelled = [specifier, specifier.casefold()] if is_place else [specifier]
+    spelled = [specifier, matchers.folded(specifier)] if is_place else [specifier]
     patterns = [(matchers.value_pattern(one), matchers.command_pattern(one)) for one in spelled]
     word = _word(specifier)
 
     def matches(text: str) -> bool:
-        folded = text.casefold()
-        if word not in folded and not _MAY_BECOME_WORD.search(text):
+        folded = matchers.folded(text)
+        if word not in folded and word not in text.casefold() and not _MAY_BECOME_WORD.search(text):
             return False
         return any(
             _matches_text(one, anywhere, exact, is_place)

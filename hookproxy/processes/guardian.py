@@ -1,8 +1,9 @@
-"""Ends our processes if we are killed: neither the server nor hooks must outlive us. Only on Linux.
+"""Ends our processes if we are killed: neither the server nor hooks must outlive us.
 
 The guardian is a shell that waits for the end of a pipe whose other end only we hold. The processes to end stand in a
 table in memory that it inherits: an entry costs no system call, and wakes nobody. Of each hook it ends the whole
-session, and the server with its descendants if the server still runs some time after its input has ended.
+session, and the server with its descendants if the server still runs some time after its input has ended. Only Linux
+says which session a process is in: elsewhere it ends each hook's process group, with all descendants of its members.
 
 Law: it ends no process that is not ours. If another process has got the number of one of ours, it has started after the
 entry was made.
@@ -11,7 +12,10 @@ entry was made.
 from __future__ import annotations
 
 import os
+import sys
 import time
+
+from . import platforms
 
 TYPE_CHECKING = False  # `hookproxy run` starts it before it imports anything heavy
 if TYPE_CHECKING:
@@ -79,22 +83,84 @@ end_server TERM 0.2
 end_server KILL 0.1
 """
 
+# The same with ps, which every system has; it says since when a process runs in seconds, and it may start some time
+# after the entry was made in the same second: hence the two seconds. Of a hook whose first process has ended, the group
+# counts: no process gets the number of a group that has members.
+_TOOLS: Final = ("ps", "awk", "date")
+_PORTABLE_SCRIPT: Final = """
+trap '' HUP INT TERM
+cd /
+read -r line
+hooks= server=
+while read -r kind pid since; do
+    if [ "$since" ]; then
+        if [ "$kind" = hook ]; then hooks="$hooks $pid:$since"; else server=$pid:$since; fi
+    fi
+done <&3
+tree() {
+    LC_ALL=C ps -A -o pid= -o ppid= -o pgid= -o stat= -o etime= |
+        awk -v entries="$1" -v without_first="$2" -v now="$(date +%s)" '
+            $4 !~ /^Z/ {
+                parent[$1] = $2; group[$1] = $3
+                parts = split($5, time, /[-:]/)
+                age = time[parts] + 60 * time[parts - 1]
+                if (parts > 2) age += 3600 * time[parts - 2]
+                if (parts > 3) age += 86400 * time[1]
+                started[$1] = now - age
+            }
+            END {
+                count = split(entries, list, " ")
+                for (i = 1; i <= count; i++) {
+                    split(list[i], entry, ":")
+                    if (entry[1] in started) { if (started[entry[1]] <= entry[2] + 2) first[entry[1]] = 1 }
+                    else if (without_first) first[entry[1]] = 1
+                }
+                do {
+                    again = 0
+                    for (pid in parent)
+                        if (!(pid in ours) && ((pid in first) || (group[pid] in first) || (parent[pid] in ours))) {
+                            ours[pid] = 1; again = 1
+                        }
+                } while (again)
+                for (pid in ours) print pid
+            }'
+}
+for round in 1 2 3 4 5; do
+    [ "$hooks" ] || break
+    pids=$(tree "$hooks" 1)
+    [ "$pids" ] || break
+    kill -KILL $pids 2>/dev/null
+done
+[ "$server" ] || exit 0
+end_server() {
+    for round in 1 2 3 4 5; do
+        pids=$(tree "$server")
+        [ "$pids" ] || exit 0
+        sleep "$2"
+    done
+    pids=$(tree "$server")
+    [ "$pids" ] && kill "-$1" $pids 2>/dev/null
+}
+end_server TERM 0.2
+end_server KILL 0.1
+"""
+
 
 class _Guardian:
     """The guardian of this process: the table, and our end of the pipe, to which nothing is ever written."""
 
     def __init__(self) -> None:
-        """Start it. Raises OSError, and AttributeError or NotImplementedError on systems that lack what it needs."""
-        self._ticks = os.sysconf("SC_CLK_TCK")  # per second
+        """Start it. Raises OSError, and NotImplementedError on systems that lack what it needs."""
+        self._clock = _clock()
         self._entries: dict[int, int] = {}  # where the entry of each process is
         self._free: list[int] = []
-        self._table = os.memfd_create("guarded")
+        self._table = _open_table()
         os.truncate(self._table, _TABLE_BYTES)
         self._memory: mmap.mmap | None = None  # the table, from the first hook on
         waits, self._pipe = os.pipe()
         null = os.open(os.devnull, os.O_RDWR)
         actions = [(os.POSIX_SPAWN_DUP2, fd, to) for to, fd in enumerate((waits, null, null, self._table))]
-        argv = (_SHELL, "-c", _SCRIPT, "hookproxy-guardian")
+        argv = (_SHELL, "-c", _SCRIPT if platforms.linux else _PORTABLE_SCRIPT, "hookproxy-guardian")
         try:
             os.posix_spawn(_SHELL, argv, {"PATH": os.defpath}, file_actions=actions, setsid=True)
         finally:
@@ -124,21 +190,47 @@ class _Guardian:
 
     def _now(self) -> bytes:
         """The second half of an entry: nothing that has started by now starts later than this."""
-        return b"%15d\n" % (int(time.clock_gettime(time.CLOCK_BOOTTIME) * self._ticks) + 1)
+        number, ticks = self._clock
+        return b"%15d\n" % (int(time.clock_gettime(number) * ticks) + 1)
 
     def _mapped(self, at: int) -> mmap.mmap:
         """The table in our memory, with room for an entry at this place."""
-        if self._memory is None:
-            import mmap
+        memory = self._memory or self._map(_TABLE_BYTES)
+        return memory if at < len(memory) else self._map(2 * len(memory))
 
-            self._memory = mmap.mmap(self._table, _TABLE_BYTES)
-        if at >= len(self._memory):
-            self._memory.resize(2 * len(self._memory))
+    def _map(self, size: int) -> mmap.mmap:
+        import mmap
+
+        if self._memory is not None:
+            self._memory.close()  # not every system can resize it
+            os.truncate(self._table, size)
+        self._memory = mmap.mmap(self._table, size)
         return self._memory
 
     def _close(self) -> None:
         """In a process that Python code of a hook forks: else the pipe would end only with that process."""
         os.close(self._pipe)
+
+
+def _clock() -> tuple[int, int]:
+    """The clock that says when processes have started, and its ticks per second."""
+    if sys.platform == "linux" and platforms.linux:
+        return time.CLOCK_BOOTTIME, os.sysconf("SC_CLK_TCK")
+    return time.CLOCK_REALTIME, 1
+
+
+def _open_table() -> int:
+    """A new file that has no name. Raises OSError, also if the portable guardian could not work."""
+    if sys.platform == "linux" and platforms.linux:
+        return os.memfd_create("guarded")
+    folders = os.defpath.split(os.pathsep)
+    for tool in _TOOLS:
+        if not any(os.access(os.path.join(folder, tool), os.X_OK) for folder in folders):
+            raise FileNotFoundError(f"there is no {tool} in {os.defpath}")
+    path = os.path.join(os.environ.get("TMPDIR") or "/tmp", f"hookproxy-{os.urandom(16).hex()}")
+    table = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    os.unlink(path)
+    return table
 
 
 _guardian: list[_Guardian] = []  # one, from the first entry on
@@ -150,7 +242,7 @@ def start() -> None:
     if not (_guardian or _problem):
         try:
             _guardian.append(_Guardian())
-        except (OSError, AttributeError, NotImplementedError) as error:
+        except (OSError, NotImplementedError) as error:
             _problem.append(str(error))
 
 

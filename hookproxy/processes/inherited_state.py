@@ -11,8 +11,11 @@ import signal
 from contextlib import suppress
 from typing import Final
 
+from . import platforms
+
 _UMASK: Final = 0o022  # the usual one: others may read what hooks write, and nobody else may change it
-_MOST_DESCRIPTORS: Final = 65_536  # some programs close each descriptor up to the limit, one by one
+# Some programs close each descriptor up to the limit, one by one. A Mac may refuse more than its OPEN_MAX.
+_MOST_DESCRIPTORS: Final = 65_536 if platforms.linux else 10_240
 _LIMITS: Final = ("CPU", "FSIZE", "DATA", "AS", "NPROC", "NOFILE")
 # Python ignores these itself; in children they have their default action.
 _IGNORED_BY_PYTHON: Final = (signal.SIGPIPE, signal.SIGXFSZ)
@@ -46,6 +49,6 @@ def _raise_limit(number: int, name: str) -> None:
 
 def _open_descriptors() -> list[int]:
     try:
-        return [int(name) for name in os.listdir("/proc/self/fd")]
-    except OSError:  # no /proc
+        return [int(name) for name in os.listdir("/proc/self/fd" if platforms.linux else "/dev/fd")]
+    except OSError:  # it is not mounted
         return list(range(3, 1024))

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 
 from ..model.errors import EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, UserError
-from . import guardian
+from . import guardian, platforms
 
 TYPE_CHECKING = False  # `typing` itself takes 9 ms to import
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ SHELL: Final = "/bin/sh"
 # Signals that end this process unless they are handled; SIGINT by an exception, at any point.
 TERMINATION_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 # Python ignores these two, and an ignored signal stays ignored in children: `yes | head` would not end.
-_RESET_SIGNALS: Final = (signal.SIGPIPE, signal.SIGXFSZ)
+RESET_SIGNALS: Final = (signal.SIGPIPE, signal.SIGXFSZ)
 # What Python writes into LC_CTYPE when it finds the C locale (PEP 538).
 _COERCED_LOCALES: Final = ("C.UTF-8", "C.utf8", "UTF-8")
 
@@ -89,14 +90,14 @@ def _spawn_with_signals_blocked(
 def _spawn_server(argv: tuple[str, ...], actions: Sequence[tuple[int, int, int]], mask: Iterable[int]) -> int:
     try:
         return os.posix_spawnp(
-            argv[0], argv, os.environb, file_actions=actions, setsigdef=_RESET_SIGNALS, setsigmask=mask
+            argv[0], argv, os.environb, file_actions=actions, setsigdef=RESET_SIGNALS, setsigmask=mask
         )
     except OSError as error:
         program = find_program(argv[0], os.environ.get("PATH"))
         if error.errno != errno.ENOEXEC or program is None:
             raise
     argv = (SHELL, program, *argv[1:])
-    return os.posix_spawn(SHELL, argv, os.environb, file_actions=actions, setsigdef=_RESET_SIGNALS, setsigmask=mask)
+    return os.posix_spawn(SHELL, argv, os.environb, file_actions=actions, setsigdef=RESET_SIGNALS, setsigmask=mask)
 
 
 def find_program(word: str, path: str | None, cwd: str = "") -> str | None:
@@ -141,12 +142,13 @@ def output_limit(document_size: int) -> int:
 
 def widen_pipe(pipe: int, size: int) -> None:
     """Let the pipe hold so many bytes, if the system allows it: a larger pipe needs fewer process switches."""
-    import fcntl  # only after the server has started
+    if sys.platform == "linux" and platforms.linux:
+        import fcntl  # only after the server has started
 
-    try:  # noqa: SIM105 - contextlib is an import
-        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, size)
-    except (OSError, AttributeError):  # the user's limit for pipes is reached; not Linux
-        pass
+        try:  # noqa: SIM105 - contextlib is an import
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, size)
+        except OSError:  # the user's limit for pipes is reached
+            pass
 
 
 def close_all(descriptors: Sequence[int]) -> None:
@@ -165,13 +167,14 @@ def signal_group(pid: int, signal_number: int) -> None:
 
 def open_exit_fd(pid: int) -> int:
     """A descriptor that becomes readable when our child `pid` has ended. Does not reap it. Raises OSError."""
-    try:
-        return os.pidfd_open(pid)
-    except AttributeError:  # a Python built without it
-        pass
-    except OSError as error:
-        if error.errno not in (errno.ENOSYS, errno.EPERM):  # an old kernel, a sandbox
-            raise
+    if sys.platform == "linux" and platforms.linux:
+        try:
+            return os.pidfd_open(pid)
+        except AttributeError:  # a Python built without it
+            pass
+        except OSError as error:
+            if error.errno not in (errno.ENOSYS, errno.EPERM):  # an old kernel, a sandbox
+                raise
     return _open_exit_fd_by_thread(pid)
 
 
@@ -183,19 +186,33 @@ def _open_exit_fd_by_thread(pid: int) -> int:
 
     def wait() -> None:
         try:
-            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+            _has_ended(pid, True)
         except ChildProcessError:
             pass
         finally:
             os.close(living)
 
-    threading.Thread(target=wait, name=f"waits for {pid}", daemon=True).start()
+    try:
+        threading.Thread(target=wait, name=f"waits for {pid}", daemon=True).start()
+    except RuntimeError:  # the limit of processes counts threads, too
+        close_all((ended, living))
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)) from None
     return ended
 
 
 def has_ended(pid: int) -> bool:
     """True if our child has ended and is not reaped yet, whether its descriptor has been reported or not."""
-    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    return _has_ended(pid, False)
+
+
+def _has_ended(pid: int, wait: bool) -> bool:
+    """True if the child has ended; with `wait`, return only then. It stays unreaped. Raises ChildProcessError."""
+    if sys.platform == "darwin" and sys.version_info < (3, 13):  # these Pythons leave the function out
+        from . import libc_waitid
+
+        return libc_waitid.has_ended(pid, wait)
+    else:  # noqa: RET505 - so that type checkers see two ways
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | (0 if wait else os.WNOHANG)) is not None
 
 
 def reap(pid: int) -> int:
@@ -236,7 +253,7 @@ def prepare_for_children() -> None:
 
 def _forget_coerced_locale() -> None:
     """Remove the LC_CTYPE that Python itself may have set: children get the environment that we got."""
-    if os.environ.get("LC_CTYPE") in _COERCED_LOCALES:
+    if platforms.linux and os.environ.get("LC_CTYPE") in _COERCED_LOCALES:  # elsewhere nothing says who has set it
         try:
             with open("/proc/self/environ", "rb") as inherited:
                 names = {variable.partition(b"=")[0] for variable in inherited.read().split(b"\0")}

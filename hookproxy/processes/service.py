@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import pwd
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -15,9 +16,10 @@ from msgspec import Struct
 
 from ..model.errors import UserError
 from . import guardian
+from .platforms import SYSTEM_PATH, UTF_8
 from .process import Server, close_all, find_program, prepare_for_children, why_not_started, widen_pipe
 
-PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+PATH: Final = SYSTEM_PATH
 """Where servers find programs, unless their `env` says otherwise."""
 
 _PIPE_BYTES: Final = 262_144  # as under `run`: long results take a tenth less time
@@ -38,7 +40,8 @@ def account_named(name: str) -> Account:
     try:
         found = pwd.getpwnam(name)
     except KeyError:
-        raise UserError(f"there is no account {name}", f"create it: useradd --system {name}") from None
+        command = "sysadminctl -addUser" if sys.platform == "darwin" else "useradd --system"
+        raise UserError(f"there is no account {name}", f"create it: {command} {name}") from None
     groups = tuple(os.getgrouplist(name, found.pw_gid))
     return Account(name, found.pw_uid, found.pw_gid, groups, found.pw_dir)
 
@@ -55,7 +58,7 @@ def own_account() -> Account:
 def environment(account: Account, values: Mapping[str, str]) -> dict[str, str]:
     """The environment of a server: nothing of ours but these values."""
     names = {"USER": account.name, "LOGNAME": account.name}
-    return {"PATH": PATH, "HOME": account.home, **names, "LANG": "C.UTF-8", **values}
+    return {"PATH": PATH, "HOME": account.home, **names, **UTF_8, **values}
 
 
 def start(argv: Sequence[str], env: Mapping[str, str], cwd: str, account: Account, stderr: int) -> Server:

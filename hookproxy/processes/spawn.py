@@ -9,8 +9,8 @@ from _posixsubprocess import fork_exec
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from . import guardian
-from .process import SHELL, prepare_for_children
+from . import guardian, platforms
+from .process import RESET_SIGNALS, SHELL, prepare_for_children
 
 _ERROR_SIZE: Final = 1024  # bytes: more than the error text of a child that cannot execute its program
 _PROBE_PROGRAMS: Final = 256  # programs without a name, tried one after another: a forked child takes long to fail
@@ -19,6 +19,7 @@ _PROBES: Final = 3  # children: on one processor a forked child may fail before 
 _error_file: list[int] = []
 # restore_signals and start_new_session; no other group, user, umask or preexec_fn; allow_vfork where it is an argument.
 _FORK_OPTIONS: Final = (True, True, -1, None, None, None, -1, None, *((True,) if sys.version_info < (3, 14) else ()))
+_KNOWN_PYTHON: Final[bool] = sys.version_info < (3, 15)  # later ones may have changed the arguments of that function
 _fork: Callable[..., int] = fork_exec  # its arguments depend on the version of Python
 
 
@@ -63,18 +64,30 @@ def _start_first(
     """Choose the way to start hooks on this system, and start this one."""
     global _start
     prepare_for_children()
-    _start = _start_with_fork_exec if _reports_errors_at_once(std_fds) else _start_with_popen
+    if not platforms.linux:
+        _start = _start_with_posix_spawn
+    elif _reports_errors_at_once(std_fds):
+        _start = _start_with_fork_exec
+    else:
+        _start = _start_with_popen
     return _start(program, argv, env, cwd, std_fds)
+
+
+def start_without_probes() -> None:
+    """Start hooks by Popen from now on. To find a faster way takes 3 ms, which pays only where many hooks start."""
+    global _start
+    prepare_for_children()
+    _start = _start_with_popen
 
 
 def _reports_errors_at_once(std_fds: tuple[int, int, int]) -> bool:
     """True if a failed child's error is there when the start returns: with vfork, unless a sandbox makes it a fork."""
-    if sys.version_info >= (3, 15) or not hasattr(os, "memfd_create"):  # its arguments may differ; not Linux
-        return False
-    if not _error_file:
-        _error_file.append(os.memfd_create("error"))
-        _error_file.append(os.dup(_error_file[0]))
-    return all(_probe(std_fds) for _ in range(_PROBES))
+    if sys.platform == "linux" and _KNOWN_PYTHON:
+        if not _error_file:
+            _error_file.append(os.memfd_create("error"))
+            _error_file.append(os.dup(_error_file[0]))
+        return all(_probe(std_fds) for _ in range(_PROBES))
+    return False
 
 
 def _probe(std_fds: tuple[int, int, int]) -> bool:
@@ -110,6 +123,20 @@ def _start_with_fork_exec(
     _clear_error()
     number = int(error_text.split(b":")[1], 16)
     raise OSError(number, os.strerror(number))
+
+
+def _start_with_posix_spawn(
+    program: bytes, argv: tuple[str | bytes, ...], env: Sequence[bytes], cwd: str, std_fds: tuple[int, int, int]
+) -> int:
+    """Start it by the system's own call. It copies nothing of this process, but cannot change the folder."""
+    if not cwd:
+        actions = [(os.POSIX_SPAWN_DUP2, fd, to) for to, fd in enumerate(std_fds)]
+        variables = dict(entry.split(b"=", 1) for entry in env)
+        try:
+            return os.posix_spawn(program, argv, variables, file_actions=actions, setsid=True, setsigdef=RESET_SIGNALS)
+        except NotImplementedError:  # a Python built for an older system, without `setsid`
+            pass
+    return _start_with_popen(program, argv, env, cwd, std_fds)
 
 
 def _start_with_popen(

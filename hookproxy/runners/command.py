@@ -9,6 +9,7 @@ import asyncio
 import errno
 import os
 import re
+import select
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, partial
@@ -88,7 +89,7 @@ def _programs(word: str, path: str | None, cwd: str) -> Iterator[str]:
         yield now
 
 
-_SMALLEST_PIPE: Final = 4096  # bytes that fit into any new pipe, however small (PIPE_BUF)
+_SMALLEST_PIPE: Final = select.PIPE_BUF  # bytes that fit into any new pipe, however small
 _MOST_PREPARED: Final = 256  # hooks; a configuration has a few
 
 

@@ -9,20 +9,18 @@ The loop's own `add_reader` and `call_later` for each descriptor and each run wo
 from __future__ import annotations
 
 import os
-import select
 from asyncio import CancelledError, current_task, get_running_loop, sleep
 from collections.abc import Callable
 from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Final, Protocol
 
+from ..processes.loop_callbacks import READABLE, LoopCallbacks
 from ..processes.process import prepare_for_children
 
 if TYPE_CHECKING:
     import asyncio
 
-READABLE = select.EPOLLIN
-WRITABLE = select.EPOLLOUT
 
 # Turns of the event loop from an event to the end of the run that waits for it: the loop reports a descriptor, its
 # callback wakes a task, the task continues; one more for a callback that runs through the loop's queue.
@@ -45,35 +43,13 @@ class TimedRun(Protocol):
 
 
 class DirectCallbacks(Protocol):
-    """What an event loop offers that runs callbacks inside its wait (`transports.epoll_loop`)."""
+    """What an event loop offers that runs callbacks inside its wait (`transports.event_loop`)."""
 
     def add_direct(self, fd: int, events: int, callback: Callable[[], None]) -> None:
         """Run `callback` whenever one of `events` is reported for `fd`."""
 
     def remove_direct(self, fd: int) -> None:
         """Stop calling it; `fd` need not be registered."""
-
-
-class _NestedEpoll:
-    """The same for any other event loop: an epoll set that the loop waits for as one descriptor."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._callbacks: dict[int, Callable[[], None]] = {}
-        self._set = select.epoll()
-        loop.add_reader(self._set.fileno(), self._dispatch)
-
-    def add_direct(self, fd: int, events: int, callback: Callable[[], None]) -> None:
-        self._set.register(fd, events)
-        self._callbacks[fd] = callback
-
-    def remove_direct(self, fd: int) -> None:
-        if self._callbacks.pop(fd, None):
-            self._set.unregister(fd)
-
-    def _dispatch(self) -> None:
-        for fd, _ in self._set.poll(0, 64):
-            if callback := self._callbacks.get(fd):  # a callback before this one may have closed it
-                callback()
 
 
 class EventWatch:
@@ -84,7 +60,7 @@ class EventWatch:
         self.loop = loop
         self._runs: set[TimedRun] = set()
         direct: DirectCallbacks | None = getattr(loop, "direct", None)
-        self._fds = _NestedEpoll(loop) if direct is None else direct
+        self._fds = LoopCallbacks(loop) if direct is None else direct
         self._timer: asyncio.TimerHandle | None = None
         self._next_due = inf  # when the timer fires
         self._asked: set[TimedRun] = set()  # due runs whose step is taken soon, if they have not ended by then

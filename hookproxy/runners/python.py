@@ -26,12 +26,15 @@ from msgspec import Struct
 
 from ..model.errors import ConfigError
 from ..model.hooks import Document, Ended, HookResult, HookSpec
+from ..processes import platforms
 from .event_watch import TimeLimit, get_watch
 from .runner import Report, StatefulRunner
 
 _MOST_STUCK: Final = 32  # threads that nobody waits for any more: a function that always hangs must not fill memory
 _JOIN_LIMIT: Final = 0.2  # seconds that idle threads get to end
 _OWN_FRAMES: Final = 1  # at the top of a traceback: the one that calls the function
+_WAKE: Final = (1).to_bytes(8, sys.byteorder)  # what an eventfd adds; a pipe takes it as well
+_WAKE_BYTES: Final = 4096  # read at once: all that many threads have written into a pipe; an eventfd has 8
 _CANCEL_GRACE: Final = 0.1  # seconds that a coroutine gets to end when it is cancelled
 
 PythonFunction = Callable[[object], object]
@@ -208,7 +211,8 @@ class Threads:
     def __init__(self) -> None:
         self._idle: list[_Thread] = []
         self._finished: deque[_Run] = deque()
-        self._eventfd = -1  # threads write to it when a function has returned: half the cost of asyncio's own way
+        # Threads write to the second when a function has returned: half the cost of asyncio's own way.
+        self._wake_fds: tuple[int, int] | None = None
         self._running = 0
         self._closed = False
         self.stuck = 0
@@ -222,11 +226,11 @@ class Threads:
         if self.stuck >= _MOST_STUCK:
             raise TooManyStuck(f"cannot be called: {self.stuck} calls that took too long have not returned yet")
         watch = get_watch(asyncio.get_running_loop())
-        if self._eventfd < 0:
-            self._eventfd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-            watch.add_fd(self._eventfd, self._collect)
+        if self._wake_fds is None:
+            self._wake_fds = _open_wake_fds()
+            watch.add_fd(self._wake_fds[0], self._collect)
         run = _Run(self, function, watch.loop.create_future(), watch.loop.time() + seconds)
-        thread = self._idle.pop() if self._idle else _Thread(self._finished, self._eventfd)
+        thread = self._idle.pop() if self._idle else _Thread(self._finished, self._wake_fds[1])
         watch.add_run(run)
         self._running += 1
         thread.start(run)
@@ -240,8 +244,9 @@ class Threads:
 
     def _collect(self) -> None:
         """Functions have returned, and their threads are idle; runs in the event loop."""
-        with contextlib.suppress(BlockingIOError):
-            os.eventfd_read(self._eventfd)
+        if self._wake_fds is not None:
+            with contextlib.suppress(BlockingIOError):
+                os.read(self._wake_fds[0], _WAKE_BYTES)
         while self._finished:
             run = self._finished.popleft()
             self._running -= 1
@@ -264,9 +269,20 @@ class Threads:
         for thread in self._idle:
             thread.join(_JOIN_LIMIT)
         self._idle.clear()
-        if self._eventfd >= 0 and not self._running:  # a running thread still writes to it
-            get_watch(asyncio.get_running_loop()).close_fd(self._eventfd)
-            self._eventfd = -1
+        if self._wake_fds is not None and not self._running:  # a running thread still writes to it
+            for fd in dict.fromkeys(self._wake_fds):
+                get_watch(asyncio.get_running_loop()).close_fd(fd)
+            self._wake_fds = None
+
+
+def _open_wake_fds() -> tuple[int, int]:
+    """A descriptor that becomes readable when _WAKE is written to the other one: an eventfd on Linux, else a pipe."""
+    if sys.platform == "linux" and platforms.linux:
+        eventfd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        return eventfd, eventfd
+    wake_fds = os.pipe()
+    os.set_blocking(wake_fds[0], False)
+    return wake_fds
 
 
 class _Run:
@@ -305,10 +321,10 @@ class _Run:
 class _Thread:
     """A thread that executes one run after another."""
 
-    def __init__(self, finished: deque[_Run], eventfd: int) -> None:
+    def __init__(self, finished: deque[_Run], wake_fd: int) -> None:
         self._runs: SimpleQueue[_Run | None] = SimpleQueue()
         self._finished = finished
-        self._eventfd = eventfd
+        self._wake_fd = wake_fd
         self._thread = threading.Thread(target=self._work, name="runs a Python hook", daemon=True)
         self._thread.start()
 
@@ -330,7 +346,7 @@ class _Thread:
             run.call()
             self._finished.append(run)
             del run  # it refers to a document
-            os.eventfd_write(self._eventfd, 1)
+            os.write(self._wake_fd, _WAKE)
 
 
 # --- running coroutines ---

@@ -21,8 +21,9 @@ from msgspec import Struct
 from ..model.hooks import Ended, HookResult
 from ..processes import process
 from ..processes.fast_future import FastFuture
+from ..processes.loop_callbacks import WRITABLE
 from ..processes.process import PIPE_SIZE
-from .event_watch import WRITABLE, EventWatch
+from .event_watch import EventWatch
 
 # Seconds in which small hooks end, even several at a time. Until then their output is not read and stays in the pipe:
 # this saves two registrations, a wake-up and most timers, 8 % of such a hook. A hook that prints more than a pipe holds

@@ -19,6 +19,7 @@ import msgspec
 
 from ..jsonrpc import raw_json
 from ..model.hooks import Document, Ended, HookResult, HookSpec
+from ..processes.loop_callbacks import WRITABLE
 from ..processes.process import (
     OUTPUT_LIMIT,
     PIPE_SIZE,
@@ -29,7 +30,7 @@ from ..processes.process import (
     signal_group,
 )
 from . import command
-from .event_watch import WRITABLE, EventWatch, TimeLimit, get_watch
+from .event_watch import EventWatch, TimeLimit, get_watch
 from .runner import HookFailed, OutputTooLong, Report, StatefulRunner
 
 _CLOSE_GRACE: Final = 0.3  # seconds from the end of its input until it is killed: enough to save its state

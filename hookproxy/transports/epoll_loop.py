@@ -3,6 +3,7 @@
 asyncio spends a handle, a queue and one turn of the loop on each ready descriptor: about as much again as the read and
 the write that follow. Here a direct callback runs as soon as epoll reports its descriptor, and the loop goes back to
 waiting unless the callback scheduled something. Everything else about the loop is asyncio's own.
+Only Linux has epoll; `event_loop` chooses.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ import asyncio
 import contextlib
 import select
 import selectors
+import sys
 from collections.abc import Callable, Mapping
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
+
+from ..processes.loop_callbacks import READABLE, WRITABLE
 
 if TYPE_CHECKING:
     from collections import deque
@@ -24,11 +28,36 @@ if TYPE_CHECKING:
 _EVENTS_AT_ONCE: Final = 64  # a proxy waits for few descriptors, and each wait allocates a buffer for so many
 
 
+class _Epoll(Protocol):
+    """What is used of `select.epoll`, which only Linux has: this module can be imported elsewhere, too."""
+
+    def register(self, fd: int, events: int) -> None:
+        """As documented."""
+
+    def modify(self, fd: int, events: int) -> None:
+        """As documented."""
+
+    def unregister(self, fd: int) -> None:
+        """As documented."""
+
+    def poll(self, timeout: float | None, maxevents: int) -> list[tuple[int, int]]:
+        """As documented."""
+
+    def close(self) -> None:
+        """As documented."""
+
+
+def _new_epoll() -> _Epoll:
+    if sys.platform == "linux":
+        return select.epoll()
+    raise NotImplementedError("epoll")
+
+
 class DirectSelector(selectors.BaseSelector):
     """A selector over epoll with a second kind of registration: direct callbacks, which run inside `select`."""
 
     def __init__(self) -> None:
-        self._epoll = select.epoll()
+        self._epoll = _new_epoll()
         self._keys: dict[FileDescriptorLike, selectors.SelectorKey] = {}
         self._direct: dict[int, Callable[[], None]] = {}
         self.woken = False
@@ -130,16 +159,12 @@ def _descriptor(fileobj: FileDescriptorLike) -> int:
 
 
 def _epoll_events(events: int) -> int:
-    return (select.EPOLLIN if events & selectors.EVENT_READ else 0) | (
-        select.EPOLLOUT if events & selectors.EVENT_WRITE else 0
-    )
+    return (READABLE if events & selectors.EVENT_READ else 0) | (WRITABLE if events & selectors.EVENT_WRITE else 0)
 
 
 def _selector_events(what: int) -> int:
     """As in the standard library: after an error or hang-up a descriptor is both readable and writable."""
-    return (selectors.EVENT_READ if what & ~select.EPOLLOUT else 0) | (
-        selectors.EVENT_WRITE if what & ~select.EPOLLIN else 0
-    )
+    return (selectors.EVENT_READ if what & ~WRITABLE else 0) | (selectors.EVENT_WRITE if what & ~READABLE else 0)
 
 
 class DirectLoop(asyncio.SelectorEventLoop):
@@ -165,8 +190,3 @@ class DirectLoop(asyncio.SelectorEventLoop):
         """As asyncio's; it also ends a wait that runs direct callbacks."""
         self.direct.woken = True
         return super().call_at(when, callback, *args, context=context)
-
-
-def new_loop() -> asyncio.AbstractEventLoop:
-    """A DirectLoop if the platform has epoll, else the platform's own loop."""
-    return DirectLoop() if hasattr(select, "epoll") else asyncio.new_event_loop()

@@ -1,4 +1,4 @@
-"""A channel over two raw descriptors that epoll can wait for (pipes, sockets, terminals), or files.
+"""A channel over two raw descriptors that an event loop can wait for (pipes, sockets, terminals), or files.
 
 Reads and writes happen in the event loop's own callback. A peer that stops reading never blocks the other direction,
 and what is queued for it is bounded, because its counterpart is paused.
@@ -8,33 +8,41 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import select
 import stat
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 import anyio
 
-from ..model.errors import UserError
+from ..processes import platforms
+from ..processes.loop_callbacks import READABLE, WRITABLE
 from .channel import DRAIN_LIMIT, HIGH_WATER, LOW_WATER, READ_SIZE, Channel
-from .epoll_loop import DirectLoop
+from .event_loop import direct_callbacks
 
 
 def reopen_nonblocking(fd: int, flags: int) -> int:
     """Reopen a pipe or terminal as a non-blocking descriptor that shares its flags with nobody; closes `fd`.
 
     O_NONBLOCK belongs to the open file description, which other processes may share (`2>&1`); reopening makes a new
-    one. Sockets cannot be reopened, and are usually not shared.
+    one. Sockets cannot be reopened, and are usually not shared. Without /proc, pipes cannot be reopened either.
     """
     mode = os.fstat(fd).st_mode
     if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode):
         with contextlib.suppress(OSError):  # no /proc, or a pipe of another user
-            reopened = os.open(f"/proc/self/fd/{fd}", flags | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+            reopened = os.open(_path_of(fd), flags | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
             os.close(fd)
             return reopened
     os.set_blocking(fd, False)
     return fd
+
+
+def _path_of(fd: int) -> str:
+    """The path by which the pipe or terminal can be opened again. Raises OSError if it has none."""
+    return f"/proc/self/fd/{fd}" if platforms.linux else os.ttyname(fd)
 
 
 def open_shared_writer(fd: int) -> Callable[[bytes], int]:
@@ -51,11 +59,30 @@ def open_shared_writer(fd: int) -> Callable[[bytes], int]:
 
         shared = socket.socket(fileno=os.dup(fd))
         return lambda piece: shared.send(piece, socket.MSG_DONTWAIT)
-    own = fd
-    if not stat.S_ISREG(mode):
-        with contextlib.suppress(OSError):  # no /proc, or a pipe of another user: then writes may block
-            own = os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    if stat.S_ISREG(mode):
+        return lambda piece: os.write(fd, piece)
+    try:
+        own = os.open(_path_of(fd), os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:  # no /proc, or a pipe of another user
+        return partial(_write_without_waiting, fd)
     return lambda piece: os.write(own, piece)
+
+
+def _write_without_waiting(fd: int, piece: bytes) -> int:
+    """Write what a pipe takes at once. Returns how much; raises BlockingIOError if that is nothing.
+
+    A pipe that is ready has room for PIPE_BUF bytes, unless another process fills it between the two calls.
+    """
+    poll = select.poll()
+    poll.register(fd, select.POLLOUT)
+    written = 0
+    while written < len(piece):
+        if not poll.poll(0):
+            if written:
+                return written
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        written += os.write(fd, piece[written : written + select.PIPE_BUF])
+    return written
 
 
 class Pipe:
@@ -64,10 +91,10 @@ class Pipe:
     is_substitute = False
     """As in Channel."""
 
-    def __init__(self, source: int, sink: int, loop: DirectLoop) -> None:
+    def __init__(self, source: int, sink: int, loop: asyncio.AbstractEventLoop) -> None:
         self._source = source
         self._sink = sink
-        self._direct = loop.direct
+        self._direct = direct_callbacks(loop)
         self._loop = loop
         self._queue: deque[memoryview] = deque()
         self._on_full: Callable[[bool], None] = lambda _full: None
@@ -100,7 +127,7 @@ class Pipe:
             return
         self._reading = True
         try:
-            self._direct.add_direct(self._source, select.EPOLLIN, self._readable)
+            self._direct.add_direct(self._source, READABLE, self._readable)
         except PermissionError:  # a file: it is always readable
             self._waitable = False
             self._loop.call_soon(self._read_file)
@@ -162,7 +189,7 @@ class Pipe:
             self._close_sink()
             return
         if written < len(piece):
-            self._direct.modify_direct(self._sink, select.EPOLLOUT)
+            self._direct.modify_direct(self._sink, WRITABLE)
             self._enqueue(memoryview(piece)[written:])
 
     def _enqueue(self, rest: memoryview) -> None:
@@ -246,11 +273,6 @@ class Pipe:
 
 
 def open_channel(source: int, sink: int) -> Channel:
-    """A channel that reads `source` and writes `sink`, and owns both from now on. Call it in the event loop.
-
-    Raises UserError if the system has no epoll.
-    """
+    """A channel that reads `source` and writes `sink`, and owns both from now on. Call it in the event loop."""
     loop = asyncio.get_running_loop()
-    if not isinstance(loop, DirectLoop):
-        raise UserError("this system has no epoll", "hookproxy runs on Linux; elsewhere use a Linux container")
     return Pipe(reopen_nonblocking(source, os.O_RDONLY), reopen_nonblocking(sink, os.O_WRONLY), loop)

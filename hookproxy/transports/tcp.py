@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-import select
 import socket
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
+from ..processes.loop_callbacks import READABLE, WRITABLE
 from .epoll_loop import DirectLoop
 
 _READ_SIZE: Final = 256 * 1024  # bytes per read, as in asyncio
@@ -148,6 +148,24 @@ class TcpTransport(asyncio.Transport):
             self._full = True
             self._protocol.pause_writing()
 
+    def writelines(self, parts: Iterable[bytes | bytearray | memoryview]) -> None:
+        """As documented: with one call of the system, and without a copy of all parts together."""
+        left = list(parts)
+        if not (self._closing or self._eof or self._queue):
+            try:
+                sent = self._sock.sendmsg(left)
+            except (BlockingIOError, InterruptedError):
+                sent = 0
+            except OSError as problem:
+                self._lose(problem)
+                return
+            while left and sent >= len(left[0]):
+                sent -= len(left.pop(0))
+            if sent:
+                left[0] = memoryview(left[0])[sent:]
+        for part in left:
+            self.write(part)
+
     def can_write_eof(self) -> bool:
         """As documented."""
         return True
@@ -179,7 +197,7 @@ class TcpTransport(asyncio.Transport):
         if self._fd < 0:
             return
         reading = self._reading and not self._closing
-        events = (select.EPOLLIN if reading else 0) | (select.EPOLLOUT if self._queue else 0)
+        events = (READABLE if reading else 0) | (WRITABLE if self._queue else 0)
         if events == self._events:
             return
         before, self._events = self._events, events
@@ -194,7 +212,7 @@ class TcpTransport(asyncio.Transport):
         try:
             if self._queue:
                 self._write_queued()
-            if self._events & select.EPOLLIN:
+            if self._events & READABLE:
                 self._read()
         except Exception as problem:  # of the protocol: it concerns this connection alone
             context = {"message": "A protocol failed", "exception": problem, "protocol": self._protocol}

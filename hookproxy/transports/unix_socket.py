@@ -13,6 +13,7 @@ import pwd
 import socket
 import stat
 import struct
+import sys
 from collections.abc import Mapping
 from typing import Final
 
@@ -22,6 +23,10 @@ from ..model.principal import Principal
 _PEER: Final = struct.Struct("iII")  # of SO_PEERCRED: process id, user id, group id
 _SO_PEERGROUPS: Final = 59  # asm-generic/socket.h; the socket module does not name it
 _GROUPS_BYTES: Final = 1024  # the most that Python reads of a socket option: 256 groups
+_SOL_LOCAL: Final = 0  # sys/un.h of macOS, as the next two
+_LOCAL_PEERCRED: Final = 1
+_XUCRED: Final = struct.Struct("IIh2x16I")  # version, user id, number of groups, group ids with the account's own first
+_XUCRED_VERSION: Final = 0
 _BACKLOG: Final = 1024  # connections that wait to be accepted: all agents of a box after a restart
 _FIRST_INHERITED: Final = 3  # systemd passes its sockets from this descriptor on (sd_listen_fds)
 
@@ -33,7 +38,8 @@ def listen(path: str, mode: int, group: str | None) -> socket.socket:
     """
     _check_folder(os.path.dirname(path))
     _remove_abandoned(path)
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.setblocking(False)
     mask = os.umask(0o177)  # nobody else connects before the mode is set
     try:
         listener.bind(path)
@@ -71,17 +77,35 @@ def inherited_listeners(environ: Mapping[str, str], pid: int) -> list[socket.soc
 
 def account_of_peer(connection: socket.socket) -> tuple[int, tuple[int, ...]]:
     """The user id and the group ids of the account that has connected. Raises OSError."""
-    _, uid, gid = _PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
-    try:
-        raw = connection.getsockopt(socket.SOL_SOCKET, _SO_PEERGROUPS, _GROUPS_BYTES)
-    except OSError as error:
-        if error.errno != errno.ERANGE:  # it has more than 256 groups: as many as are needed to decide are not known
-            raise
+    if sys.platform == "darwin":
+        return account_of_xucred(connection.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, _XUCRED.size))
+    else:  # noqa: RET505 - so that type checkers see two ways
+        _, uid, gid = _PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
         try:
-            return uid, (gid, *os.getgrouplist(pwd.getpwuid(uid).pw_name, gid))
-        except KeyError:
-            raise error from None  # the account has no name to look its groups up by
-    return uid, (gid, *struct.unpack(f"{len(raw) // 4}I", raw))
+            raw = connection.getsockopt(socket.SOL_SOCKET, _SO_PEERGROUPS, _GROUPS_BYTES)
+        except OSError as error:
+            if error.errno != errno.ERANGE:  # it has more than 256 groups: not all that are needed to decide are known
+                raise
+            return uid, _groups_of(uid, gid)
+        return uid, (gid, *struct.unpack(f"{len(raw) // 4}I", raw))
+
+
+def account_of_xucred(raw: bytes) -> tuple[int, tuple[int, ...]]:
+    """As `account_of_peer`, from what a Mac says of a peer. It names 16 groups at most. Raises OSError."""
+    if len(raw) != _XUCRED.size:
+        raise OSError(errno.EINVAL, "the system does not say who has connected")
+    version, uid, count, gid, *others = _XUCRED.unpack(raw)
+    if version != _XUCRED_VERSION or not 1 <= count <= 1 + len(others):
+        raise OSError(errno.EINVAL, "the system does not say who has connected")
+    return uid, ((gid, *others[: count - 1]) if count <= len(others) else _groups_of(uid, gid))
+
+
+def _groups_of(uid: int, gid: int) -> tuple[int, ...]:
+    """All groups of an account, where the kernel names only some. Raises OSError."""
+    try:
+        return (gid, *os.getgrouplist(pwd.getpwuid(uid).pw_name, gid))
+    except KeyError:  # the account has no name to look its groups up by
+        raise OSError(errno.EINVAL, f"the groups of user {uid} are not known") from None
 
 
 def principal_of(uid: int, gids: tuple[int, ...]) -> Principal:
@@ -104,7 +128,8 @@ def _group_id(name: str) -> int:
     try:
         return grp.getgrnam(name).gr_gid
     except KeyError:
-        raise UserError(f"gateway.socket_group: there is no group {name}", f"groupadd --system {name}") from None
+        command = "dseditgroup -o create" if sys.platform == "darwin" else "groupadd --system"
+        raise UserError(f"gateway.socket_group: there is no group {name}", f"{command} {name}") from None
 
 
 def _check_folder(folder: str) -> None:
@@ -131,7 +156,8 @@ def _remove_abandoned(path: str) -> None:
         raise UserError(f"cannot listen at {path}: {error.strerror}", "name another path") from None
     if not stat.S_ISSOCK(state.st_mode):
         raise UserError(f"cannot listen at {path}: there is something else", "remove it, or name another path")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as probe:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
         try:
             probe.connect(path)
         except BlockingIOError:  # somebody listens, and is busy

@@ -19,10 +19,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..model.errors import ConfigError, file_hint
+from ..processes.platforms import SYSTEM_PATH, UTF_8
 from .scripts import files_of_hook, program_path
 from .sources import FileContext, FileSnapshot, Layer, stat_signature
 
-PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+PATH: Final = SYSTEM_PATH
 """Where managed hooks find programs. With the user's own PATH, the user could replace them."""
 
 DISPLAY_VARIABLES: Final = ("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
@@ -71,7 +72,7 @@ def environment(environ: Mapping[str, str], allowed: Sequence[str] = (), *, real
         "HOME": home if real_home else _NO_HOME,
         "USER": name,
         "LOGNAME": name,
-        "LANG": "C.UTF-8",
+        **UTF_8,
     }
 
 

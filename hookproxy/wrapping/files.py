@@ -10,6 +10,7 @@ import contextlib
 import os
 import secrets
 import stat
+import sys
 from typing import Final
 
 from msgspec import Struct
@@ -141,7 +142,7 @@ def _copy_access(fd: int, original: Snapshot) -> None:
     current_stat = os.fstat(fd)
     if (current_stat.st_uid, current_stat.st_gid) != (original.stat_result.st_uid, original.stat_result.st_gid):
         os.fchown(fd, original.stat_result.st_uid, original.stat_result.st_gid)
-    if hasattr(os, "listxattr"):
+    if sys.platform == "linux":  # elsewhere Python has no functions for them
         with contextlib.suppress(OSError):  # not every file system has them, and some only the system may set
             for attribute in os.listxattr(original.real, follow_symlinks=False):
                 with contextlib.suppress(OSError):

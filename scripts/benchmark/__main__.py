@@ -22,6 +22,7 @@ from agent import Placement
 from contestants import DIRECT, OWN_ENVIRONMENT, PRE_HOOK, SPAWN, all_contestants, echo_server, try_out
 from gateway import measure_gateway
 from measures import Bench, Samples, hooked, remote, unhooked
+from portable import measure_portable
 from report import (
     FIGURES,
     HOOK_FIGURES,
@@ -99,6 +100,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="about one minute; ratios are rough")
     parser.add_argument("--rounds", type=int, help="default: 5, or 2 with --quick")
     parser.add_argument("--gateway", action="store_true", help="only the gateway, beside nginx and other bridges")
+    parser.add_argument("--portable", action="store_true", help="only the portable way, beside Linux's own")
     parser.add_argument("--only", action="append", choices=names, default=[], help="only this; may be repeated")
     parser.add_argument("--markdown", action="store_true", help="print tables as Markdown")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write figures and ratios to a file")
@@ -179,6 +181,8 @@ def main() -> int:
         everywhere = placements()
         if options.gateway:
             return measure_gateway(everywhere[-1], folder, options.markdown)
+        if options.portable:
+            return max(measure_portable(one, folder / one.name, rounds, options.markdown) for one in everywhere)
         contestants = all_contestants(folder)
         reasons = {who: try_out(one, everywhere[0], folder) for who, one in contestants.items()}
         able = {who: one for who, one in contestants.items() if reasons[who] is None}

@@ -11,6 +11,7 @@ import pytest
 from hookproxy import __version__
 from hookproxy.cli import main
 from hookproxy.model.errors import UserError
+from hookproxy.processes import platforms
 
 pytestmark = pytest.mark.slow
 
@@ -131,7 +132,7 @@ def test_closed_standard_streams_are_not_an_error_of_the_program() -> None:
 @pytest.mark.parametrize(
     ("begun", "imported"),
     [
-        ("hookproxy.cli.main", []),
+        ("hookproxy.cli.main", ["hookproxy.processes", "hookproxy.processes.platforms"]),
         (
             "hookproxy.cli.run",
             [
@@ -141,6 +142,7 @@ def test_closed_standard_streams_are_not_an_error_of_the_program() -> None:
                 "hookproxy.model.errors",
                 "hookproxy.processes",
                 "hookproxy.processes.guardian",
+                "hookproxy.processes.platforms",
                 "hookproxy.processes.process",
             ],
         ),
@@ -213,3 +215,17 @@ def test_an_exit_status_of_argparse_is_kept(verb: Path) -> None:
     with pytest.raises(SystemExit) as ended:
         main.main(["run", "--nonsense"])
     assert ended.value.code == 2
+
+
+@pytest.mark.parametrize("platform", main.WINDOWS)
+def test_on_windows_one_sentence_says_where_it_runs(platform: str, capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        assert main.main(["run", "--", "server"], platform) == 2
+    finally:
+        platforms.choose(sys.platform)
+    printed = capsys.readouterr()
+    assert printed.err == (
+        "error: hookproxy runs on Linux and macOS, and not on Windows itself\n"
+        "hint: run it, its servers and its hooks inside WSL: wsl --install\n"
+    )
+    assert printed.out == ""

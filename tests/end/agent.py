@@ -14,9 +14,10 @@ from typing import Any, Final
 
 import anyio
 
+from tests.support.program import HOOKPROXY as HOOKPROXY
+
 Json = dict[str, Any]
 
-HOOKPROXY: Final = str(Path(sys.executable).with_name("hookproxy"))
 SERVER: Final = (sys.executable, "-S", "-E", str(Path(__file__).with_name("tool_server.py")))
 PATIENCE: Final = (
     30.0  # seconds until a test stops waiting for what should come at once: other tests run at the same time

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.end.agent import Scene
+if TYPE_CHECKING:
+    from tests.end.agent import Scene
 
 
 @pytest.fixture
 async def scene(tmp_path: Path, home: Path) -> AsyncIterator[Scene]:
+    from tests.end.agent import Scene  # not before `pytest --portable` has chosen the program
+
     scene = Scene(tmp_path, home)
     yield scene
     await scene.close()

@@ -11,6 +11,7 @@ from subprocess import PIPE
 from typing import Final
 
 from hookproxy.audit.hash_chain import is_whole
+from tests.support.program import HOOKPROXY
 
 PROXIES: Final = 16
 CALLS: Final = 30
@@ -30,7 +31,7 @@ redact_keys = ["password"]
 
 def test_sixteen_proxies_that_are_killed_keep_one_chain(tmp_path: Path) -> None:
     (tmp_path / "hookproxy.toml").write_text(CONFIG)
-    hookproxy = [sys.executable, "-m", "hookproxy"]
+    hookproxy = [HOOKPROXY]
     command = [*hookproxy, "run", "--config", str(tmp_path / "hookproxy.toml"), "--", sys.executable, str(SERVER)]
     proxies = [
         subprocess.Popen(command, bufsize=0, cwd=tmp_path, stdin=PIPE, stdout=PIPE, stderr=PIPE) for _ in range(PROXIES)
@@ -100,7 +101,7 @@ required = true
 def required_run(folder: Path, limit: int = resource.RLIM_INFINITY) -> subprocess.Popen[bytes]:
     """A proxy with a required audit in front of a server that writes what it gets to the file `got`."""
     (folder / "hookproxy.toml").write_text(REQUIRED)
-    command = [sys.executable, "-m", "hookproxy", "run", "--config", "hookproxy.toml", "--", "tee", "got"]
+    command = [HOOKPROXY, "run", "--config", "hookproxy.toml", "--", "tee", "got"]
     return subprocess.Popen(
         command,
         cwd=folder,
@@ -145,7 +146,5 @@ def test_after_a_kill_no_call_that_ran_is_missing(tmp_path: Path) -> None:
     one.communicate()
     assert len(forwarded(tmp_path)) >= 20
     assert set(forwarded(tmp_path)) <= set(begun(tmp_path))
-    shown = subprocess.run(
-        [sys.executable, "-m", "hookproxy", "audit", "audit.jsonl"], cwd=tmp_path, capture_output=True, encoding="utf-8"
-    )
+    shown = subprocess.run([HOOKPROXY, "audit", "audit.jsonl"], cwd=tmp_path, capture_output=True, encoding="utf-8")
     assert shown.stdout.count("  begun  ") >= 20

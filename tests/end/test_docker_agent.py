@@ -10,7 +10,8 @@ from typing import Final
 import pytest
 
 from tests.dialects.tables import sample
-from tests.end.agent import HOOKPROXY, PATIENCE, Agent, Json, Scene, call, refused, request, text_of
+from tests.end.agent import PATIENCE, Agent, Json, Scene, call, refused, request, text_of
+from tests.support.program import HOOKPROXY
 
 PAGE: Final = sample("docker_agent.yaml")
 

@@ -10,6 +10,7 @@ from typing import Final
 import pytest
 
 from tests.end.agent import HOOKPROXY, SERVER, Agent, Scene, call, cancel, group, notification
+from tests.support import program
 
 pytestmark = pytest.mark.slow
 
@@ -104,7 +105,8 @@ async def test_the_audit_says_what_is_known_of_a_call_that_the_agent_cancels(sce
 async def test_a_defect_says_what_is_known(scene: Scene, phase: str) -> None:
     # A hook cannot be started because there are no descriptors left: not a defect, but it ends a call like one.
     hooks = scene.hooks(**{"PreToolUse" if phase == "judged" else "PostToolUse": "true"})
-    limited = ["sh", "-c", 'ulimit -n 14; exec "$@"', "sh"]
+    limit = 16 if program.portable else 14
+    limited = ["sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh"]
     agent = scene.start([*limited, HOOKPROXY, "run", f"--audit={scene.folder / 'audit'}", hooks, "--", *SERVER])
     await agent.initialize()
     message = (await agent.ask(call(1, "echo")))["error"]["message"]

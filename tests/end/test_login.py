@@ -6,7 +6,6 @@ import json
 import os
 import socket
 import subprocess
-import sys
 import threading
 import time
 import webbrowser
@@ -25,6 +24,7 @@ from msgspec.structs import replace
 from hookproxy.cli.login import open_store
 from hookproxy.cli.main import main
 from tests.support.oauth_server import Tenant, open_page
+from tests.support.program import HOOKPROXY
 
 pytestmark = pytest.mark.slow
 
@@ -68,7 +68,7 @@ class Agent:
     def __init__(self, url: str, errors: Path) -> None:
         with errors.open("w") as file:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "hookproxy", "run", "--url", url],
+                [HOOKPROXY, "run", "--url", url],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=file,

@@ -16,6 +16,8 @@ from typing import Final
 
 import pytest
 
+from tests.support.program import HOOKPROXY
+
 SERVER: Final = Path(__file__).parents[1] / "docs" / "tiny_server.py"
 CONFIG: Final = """
 [[hooks.PreToolUse]]
@@ -73,7 +75,7 @@ class Run:
         self.mark = f"RUN_OF_A_TEST={folder}"
         name, _, value = self.mark.partition("=")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "hookproxy", "run", "--config", "hookproxy.toml", "--", sys.executable, str(SERVER)],
+            [HOOKPROXY, "run", "--config", "hookproxy.toml", "--", sys.executable, str(SERVER)],
             cwd=folder,
             env={**os.environ, name: value},
             stdin=subprocess.PIPE,

@@ -12,6 +12,7 @@ from typing import Any, Final
 import pytest
 
 from tests.support.hook_files import COMMENTS, DENIALS, HOOK_FILES, config, hooks_file
+from tests.support.program import HOOKPROXY
 
 SERVER: Final = str(Path(__file__).parents[1] / "docs" / "tiny_server.py")
 ARGUMENTS: Final = {"path": "a", "n": 1.0, "text": "é\u2028"}
@@ -24,7 +25,7 @@ OF_A_MOMENT: Final = ("timestamp", "duration_ms")
 def hookproxy(folder: Path, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
     known = {name: value for name, value in os.environ.items() if not name.startswith("CLAUDE")}
     return subprocess.run(
-        [sys.executable, "-m", "hookproxy", *arguments],
+        [HOOKPROXY, *arguments],
         cwd=folder,
         env=known | {"CLAUDE_CODE_SESSION_ID": "the session"},
         input=given,

@@ -228,3 +228,14 @@ def test_an_allow_rule_covers_no_call_that_it_cannot_judge(rule: str, tool: str,
 def test_a_text_that_is_not_a_rule_allows_nothing(rule: str) -> None:
     with pytest.raises(ValueError, match="is not a permission rule"):
         allow_rule(rule)
+
+
+@pytest.mark.parametrize("path", ["/x/Secrets/key", "/x/secrets/key", "/x/SECRETS/key"])
+def test_on_a_file_system_that_ignores_case_a_condition_about_a_path_ignores_it(path: str) -> None:
+    arguments = json.dumps({"file_path": path}).encode()
+    assert permission_rule("Write(/x/Secrets/*)", fold=True)("Write", arguments)
+    assert permission_rule("Write(/x/Secrets/*)", fold=False)("Write", arguments) is ("Secrets" in path)
+
+
+def test_a_condition_about_a_command_minds_its_case_everywhere() -> None:
+    assert not permission_rule("Bash(rm *)", fold=True)("Bash", b'{"command":"RM x"}')

@@ -243,6 +243,14 @@ def test_keys_are_judged_like_texts() -> None:
     assert not denies("write_files(etc*/x)", "write_files", etc="x")
 
 
+@pytest.mark.parametrize("rule", ["caf\u00e9", "cafe\u0301", "CAF\u00c9"])
+@pytest.mark.parametrize("spelled", ["caf\u00e9", "cafe\u0301", "Cafe\u0301"])
+def test_how_the_characters_of_a_path_are_composed_hides_nothing(rule: str, spelled: str) -> None:
+    assert denies(f"write(/data/{rule}/*)", "write", path=f"/data/{spelled}/x")
+    assert denies("write(/data/cafe*)", "write", path="/data/cafe\u0301")
+    assert not denies(f"write(/data/{rule}/*)", "write", path="/data/cafe/x")
+
+
 def test_case_and_blanks_around_names_and_paths_hide_nothing_and_allow_nothing() -> None:
     for name in ("Wipe_x", " wipe_x", "wipe_x ", "WIPE_X\n"):
         assert configured(deny="wipe_*").judge(names(name), b"{}")

@@ -7,13 +7,16 @@ import sys
 
 import pytest
 
+from hookproxy.processes import platforms
+
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(sys.platform != "linux", reason="there is a guardian on Linux only"),
 ]
 
 PROGRAM = """
-import os
+import os, sys
+from hookproxy.processes import platforms
+platforms.choose(sys.argv[1])
 from hookproxy.processes.guardian import _Guardian
 
 one, pids = _Guardian(), list(range(900_000_000, 900_000_300))  # numbers that no process has
@@ -29,6 +32,9 @@ print(found == {*pids[1::3], *pids[2::3], pids[0]}, len(lines) == len(pids), {le
 """
 
 
-def test_the_table_grows_and_its_whole_entries_are_the_processes_that_are_guarded() -> None:
-    ended = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, timeout=30)
+@pytest.mark.parametrize("platform", ["linux", platforms.PORTABLE])
+def test_the_table_grows_and_its_whole_entries_are_the_processes_that_are_guarded(platform: str) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", PROGRAM, platform], capture_output=True, text=True, check=True, timeout=30
+    )
     assert ended.stdout == "True True {31}\n"

@@ -9,12 +9,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from hookproxy.model.errors import UserError
-from hookproxy.processes import process
+from hookproxy.processes import libc_waitid, process
 from tests.processes.start_hook import output_of_hook, read_all, start
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -163,6 +164,20 @@ def test_the_exit_of_a_child_can_be_waited_for_without_reaping_it(
     assert select.select([left], [], [], 5)[0] == [left]
     assert process.reap(pid) == -signal.SIGTERM
     process.close_all((left, out))
+
+
+@pytest.mark.parametrize("has_ended", [process.has_ended, partial(libc_waitid.has_ended, wait=False)])
+def test_whether_a_child_has_ended_is_known_without_reaping_it(has_ended: Callable[[int], bool]) -> None:
+    pid, out = start("/bin/sh", "-c", "exec sleep 1000")
+    assert not has_ended(pid)
+    os.kill(pid, signal.SIGTERM)
+    assert libc_waitid.has_ended(pid, wait=True)
+    assert has_ended(pid)
+    assert has_ended(pid)
+    assert process.reap(pid) == -signal.SIGTERM
+    with pytest.raises(ChildProcessError):
+        has_ended(pid)
+    os.close(out)
 
 
 def test_no_descriptor_for_the_exit_of_a_child_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

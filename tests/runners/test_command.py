@@ -25,7 +25,7 @@ from hookproxy.runners import command
 from hookproxy.runners.event_watch import get_watch
 from hookproxy.runners.registry import RUNNERS
 from hookproxy.runners.run_process import HookProcess
-from hookproxy.transports.epoll_loop import new_loop
+from hookproxy.transports.event_loop import new_loop
 from tests.support.child_processes import children
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]

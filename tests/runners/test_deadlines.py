@@ -20,7 +20,7 @@ from hookproxy.runners import command, mcp_tool, python, worker
 from hookproxy.runners import http as http_runner
 from hookproxy.runners.event_watch import TimeLimit, get_watch
 from hookproxy.runners.run_process import HookProcess
-from hookproxy.transports.epoll_loop import new_loop
+from hookproxy.transports.event_loop import new_loop
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from hookproxy.runners.event_watch import EventWatch, TimeLimit, get_watch
-from hookproxy.transports.epoll_loop import new_loop
+from hookproxy.transports.event_loop import new_loop
 
 pytestmark = pytest.mark.anyio
 

@@ -26,7 +26,7 @@ from hookproxy.model.hooks import Document, Ended, Event, HookResult, HookSpec
 from hookproxy.runners import http
 from hookproxy.runners.event_watch import get_watch
 from hookproxy.runners.http import Connection, connect
-from hookproxy.transports.epoll_loop import new_loop
+from hookproxy.transports.event_loop import new_loop
 
 pytestmark = pytest.mark.anyio
 

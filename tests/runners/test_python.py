@@ -20,7 +20,7 @@ from hookproxy.runners import python
 from hookproxy.runners.event_watch import get_watch
 from hookproxy.runners.python import Threads, TooManyStuck
 from hookproxy.runners.runner import StatefulRunner
-from hookproxy.transports.epoll_loop import new_loop
+from hookproxy.transports.event_loop import new_loop
 
 pytestmark = pytest.mark.anyio
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from hookproxy.model.hooks import Document, Ended, Event, HookResult, HookSpec
 from hookproxy.runners import command, warm
-from hookproxy.transports.epoll_loop import new_loop
+from hookproxy.transports.event_loop import new_loop
 from tests.support.child_processes import children
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]

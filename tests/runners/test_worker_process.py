@@ -13,7 +13,7 @@ from hookproxy.model.hooks import Document, Event, HookSpec
 from hookproxy.runners import command
 from hookproxy.runners.event_watch import get_watch
 from hookproxy.runners.worker import LongLivedProcess
-from hookproxy.transports.epoll_loop import new_loop
+from hookproxy.transports.event_loop import new_loop
 
 pytestmark = pytest.mark.anyio
 

@@ -7,13 +7,13 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-HOOKPROXY: Final = str(Path(sys.executable).with_name("hookproxy"))
+from tests.support.program import HOOKPROXY as HOOKPROXY
+
 _PATIENCE: Final = 30.0  # seconds: other tests run at the same time
 _PAUSE: Final = 0.01
 

@@ -37,7 +37,7 @@ from hookproxy.model.hooks import (
 from hookproxy.model.settings import Settings, ToolNames
 from hookproxy.policy import matchers
 from hookproxy.session.proxy import Proxy
-from hookproxy.transports.epoll_loop import new_loop
+from hookproxy.transports.event_loop import new_loop
 from hookproxy.transports.pipe import open_channel
 
 DIRECT_LOOP: Final = ("asyncio", {"loop_factory": new_loop})
