@@ -84,8 +84,8 @@ async def _serve(config: GatewayConfig, listening: Listening, report: GatewayLog
         gateway = Gateway(config, Servers(tasks, report), report)
         gateway.feed = feed
         if gateway.store is not None:
-            await gateway.store.look()  # before the first call needs it
             tasks.start_soon(gateway.store.run)
+            await gateway.store.look()  # before the first call needs it
         if config.gateway.audit_export is not None:
             from .audit_export import AuditExport
 
