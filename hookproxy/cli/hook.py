@@ -7,17 +7,18 @@ exit status. A document or a hook that cannot be read refuses the call: exit sta
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from ..convert.run_hook import ForeignHook, recognise_agent, run_hook
-from ..dialects.agent_side import AgentSide, HookOutput, agent_side, names, refuse_by_status
-from ..dialects.registry import DIALECTS
 from ..model.errors import UserError
 from .common import new_parser, split_command
-from .hook_runtime import redirected_output, run
+
+if TYPE_CHECKING:
+    from ..dialects.agent_side import AgentSide, HookOutput
 
 USAGE = (
     "hookproxy hook --as DIALECT [--for AGENT] [--event EVENT] [--matcher PATTERN] [--if RULE] [--timeout SECONDS] "
@@ -68,7 +69,11 @@ def main(arguments: Sequence[str]) -> int:
     options = build_parser().parse_args(words)
     if not command:
         raise UserError("there is no hook to run", f"usage: {USAGE}")
-    output = _guarded(options, command)
+    gc.disable()  # this process ends soon, and collecting what it imports would take 5 ms
+    try:
+        output = _guarded(options, command)
+    finally:
+        gc.enable()
     with open(1, "wb", closefd=False) as stdout:
         stdout.write(output.stdout)
     if output.stderr:
@@ -78,6 +83,10 @@ def main(arguments: Sequence[str]) -> int:
 
 def _guarded(options: argparse.Namespace, command: list[str]) -> HookOutput:
     """What the agent reads. Whatever goes wrong here refuses the call: the agent would let it pass after a crash."""
+    from ..convert.run_hook import recognise_agent
+    from ..dialects.agent_side import refuse_by_status
+    from ..dialects.registry import DIALECTS
+
     refuse: Callable[[str], HookOutput] = refuse_by_status
     try:
         if options.dialect not in DIALECTS:
@@ -98,6 +107,11 @@ def _guarded(options: argparse.Namespace, command: list[str]) -> HookOutput:
 
 
 def _run(options: argparse.Namespace, command: list[str], side: AgentSide, document: bytes) -> HookOutput:
+    from ..convert.run_hook import ForeignHook, run_hook
+    from ..dialects.registry import DIALECTS
+    from ..processes import spawn
+    from .hook_runtime import redirected_output, run
+
     line = command[0] if len(command) == 1 else shlex.join(command)
     hook = ForeignHook(
         DIALECTS[options.dialect],
@@ -108,11 +122,14 @@ def _run(options: argparse.Namespace, command: list[str], side: AgentSide, docum
         options.timeout,
         options.fail_closed,
     )
+    spawn.start_without_probes()
     with redirected_output():
         return run(lambda: run_hook(hook, side, document, os.environ))
 
 
 def _agent(name: str) -> AgentSide:
+    from ..dialects.agent_side import agent_side, names
+
     found = agent_side(name)
     if found is None:
         raise UserError(f"--for: {name!r} is no agent that runs hooks", f"expected one of {', '.join(names())}")

@@ -29,6 +29,7 @@ VERBS = {
     "audit": "hookproxy.cli.audit",
     "replay": "hookproxy.cli.replay",
     "console": "hookproxy.cli.console",
+    "top": "hookproxy.cli.top",
     "trust": "hookproxy.cli.trust",
     "convert": "hookproxy.cli.convert",
     "hook": "hookproxy.cli.hook",
@@ -36,6 +37,7 @@ VERBS = {
     "logout": "hookproxy.cli.logout",
     "serve": "hookproxy.cli.serve",
     "connect": "hookproxy.cli.connect",
+    "reload": "hookproxy.cli.reload",
     "token": "hookproxy.cli.token",
     "demo": "hookproxy.cli.demo",
     "schema": "hookproxy.cli.schema",
@@ -50,6 +52,7 @@ OPTIONAL_PACKAGES = {
     "mcp": "remote",
     "redis": "cluster",
     "starlette": "console",
+    "textual": "console",
     "uvicorn": "console",
 }
 """Packages that come with an extra of hookproxy only, by the name under which they are imported."""
@@ -86,6 +89,7 @@ hookproxy puts hooks in front of any MCP server.
   audit       show the calls in an audit file, one of them whole, or their sums
   replay      run recorded calls through changed hooks, and compare
   console     show a web page of all runs: calls, approvals, the audit
+  top         show the calls of all runs in the terminal, and answer what waits
   trust       show what changed in a hook file, and record it as trusted
   convert     write a hook file of one system as another's
   hook        run a hook of one system inside of another system's agent
@@ -93,6 +97,7 @@ hookproxy puts hooks in front of any MCP server.
   logout      remove a login
   serve       run the gateway: servers for several people, behind one policy
   connect     be a server of the gateway for an agent
+  reload      put a changed configuration of the gateway into force
   token       make, list and revoke the tokens of a gateway's users
   demo        show an agent, a server and three hooks at work
   schema      print the JSON Schema of hookproxy.toml, for editors
@@ -115,17 +120,30 @@ def main(arguments: "Sequence[str] | None" = None, platform: str = sys.platform)
     `platform` is for tests: `platforms.PORTABLE` runs on Linux as on a Mac.
     """
     platforms.choose(platform)
+    words = sys.argv[1:] if arguments is None else list(arguments)
     try:
         try:
             if platform in WINDOWS:
                 raise _no_windows()
-            return _dispatch(sys.argv[1:] if arguments is None else list(arguments))
+            status = _dispatch(words)
         finally:
             show("")  # flush what is still buffered here, where a failure is reported
+        if arguments is None and words[:1] == ["hook"]:
+            _end(status)
+        return status
     except SystemExit:
         raise
     except BaseException as error:
         return _report(_innermost(error))
+
+
+def _end(status: int) -> None:
+    """End this process at once: the interpreter would take 15 ms to tidy up, for which an agent waits at each call."""
+    import os
+
+    if sys.stderr is not None:
+        sys.stderr.flush()
+    os._exit(status)
 
 
 def _dispatch(arguments: list[str]) -> int:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -16,15 +15,11 @@ from typing import Final
 import msgspec
 
 from ..jsonrpc import normalize
+from .visible import INVISIBLE
 
 LONGEST_CELL: Final = 300  # characters of a text in a table; the page of the call has the whole text
-_MOST_COMPARED: Final = 400_000  # characters of both texts: to compare more line by line takes seconds
+_MOST_COMPARED: Final = 200_000  # characters of both texts: to compare more line by line takes seconds
 _CHUNK: Final = 16_384  # characters of a text that a browser lays out at once: it skips chunks that are out of view
-
-_INVISIBLE: Final = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
-)
-"""Characters that Unicode counts as printable, and that no font shows: fillers and selectors of variants."""
 
 _VOID: Final = frozenset({"input", "link", "meta", "br", "hr"})
 
@@ -41,16 +36,16 @@ Content = str | None
 
 def text(value: str) -> Html:
     """The text, with a label in place of each character that is not visible or reorders others. `\\n` and tab stay."""
-    if value.isprintable() and not _INVISIBLE.search(value):
+    if value.isprintable() and not INVISIBLE.search(value):
         return Html(escape(value, quote=False))
     return Html("\n".join(map(_line, value.split("\n"))))
 
 
 def _line(line: str) -> str:
-    if line.isprintable() and not _INVISIBLE.search(line):
+    if line.isprintable() and not INVISIBLE.search(line):
         return escape(line, quote=False)
     return "".join(
-        escape(one, quote=False) if (one.isprintable() and not _INVISIBLE.match(one)) or one == "\t" else _label(one)
+        escape(one, quote=False) if (one.isprintable() and not INVISIBLE.match(one)) or one == "\t" else _label(one)
         for one in line
     )
 
@@ -115,11 +110,11 @@ def difference(before: str, after: str, label: str) -> Html:
         if number < 2:
             continue
         if line.startswith("@@"):
-            lines.append(el("span", "…", class_="gap"))
+            lines += [] if line.startswith("@@ -1") else [el("span", "…", class_="gap")]
         else:
             kind = {"-": "removed", "+": "added"}.get(line[0], "same")
             lines.append(el("span", line, class_=kind))
-    inner = join(Html(f"{one}\n") for one in lines) if lines else text(after)
+    inner = join(lines) if lines else text(after)
     return el("pre", inner, class_="diff", tabindex="0", role="group", aria_label=label, dir="ltr")
 
 

@@ -14,7 +14,8 @@ import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..dialects.agent_side import AgentSide, Answer, Entry, HookOutput, Members, agent_side, event_names, names
+from ..dialects.agent_documents import Members, agents_of
+from ..dialects.agent_side import AgentSide, Answer, Entry, HookOutput, agent_side, event_names, names
 from ..dialects.dialect import Dialect, Group, HookFile, HookList
 from ..dialects.shared.hook_file import merge
 from ..hooks.evaluate import Evaluation, Hooks
@@ -32,6 +33,9 @@ _AFTER: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 _SETTINGS: Final = Settings(auto_aliases=False)
 """No configuration counts here: the agent has its own rules, and asks its person itself."""
 
+
+_SERVER_MARKS: Final = ("mcp", "@", "__")
+"""What names of servers' tools have in one system or another, and names of agents' own tools have not."""
 
 _NAME_AGENT: Final = "name the agent: hookproxy hook --for AGENT …"
 
@@ -58,11 +62,11 @@ def recognise_agent(document: bytes) -> AgentSide:
         members = Members(document)
     except ValueError as unreadable:
         raise UserError(f"the document on standard input cannot be read: {unreadable}", _NAME_AGENT) from None
-    sides = [side for name in names() if (side := agent_side(name)) is not None]
-    fitting = [side for side in sides if side.recognises(members)]
-    if len(fitting) == 1:
-        return fitting[0]
-    which = " or ".join(side.name for side in fitting) or "no known agent"
+    fitting = agents_of(members)
+    side = agent_side(fitting[0]) if len(fitting) == 1 else None
+    if side is not None:
+        return side
+    which = " or ".join(fitting) or "no known agent"
     raise UserError(f"the document on standard input is of {which}", _NAME_AGENT)
 
 
@@ -76,8 +80,8 @@ async def run_hook(hook: ForeignHook, side: AgentSide, document: bytes, environ:
         contexts = [_normalised(context) for context in (event.context, *event.others)]
     except ValueError as unreadable:
         raise UserError(f"the document on standard input cannot be read: {unreadable}", _hint(side)) from None
-    context = contexts[0]
-    hook_list = _read_hook(hook, context)
+    context, hook = contexts[0], _knowing_own_tools(hook)
+    hook_list = _read_hook(hook, context, side)
     specs = _specs(hook, hook_list, context)
     if not specs:
         return HookOutput(stderr="\n".join(hook_list.notes))
@@ -137,13 +141,13 @@ async def _answer_of_runs(hooks: Hooks, context: EventContext, runs: list[HookRu
     return answers.permission_request(runs) if context.event is Event.PERMISSION_REQUEST else answers.other_event(runs)
 
 
-def _read_hook(hook: ForeignHook, context: EventContext) -> HookList:
+def _read_hook(hook: ForeignHook, context: EventContext, agent: AgentSide) -> HookList:
     """The hook as its own system reads it from a file; none if that system has no such event."""
     side = agent_side(hook.dialect.name)
     if side is None:
         raise UserError(f"hooks of {hook.dialect.name} cannot run in other agents", f"--as one of {', '.join(names())}")
     event = (hook.event_name,) if hook.event_name else event_names(side, context.event)
-    matcher = "" if _may_name_server(hook, context) else hook.matcher
+    matcher = "" if _may_name_server(hook, context, agent) else hook.matcher
     entries = [Entry(name, hook.command, (), matcher, hook.only_if, hook.timeout) for name in event]
     project = context.session.project_dir
     if side.read_command is not None:
@@ -159,6 +163,17 @@ def _read_hook(hook: ForeignHook, context: EventContext) -> HookList:
     return found
 
 
+def _knowing_own_tools(hook: ForeignHook) -> ForeignHook:
+    """The hook, which sees the agent's own tools by its own system's names of such tools.
+
+    A dialect is about servers' tools and may have no such names, where the agent's side has them.
+    """
+    side = agent_side(hook.dialect.name)
+    if side is None or hook.dialect.tool_spellings or not side.own_tools:
+        return hook
+    return replace(hook, dialect=replace(hook.dialect, tool_spellings=side.own_tools))
+
+
 def _specs(hook: ForeignHook, hook_list: HookList, context: EventContext) -> tuple[HookSpec, ...]:
     """The hooks of this event. Some systems have one for servers' tools and one for their own that do what the agent's
     tool does: then the latter is meant, and the command does not run twice.
@@ -170,13 +185,17 @@ def _specs(hook: ForeignHook, hook_list: HookList, context: EventContext) -> tup
     return tuple(replace(spec, fails_closed=True) for spec in specs) if hook.fails_closed else specs
 
 
-def _may_name_server(hook: ForeignHook, context: EventContext) -> bool:
+def _may_name_server(hook: ForeignHook, context: EventContext, agent: AgentSide) -> bool:
     """Whether the matcher may be about the tool's server, which this agent does not name: then the hook runs.
 
-    Only a list of tools that agents have of their own cannot be about one.
+    Only a list of tools that agents have of their own cannot be about one. If the tool may be the agent's own as well,
+    a matcher counts that has a mark of servers' names.
     """
-    if not context.tool or context.alias is not None or context.session.server:
+    if not context.tool or context.session.server:
         return False
+    if context.alias is not None:
+        marked = any(mark in hook.matcher.lower() for mark in _SERVER_MARKS)
+        return marked and not agent.own_names_are_unique
     own = {
         *FAMILIAR_NAMES,
         *(spelling.name for of_tool in hook.dialect.tool_spellings.values() for spelling in of_tool),

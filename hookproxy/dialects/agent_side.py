@@ -17,6 +17,7 @@ from msgspec import Struct, field, structs
 from ..jsonrpc import raw_json
 from ..model.aliases import Alias, ToolSpellings
 from ..model.hooks import Event, EventContext, Outcome, Permission, Session
+from .agent_documents import Members
 from .dialect import HookList
 from .registry import DIALECTS
 
@@ -87,38 +88,6 @@ class Entry(Struct, frozen=True):
     fails_closed: bool = False
 
 
-class Members:
-    """The members of a document, each with the type that is wanted. Wrong types count as absent."""
-
-    def __init__(self, raw: bytes) -> None:
-        """Raises Unreadable, DuplicateKeys."""
-        self._raw = {name: bytes(value) for name, value in raw_json.fields(raw).items()}
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._raw
-
-    def raw(self, name: str, default: bytes = b"") -> bytes:
-        """A member's JSON text."""
-        return self._raw.get(name, default)
-
-    def text(self, *names: str) -> str:
-        """The first of these members that is a string; else an empty one."""
-        found = (raw_json.text(self._raw[name]) for name in names if name in self._raw)
-        return next((text for text in found if text), "")
-
-    def object(self, name: str) -> Members:
-        """A member that is an object; empty if it is not. Raises DuplicateKeys."""
-        raw = self._raw.get(name, b"")
-        return Members(raw if raw.startswith(b"{") else b"{}")
-
-    def required(self, *names: str) -> str:
-        """As `text`. Raises ValueError if there is none."""
-        found = self.text(*names)
-        if not found:
-            raise ValueError(f"the document has no {names[0]}")
-        return found
-
-
 def refuse_by_status(reason: str) -> HookOutput:
     """The output that refuses a call, whatever it is about: exit status 2, with the reason on standard error."""
     return HookOutput(stderr=reason, status=2)
@@ -140,8 +109,6 @@ class AgentSide(Struct, frozen=True):
     """The texts of the hook files, by their paths in the project."""
     events: Mapping[str, Event]
     """Its names of events. Several may stand for one: then a hook of that event is one for each."""
-    recognises: Callable[[Members], bool]
-    """A document that it gives has these members, and those of other agents have not."""
     refuse: Callable[[str], HookOutput] = refuse_by_status
     """The output that refuses a call whose document cannot be read."""
     has_matchers: bool = True
@@ -156,6 +123,8 @@ class AgentSide(Struct, frozen=True):
     """Its own tools, where its dialect has no `tool_spellings`."""
     own_mcp_names: Callable[[str, str], str] | None = None
     """The names that it gives to tools of MCP servers, where its dialect has others."""
+    own_names_are_unique: bool = True
+    """No server's tool can have the name of one of its own tools."""
     script_folder: str = ""
     """Its hook files hold paths of scripts: the folder in a project for those; empty: they hold command lines."""
 

@@ -97,7 +97,8 @@ class Store:
     def __init__(self, table: StoreTable, folder: str, report: Callable[[str], None], metrics: Metrics) -> None:
         """`folder` is that of gateway.toml. Raises UserError if the package is missing, or a key cannot be used."""
         self._where = urlsplit(table.url).hostname or urlsplit(table.url).path
-        self._prefix = table.prefix
+        self.prefix = table.prefix
+        """What all keys begin with."""
         self._report = report
         self._metrics = metrics
         self._send, self._close = _client(table, folder)
@@ -153,12 +154,12 @@ class Store:
     def key(self, kind: str, *parts: str) -> str:
         """The key of something. It names no user: whoever looks at the store need not know who does what."""
         joined = "".join(f"{len(part)}:{part}" for part in parts).encode(errors="surrogatepass")
-        return f"{self._prefix}{kind}:{hashlib.sha256(joined).hexdigest()[:32]}"
+        return f"{self.prefix}{kind}:{hashlib.sha256(joined).hexdigest()[:32]}"
 
     async def use_once(self, text: str) -> bool:
         """As in UsedTexts."""
         milliseconds = round(USED_SECONDS * _MILLISECONDS)
-        return await self.ask("SET", f"{self._prefix}used:{text}", 1, "NX", "PX", milliseconds) is not None
+        return await self.ask("SET", f"{self.prefix}used:{text}", 1, "NX", "PX", milliseconds) is not None
 
     def _note_failure(self, why: str) -> None:
         if self._was_reached is not False:

@@ -114,7 +114,7 @@ class LiveFeed:
         except UserError as unsafe:
             problem = f"{unsafe.message}; {unsafe.hint}"
         except OSError as error:
-            problem = f"{folder}: {error.strerror}; name another folder with XDG_RUNTIME_DIR" * needed
+            problem = f"{folder}: {error.strerror or error}; name another folder with XDG_RUNTIME_DIR" * needed
         if problem:
             self._report(f"consoles do not see this run: {problem}")
 

@@ -485,17 +485,31 @@ async def test_a_command_runs_once_for_a_call(dialect: str, document: dict[str, 
 
 
 @pytest.mark.parametrize(
-    ("dialect", "name"),
-    [("cline", ".preToolUse.toolName"), ("cascade", ".agent_action_name")],
+    ("dialect", "matcher", "name", "seen"),
+    [
+        ("cline", "", ".preToolUse.toolName", "execute_command"),
+        ("cascade", "", ".agent_action_name", "pre_run_command"),
+        ("claw", "", ".tool_name", "bash"),
+        ("claw@current", "bash", ".tool_name", "bash"),
+        ("code-assist", "", ".tool_name", "BashTool"),
+        ("docker-agent", "shell", ".tool_name + .tool_input.cmd", "shellrm x"),
+        ("docker-agent@current", "shell", ".tool_name + .tool_input.cmd", "shellrm x"),
+        ("lime", "", ".tool_name", "bash"),
+        ("copilot", "bash", ".tool_name", "bash"),
+        ("copilot@current", "bash", ".tool_name", "bash"),
+        ("augment", "launch-process", ".tool_name", "launch-process"),
+        ("iflow", "Bash", ".tool_name", "run_shell_command"),
+    ],
 )
-async def test_a_hook_sees_the_agents_shell_as_its_own_systems_shell(dialect: str, name: str) -> None:
-    side = agent_side("copilot")
+async def test_a_hook_sees_the_agents_shell_as_its_own_systems_shell(
+    dialect: str, matcher: str, name: str, seen: str, tmp_path: Path
+) -> None:
+    side = agent_side("claude")
     assert side is not None
-    hook = ForeignHook(DIALECTS[dialect], f"jq -r '{name}' >&2; exit 1")
-    output = await run_hook(hook, side, json.dumps(BEFORE["copilot"]).encode(), {"PATH": "/usr/bin:/bin"})
-    assert output.stderr.endswith(
-        "exited with status 1: " + {"cline": "execute_command"}.get(dialect, "pre_run_command")
-    )
+    note = tmp_path / "seen"
+    hook = ForeignHook(DIALECTS[dialect], f"jq -r '{name}' > {shlex.quote(str(note))}", matcher=matcher)
+    await run_hook(hook, side, json.dumps(BEFORE["claude"]).encode(), {"PATH": "/usr/bin:/bin"})
+    assert note.read_text().splitlines()[-1:] == [seen]
 
 
 @pytest.mark.parametrize("agent", names())
@@ -509,6 +523,33 @@ async def test_a_failure_refuses_the_call_if_the_hook_was_configured_so(agent: s
         output = await run_hook(hook, side, json.dumps(BEFORE[agent]).encode(), environ)
         refuses = output.status == 2 or b'"deny"' in output.stdout or b'"cancel":true' in output.stdout
         assert refuses is fails_closed
+
+
+@pytest.mark.parametrize(
+    ("matcher", "tool", "runs"),
+    [
+        ("mcp__.*", "read_file", True),
+        ("mcp__files__read_file", "read_file", True),
+        ("Read", "read_file", True),
+        ("Bash", "read_file", False),
+        ("^WebFetch$", "read_file", False),
+        ("mcp__.*", "files_read_file", True),
+    ],
+)
+async def test_a_tool_of_docker_agent_may_be_a_servers_whatever_its_name(matcher: str, tool: str, runs: bool) -> None:
+    document = BEFORE["docker-agent"] | {"tool_name": tool, "tool_input": {"path": "a"}}
+    output = await output_of("docker-agent", "exit 2", document, matcher)
+    assert (b'"deny"' in output.stdout) is runs
+
+
+@pytest.mark.parametrize("agent", names())
+async def test_a_reason_that_is_no_text_still_refuses(agent: str) -> None:
+    half = (
+        r'{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny",'
+        r'"permissionDecisionReason":"a \ud800 b"}}'
+    )
+    output = await output_of(agent, f"printf %s {shlex.quote(half)}; exit 2", BEFORE[agent])
+    assert output.status == 2 or b'"deny"' in output.stdout or b'"cancel":true' in output.stdout
 
 
 KEYS: Final = st.sampled_from(sorted({*BEFORE["cline"], *AFTER["gemini"], *AFTER["cascade"], *BEFORE["cursor"]}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -10,8 +11,11 @@ from pathlib import Path
 import anyio
 import pytest
 
+from hookproxy.authorization.bearer_tokens import BearerTokens
+from hookproxy.authorization.token_file import create_token, revoke_tokens
 from hookproxy.config.gateway_models import StoreTable
 from hookproxy.gateway.metrics import Metrics
+from hookproxy.gateway.revocations import Revocations
 from hookproxy.gateway.session import SessionIdentity
 from hookproxy.gateway.store import Store, StoreApprovals, StoreLimits, shared_of
 from hookproxy.model.errors import UserError
@@ -295,6 +299,66 @@ async def test_a_password_comes_from_a_file_and_is_nowhere_reported(tmp_path: Pa
     finally:
         server.kill()
     assert "sekret" not in str(reports)
+
+
+# --- revoked tokens ---
+
+
+class Machine:
+    """A gateway's own token file, and what it knows of the store."""
+
+    def __init__(self, folder: Path, store: Store, copy_of: Path | None = None) -> None:
+        folder.mkdir(mode=0o700)
+        self.path = folder / "tokens"
+        if copy_of is not None:
+            shutil.copy(copy_of, self.path)
+        else:
+            self.token = create_token(str(self.path), "alice", [], None, "", 0)[0].encode()
+        self.tokens = BearerTokens(str(self.path), print)
+        self.revocations = Revocations(store, self.tokens)
+
+
+async def test_a_token_that_is_revoked_at_one_gateway_is_refused_at_all(server: StoreProcess, tmp_path: Path) -> None:
+    async with open_store(server) as one, open_store(server) as two:
+        here = Machine(tmp_path / "here", one)
+        there = Machine(tmp_path / "there", two, here.path)
+        other = create_token(str(there.path), "bob", [], None, "", 0)[0].encode()
+        for machine in (here, there):
+            await machine.revocations.look()
+        assert there.tokens.find(here.token) is not None
+        revoke_tokens(str(here.path), "alice")
+        for machine in (here, there):
+            await machine.revocations.look()
+        assert there.tokens.find(here.token) is None
+        assert there.tokens.find(other) is not None
+        late = Machine(tmp_path / "late", two, there.path)
+        await late.revocations.look()
+        assert late.tokens.find(here.token) is None, "a gateway that starts later learns it, too"
+
+
+async def test_a_revocation_is_told_again_when_the_store_has_lost_it_and_stays_in_force_meanwhile(
+    server: StoreProcess, tmp_path: Path
+) -> None:
+    async with open_store(server) as one, open_store(server) as two:
+        here = Machine(tmp_path / "here", one)
+        there = Machine(tmp_path / "there", two, here.path)
+        revoke_tokens(str(here.path), "alice")
+        for machine in (here, there):
+            await machine.revocations.look()
+        server.kill()
+        for machine, store in ((here, one), (there, two)):
+            await store.look()
+            await machine.revocations.look()
+            assert machine.tokens.find(here.token) is None
+        server.start()
+        await until_back(one)
+        await until_back(two)
+        for machine in (there, here):
+            await machine.revocations.look()
+        assert there.tokens.find(here.token) is None
+        new = Machine(tmp_path / "new", two, there.path)
+        await new.revocations.look()
+        assert new.tokens.find(here.token) is None, "the store has it again"
 
 
 @pytest.mark.parametrize("url", ["redis://h/0?max_connections=x", "redis://h/0?timeout=x"])

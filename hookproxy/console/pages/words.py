@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from datetime import UTC, datetime
+from typing import Final
 
 from ...audit.records import CallRecord, NoteRecord
 from ..html import Html, el
 
-if TYPE_CHECKING:
-    from datetime import datetime
-
+STAGES: Final = {
+    "hooks": ("in hooks", "note"),
+    "approval": ("waits for a person", "wait"),
+    "sent": ("at the server", "quiet"),
+    "after": ("in hooks after it", "note"),
+}
+"""What a call in flight waits for."""
 
 _DECISIONS: Final = {
     "allow": ("allowed", "good"),
@@ -73,11 +78,16 @@ def verdict(value: str) -> Html:
     return badge(*_VERDICTS.get(value, (value, "quiet")))
 
 
-def outcome(record: CallRecord) -> Html:
-    """What became of a call, in one or two words."""
+def outcome_words(record: CallRecord) -> tuple[str, str]:
+    """What became of a call, in one or two words, and what kind of outcome this is."""
     if record.result in ("error", "lost", "cancelled", "pending", "begun"):
-        return result(record.result)
-    return decision(record.decision)
+        return _RESULTS[record.result]
+    return _DECISIONS.get(record.decision, (record.decision, "quiet"))
+
+
+def outcome(record: CallRecord) -> Html:
+    """`outcome_words` in a box."""
+    return badge(*outcome_words(record))
 
 
 def duration(ms: float) -> str:
@@ -108,6 +118,14 @@ def clock(at: datetime | None, otherwise: str = "") -> Html:
     except (OverflowError, ValueError):  # in the first or last year that datetime knows
         return el("span", otherwise)
     return el("time", f"{local:%Y-%m-%d %H:%M:%S}", datetime=at.isoformat(timespec="milliseconds"))
+
+
+def moment(at: float) -> datetime | None:
+    """A time in seconds since 1970; None if it is none that a calendar has."""
+    try:
+        return datetime.fromtimestamp(at, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
 
 
 def time_of(record: CallRecord | NoteRecord) -> Html:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from ...jsonrpc import raw_json
 from ...model.hooks import Event, EventContext, Permission, Session
+from ..agent_documents import Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
@@ -17,7 +18,6 @@ from ..agent_side import (
     Can,
     Entry,
     HookOutput,
-    Members,
     arguments_of,
     call_context,
     edit_context,
@@ -124,6 +124,5 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     write_hook_file=_write_hook_file,
     events=by_name(Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.SESSION_START, Event.SESSION_END),
     also={Event.POST_TOOL_USE_FAILURE: "PostToolUse"},
-    recognises=lambda members: "conversation_id" in members and "cursor_version" not in members,
     script_folder=".augment/hooks",
 )

@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from ...jsonrpc import raw_json
 from ...model.aliases import Alias
 from ...model.hooks import Event, EventContext, Session
+from ..agent_documents import Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
     Can,
     Entry,
-    Members,
     arguments_of,
     event_of,
     hook_file,
@@ -93,6 +93,5 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
         for when, event in (("pre", Event.PRE_TOOL_USE), ("post", Event.POST_TOOL_USE))
         for what in ("mcp_tool_use", *_OWN_TOOLS)
     },
-    recognises=lambda members: "agent_action_name" in members,
     has_matchers=False,
 )

@@ -11,8 +11,6 @@ from ..agent_side import AgentEvent, AgentSide, Can
 from ..shared import claude_agent_side as envelope
 from ..shared.events import by_name
 
-_MODES: Final = ("default", "plan", "acceptEdits", "auto", "dontAsk", "bypassPermissions")
-
 
 def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
     return envelope.read_document(AGENT_SIDE, "CLAUDE_PROJECT_DIR", raw, environ)
@@ -33,8 +31,5 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
         Event.SESSION_START,
         Event.SESSION_END,
         Event.NOTIFICATION,
-    ),
-    recognises=lambda members: (
-        members.text("permission_mode") in _MODES and "turn_id" not in members and "timestamp" not in members
     ),
 )

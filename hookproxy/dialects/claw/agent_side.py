@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from ...model.aliases import ToolSpelling
 from ...model.hooks import Event, Permission, Session
+from ..agent_documents import Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
@@ -20,7 +21,6 @@ from ..agent_side import (
     Can,
     Entry,
     HookOutput,
-    Members,
     arguments_of,
     call_context,
     event_of,
@@ -84,7 +84,6 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     write_hook_file=_write_hook_file,
     events={"PreToolUse": Event.PRE_TOOL_USE, "PostToolUse": Event.POST_TOOL_USE},
     also={Event.POST_TOOL_USE_FAILURE: "PostToolUse"},
-    recognises=lambda members: "tool_input_json" in members,
     refuse=_refuse,
     own_tools={
         "Bash": (ToolSpelling("bash"),),

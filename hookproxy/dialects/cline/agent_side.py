@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from ...jsonrpc import raw_json
 from ...model.errors import ConfigError
 from ...model.hooks import Event, EventContext, Permission, Session
+from ..agent_documents import Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
@@ -17,7 +18,6 @@ from ..agent_side import (
     Can,
     Entry,
     HookOutput,
-    Members,
     arguments_of,
     call_context,
     event_of,
@@ -116,7 +116,6 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
         "TaskComplete": Event.SESSION_END,
     },
     also={Event.POST_TOOL_USE_FAILURE: "PostToolUse"},
-    recognises=lambda members: "hookName" in members,
     refuse=_refuse,
     has_matchers=False,
 )

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from ...jsonrpc import raw_json
 from ...model.aliases import ToolSpelling
 from ...model.hooks import Event, EventContext, Permission, Session
+from ..agent_documents import Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
@@ -18,7 +19,6 @@ from ..agent_side import (
     Can,
     Entry,
     HookOutput,
-    Members,
     arguments_of,
     call_context,
     event_of,
@@ -96,7 +96,7 @@ def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
 
 def _named(name: str) -> tuple[ToolSpelling, ...]:
     """The page has `BashTool`; the program calls it `Bash`."""
-    return (ToolSpelling(name), ToolSpelling(f"{name}Tool"))
+    return (ToolSpelling(f"{name}Tool"), ToolSpelling(name))
 
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(
@@ -114,11 +114,10 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
         Event.SESSION_START,
         Event.NOTIFICATION,
     ),
-    recognises=lambda members: "hook_event" in members,
     refuse=_refuse,
     has_matchers=False,
     own_tools={
         **{name: _named(name) for name in ("Bash", "Glob", "Grep", "WebFetch", "WebSearch", "NotebookEdit")},
-        **{name: (ToolSpelling(name), ToolSpelling(f"File{name}Tool")) for name in ("Read", "Write", "Edit")},
+        **{name: (ToolSpelling(f"File{name}Tool"), ToolSpelling(name)) for name in ("Read", "Write", "Edit")},
     },
 )

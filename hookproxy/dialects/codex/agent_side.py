@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from ...jsonrpc import raw_json
 from ...model.aliases import Alias
 from ...model.hooks import Event, EventContext, Permission
-from ..agent_side import AgentEvent, AgentSide, Answer, Can, HookOutput, Members
+from ..agent_documents import Members
+from ..agent_side import AgentEvent, AgentSide, Answer, Can, HookOutput
 from ..shared import claude_agent_side as envelope
 from ..shared.events import by_name
 from .hook_file import PATCH
@@ -58,5 +59,4 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     events=by_name(
         Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.PERMISSION_REQUEST, Event.SESSION_START, Event.SESSION_END
     ),
-    recognises=lambda members: "turn_id" in members,
 )

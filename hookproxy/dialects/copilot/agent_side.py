@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from ...jsonrpc import raw_json
 from ...model.aliases import ToolSpelling
 from ...model.hooks import Event, EventContext, Permission, Session
+from ..agent_documents import Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
@@ -18,7 +19,6 @@ from ..agent_side import (
     Can,
     Entry,
     HookOutput,
-    Members,
     arguments_of,
     call_context,
     event_of,
@@ -127,13 +127,6 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
         "SessionStart": Event.SESSION_START,
         "SessionEnd": Event.SESSION_END,
     },
-    recognises=lambda members: (
-        "timestamp" in members
-        and "permission_mode" not in members
-        and "tool_use_id" not in members
-        and "cursor_version" not in members
-        and members.text("hook_event_name") in AGENT_SIDE.events
-    ),
     own_mcp_names=lambda server, tool: f"{server}-{tool}",
     own_tools={
         "Bash": (ToolSpelling("bash"),),

@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ...model.hooks import Event, Permission, Session
+from ..agent_documents import Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
@@ -16,7 +17,6 @@ from ..agent_side import (
     Can,
     Entry,
     HookOutput,
-    Members,
     arguments_of,
     call_context,
     event_of,
@@ -77,6 +77,5 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     write_output=_write_output,
     write_hook_file=_write_hook_file,
     events={"PreToolUse": Event.PRE_TOOL_USE},
-    recognises=lambda members: "event" in members and "cwd" in members and "hook_event_name" not in members,
     merges=True,
 )

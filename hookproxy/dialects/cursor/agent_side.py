@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from ...jsonrpc import raw_json
 from ...model.aliases import Alias
 from ...model.hooks import Event, EventContext, Outcome, Permission, Session
+from ..agent_documents import Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
@@ -18,7 +19,6 @@ from ..agent_side import (
     Can,
     Entry,
     HookOutput,
-    Members,
     arguments_of,
     call_context,
     event_of,
@@ -143,5 +143,4 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
         "sessionEnd": Event.SESSION_END,
     },
     also={Event.PERMISSION_DENIED: "postToolUseFailure"},
-    recognises=lambda members: "cursor_version" in members,
 )

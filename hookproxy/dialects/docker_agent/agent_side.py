@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from ...jsonrpc import raw_json
 from ...model.aliases import ToolSpelling
 from ...model.hooks import Event, EventContext, Permission, Session
+from ..agent_documents import Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
@@ -19,7 +20,6 @@ from ..agent_side import (
     Can,
     Entry,
     HookOutput,
-    Members,
     arguments_of,
     call_context,
     edit_context,
@@ -135,8 +135,8 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
         "session_end": Event.SESSION_END,
     },
     also={Event.POST_TOOL_USE_FAILURE: "post_tool_use"},
-    recognises=lambda members: members.text("hook_event_name") in AGENT_SIDE.events,
     merges=True,
+    own_names_are_unique=False,  # the tools of a server without a name have no prefix
     own_tools={
         "Bash": (ToolSpelling("shell", {"command": "cmd"}),),
         "Read": (ToolSpelling("read_file", _PATH), ToolSpelling("read_multiple_files", {"file_path": "paths"})),

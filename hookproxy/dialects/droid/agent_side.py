@@ -12,7 +12,6 @@ from ..shared import claude_agent_side as envelope
 from ..shared.events import by_name
 
 _FILE: Final = ".factory/hooks.json"
-_MODES: Final = ("off", "spec", "auto-low", "auto-medium", "auto-high")
 
 
 def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
@@ -31,6 +30,5 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     write_output=_write_output,
     write_hook_file=partial(envelope.write_hook_file, _FILE, bare=True),
     events=by_name(Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.SESSION_START, Event.SESSION_END, Event.NOTIFICATION),
-    recognises=lambda members: members.text("permission_mode") in _MODES,
     merges=True,
 )

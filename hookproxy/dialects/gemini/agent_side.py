@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from ...jsonrpc import raw_json
 from ...model.hooks import Event, EventContext, Outcome, Permission, Session
+from ..agent_documents import Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
@@ -17,7 +18,6 @@ from ..agent_side import (
     Can,
     Entry,
     HookOutput,
-    Members,
     arguments_of,
     call_context,
     event_of,
@@ -119,5 +119,4 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
         "Notification": Event.NOTIFICATION,
     },
     also={Event.POST_TOOL_USE_FAILURE: "AfterTool"},
-    recognises=lambda members: members.text("hook_event_name") in ("BeforeTool", "AfterTool"),
 )

@@ -8,12 +8,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from ...model.hooks import Event, EventContext, Session
+from ..agent_documents import Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
     Can,
     Entry,
-    Members,
     arguments_of,
     call_context,
     event_of,
@@ -74,5 +74,4 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     events=by_name(
         Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE, Event.SESSION_START, Event.SESSION_END
     ),
-    recognises=lambda members: "matcher_context" in members,
 )

@@ -65,5 +65,4 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     write_hook_file=_write_hook_file,
     events=by_name(Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.SESSION_START, Event.SESSION_END, Event.NOTIFICATION),
     also={Event.POST_TOOL_USE_FAILURE: "PostToolUse"},
-    recognises=lambda _members: False,  # its variables tell, and another agent that it started inherits them
 )

@@ -9,12 +9,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from ...model.hooks import Event
+from ..agent_documents import Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
     Can,
     Entry,
-    Members,
     output_by_status,
     regular_expression,
     result_outcome,
@@ -65,5 +65,4 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
         Event.SESSION_END,
         Event.NOTIFICATION,
     ),
-    recognises=lambda members: "client_type" in members,
 )

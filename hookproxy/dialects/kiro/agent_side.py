@@ -9,12 +9,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from ...model.hooks import Event, EventContext, Session
+from ..agent_documents import Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
     Can,
     Entry,
-    Members,
     arguments_of,
     call_context,
     event_of,
@@ -112,8 +112,4 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
         "SessionStart": Event.SESSION_START,
     },
     also={Event.POST_TOOL_USE_FAILURE: "PostToolUse"},
-    recognises=lambda members: (
-        members.text("tool_name").startswith("@")
-        and members.text("hook_event_name").lower() in ("pretooluse", "posttooluse")
-    ),
 )

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from ...model.aliases import ToolSpelling
 from ...model.hooks import Event
-from ..agent_side import AgentEvent, AgentSide, Can, Entry, Members, result_outcome
+from ..agent_documents import Members
+from ..agent_side import AgentEvent, AgentSide, Can, Entry, result_outcome
 from ..shared import claude_agent_side as envelope
 from ..shared.events import by_name
 
@@ -51,7 +52,6 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
         Event.SESSION_END,
         Event.NOTIFICATION,
     ),
-    recognises=lambda members: "event" in members and "hook_event_name" in members,
     has_matchers=False,
     own_tools={"Bash": (ToolSpelling("bash"),)},
 )

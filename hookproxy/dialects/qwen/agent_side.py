@@ -38,5 +38,4 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
         Event.SESSION_END,
         Event.NOTIFICATION,
     ),
-    recognises=lambda members: "timestamp" in members and "permission_mode" in members,
 )

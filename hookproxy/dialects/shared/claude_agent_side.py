@@ -9,13 +9,13 @@ import msgspec
 from msgspec.structs import replace
 
 from ...model.hooks import Event, EventContext, Permission, Session
+from ..agent_documents import Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
     Answer,
     Entry,
     HookOutput,
-    Members,
     arguments_of,
     call_context,
     event_of,

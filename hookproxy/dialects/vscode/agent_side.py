@@ -9,12 +9,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from ...model.hooks import Event, EventContext, Session
+from ..agent_documents import Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
     Can,
     Entry,
-    Members,
     arguments_of,
     call_context,
     event_of,
@@ -64,6 +64,5 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     write_output=partial(envelope.write_output, replacement=""),
     write_hook_file=_write_hook_file,
     events=by_name(Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.SESSION_START),
-    recognises=lambda members: "timestamp" in members and "tool_use_id" in members and "permission_mode" not in members,
     has_matchers=False,
 )

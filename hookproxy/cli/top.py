@@ -1,0 +1,59 @@
+"""`hookproxy top`: the calls of all runs in a terminal, and answers to the questions that wait."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from ..live import registry
+from ..model.errors import UserError
+from ..trust.sources import state_folder
+from .common import new_parser
+
+if TYPE_CHECKING:
+    import argparse
+
+USAGE: Final = "hookproxy top [--server NAME] [--tool NAME] [--agent NAME] [--decision DECISION] [--text WORDS]"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Show the calls until the person quits. Returns the exit status."""
+    options = build_parser().parse_args(list(arguments))
+    if not (os.isatty(0) and os.isatty(1)):
+        raise UserError(
+            "top needs a terminal", "hookproxy audit prints calls, hookproxy console shows them in a browser"
+        )
+    folder = registry.folder_of_runs(os.environ, state_folder(os.environ, os.path.expanduser("~")))
+    if not folder:
+        raise UserError("runs cannot be found: there is no folder for them", "set XDG_RUNTIME_DIR or HOME")
+    registry.prepare_folder(folder)
+    from ..console.call_filter import CallFilter
+    from ..console.top import Top, place
+
+    Top(folder, CallFilter.from_query({name: value or "" for name, value in vars(options).items()}), place()).run()
+    return 0
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of this verb's command line."""
+    parser = new_parser(
+        "top",
+        USAGE,
+        "Show the calls of all runs of this user as they happen, in the terminal. Enter opens a call; w opens the "
+        "oldest question that waits, which is answered there: allow once, allow for this session, or deny with a "
+        "reason.",
+    )
+    for name, about in (("server", "server"), ("tool", "tool"), ("agent", "agent")):
+        parser.add_argument(
+            f"--{name}", metavar="NAME", help=f"only calls whose {about} has this in its name, or fits a pattern"
+        )
+    parser.add_argument(
+        "--decision",
+        choices=("allowed", "refused", "asked", "rewritten", "failed"),
+        help="only calls that ended so",
+    )
+    parser.add_argument(
+        "--text", metavar="WORDS", help="only calls with these words in their tool, arguments or reason"
+    )
+    return parser

@@ -1,0 +1,344 @@
+"""`hookproxy top`: the calls of all runs in a terminal, and answers to the questions that wait, by keyboard.
+
+Nothing is allowed by a key that was meant for something else: a question is opened first, and answered there.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from itertools import islice
+from typing import ClassVar, Final
+
+from rich.text import Text
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.coordinate import Coordinate
+from textual.screen import Screen
+from textual.widgets import DataTable, Footer, Input, Log, Static
+
+from ..live.messages import LONGEST_REASON, Action
+from . import terminal_text, visible
+from .call_filter import CallFilter
+from .follow import Follower
+from .state import EndedCall, WaitingQuestion
+
+_REFRESH_SECONDS: Final = 0.2
+"""Between two drawings: people see no difference to at once, and a thousand calls a second cost little more."""
+
+_STYLES: Final = {"good": "green", "bad": "red", "warn": "yellow", "wait": "bold yellow", "note": "cyan", "quiet": ""}
+_COLUMNS: Final = ("time", "outcome", "server", "tool", "took", "arguments")
+_WIDTHS: Final = (8, 13, 9, 14, 7, None)
+"""All of it but a part of the arguments is seen at 80 columns."""
+
+
+class Top(App[None]):
+    """The list of calls."""
+
+    TITLE = "hookproxy top"
+    ENABLE_COMMAND_PALETTE = False
+    CSS = """
+    #counts { background: $primary; color: $text; height: 1; }
+    #unread, #problem { color: $text-warning; height: auto; }
+    #filter { height: 3; display: none; }
+    DataTable { height: 1fr; }
+    Log { height: 1fr; }
+    #choices, #taken { height: auto; background: $panel; }
+    #reason { display: none; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("w", "question", "What waits"),
+        Binding("slash", "filter", "Filter"),
+        Binding("escape", "no_filter", "No filter", show=False),
+        Binding("p", "pause", "Pause"),
+        Binding("q", "quit", "Quit"),
+    ]
+
+    def __init__(self, follower_folder: str, calls: CallFilter, place: str) -> None:
+        """`place`: where the person is, for the audit."""
+        super().__init__()
+        self.follower = Follower(follower_folder, self._report)
+        self.state = self.follower.state
+        self.calls = calls
+        self.place = place
+        self._paused = False
+        self._known: set[tuple[str, str]] = set()
+
+    def compose(self) -> ComposeResult:
+        """As in Textual."""
+        yield Static("", id="counts", markup=False)
+        yield Static("", id="unread", markup=False)
+        yield Static("", id="problem", markup=False)
+        yield DataTable(cursor_type="row", zebra_stripes=True)
+        yield Input(placeholder="server:NAME tool:NAME agent:NAME decision:refused words", id="filter")
+        yield Footer()
+
+    def on_mount(self) -> None:
+        """Follow the runs, and draw what changes."""
+        table = self.table
+        for name, width in zip(_COLUMNS, _WIDTHS, strict=True):
+            table.add_column(name, width=width, key=name)
+        table.focus()
+        self.run_worker(self.follower.follow(), exclusive=False)
+        self.set_interval(_REFRESH_SECONDS, self.draw)
+
+    @property
+    def table(self) -> DataTable[Text]:
+        """The list."""
+        return self.screen_stack[0].query_one(DataTable)
+
+    def _report(self, text: str) -> None:
+        self.screen_stack[0].query_one("#problem", Static).update(visible.visible(text))
+
+    def draw(self) -> None:
+        """Show what is known now."""
+        state, first = self.state, self.screen_stack[0]
+        flying = sum(len(run.calls) for run in state.runs.values())
+        sums = terminal_text.counts(state.counts, len(state.runs), flying, len(state.questions))
+        first.query_one("#counts", Static).update(f"{sums}{' (paused)' if self._paused else ''}")
+        unread = first.query_one("#unread", Static)
+        unread.update(terminal_text.unread_runs(state))
+        unread.display = bool(terminal_text.unread_runs(state))
+        self._notice_questions()
+        if not self._paused and self.screen is first:
+            self._draw_rows()
+
+    def _draw_rows(self) -> None:
+        """Fill the list anew; the cursor stays on its call, or at the top if it was there."""
+        table = self.table
+        rows = list(terminal_text.rows(self.state, self.calls, time.time()))
+        row = table.cursor_row
+        chosen = self._key_at(row) if row else ""
+        scroll = table.scroll_y
+        table.clear()
+        for one in rows:
+            cells = (one.time, one.outcome, one.server, one.tool, one.took, one.arguments)
+            style = _STYLES.get(one.kind, "")
+            shown = [Text(cell, style if number == 1 else "", no_wrap=True) for number, cell in enumerate(cells)]
+            table.add_row(*shown, key=one.key)
+        if chosen and (place := next((n for n, one in enumerate(rows) if one.key == chosen), 0)):
+            table.move_cursor(row=place, scroll=False)
+            table.scroll_to(y=scroll + place - row, animate=False)
+
+    def _key_at(self, row: int) -> str:
+        if not self.table.is_valid_row_index(row):
+            return ""
+        return self.table.coordinate_to_cell_key(Coordinate(row, 0)).row_key.value or ""
+
+    def _notice_questions(self) -> None:
+        """Ring for questions that are new; the title says how many wait."""
+        waiting = self.state.questions.keys()
+        if waiting - self._known:
+            self.bell()
+        self._known = set(waiting)
+
+    # --- keys ---
+
+    def action_question(self) -> None:
+        """Open the oldest question that waits."""
+        oldest = next(iter(self.state.questions.values()), None)
+        if oldest is None:
+            self.notify("No question waits.")
+        else:
+            self.push_screen(QuestionScreen(oldest))
+
+    def action_filter(self) -> None:
+        """Open the filter."""
+        field = self.query_one("#filter", Input)
+        field.display = True
+        field.focus()
+
+    def action_no_filter(self) -> None:
+        """Close the filter, and show all calls."""
+        self.calls = CallFilter()
+        field = self.query_one("#filter", Input)
+        field.value = ""
+        field.display = False
+        self.table.focus()
+
+    def action_pause(self) -> None:
+        """Stop and go on drawing the list."""
+        self._paused = not self._paused
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Use the filter."""
+        try:
+            self.calls = terminal_text.read_filter(event.value)
+        except ValueError as problem:
+            self.notify(visible.visible(str(problem)), severity="error", markup=False)
+            return
+        event.input.display = bool(event.value.strip())
+        self.table.focus()
+
+    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
+        """Open the page of a call; of one that waits for a person, its question."""
+        key = event.row_key.value or ""
+        run, _, call = key.partition("/")
+        question = next(
+            (one for one in self.state.questions.values() if (one.run, one.question.call) == (run, call)), None
+        )
+        self.push_screen(CallScreen(run, call) if question is None else QuestionScreen(question))
+
+
+class _TextScreen(Screen[None]):
+    """A long text that scrolls."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "Back")]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown = ""
+
+    @property
+    def top(self) -> Top:
+        """The app."""
+        assert isinstance(self.app, Top)
+        return self.app
+
+    def compose(self) -> ComposeResult:
+        """As in Textual."""
+        yield Log()
+        yield Footer()
+
+    def show(self, text: str) -> None:
+        """Show this text, whole."""
+        if text == self._shown:
+            return
+        log = self.query_one(Log)
+        at = log.scroll_y
+        self._shown = text
+        log.clear()
+        log.write_lines(visible.lines(text, self.app.size.width - 3), scroll_end=False)
+        log.scroll_to(y=at, animate=False)
+
+    def action_close(self) -> None:
+        """Go back to the list."""
+        self.dismiss()
+
+
+class CallScreen(_TextScreen):
+    """The page of one call."""
+
+    def __init__(self, run: str, call: str) -> None:
+        super().__init__()
+        self._run, self._call = run, call
+        self._ended: EndedCall | None = None
+
+    def on_mount(self) -> None:
+        """Follow the call."""
+        self.query_one(Log).focus()
+        self.draw()
+        self.set_interval(_REFRESH_SECONDS, self.draw)
+
+    def draw(self) -> None:
+        """Show what is known now."""
+        state = self.top.state
+        run = state.runs.get(self._run)
+        call = run.calls.get(self._call) if run else None
+        self._ended = self._ended or next(self._find(), None)
+        if self._ended is not None:
+            self.show(terminal_text.ended_call(self._ended.record))
+        elif run is not None and call is not None:
+            self.show(terminal_text.call_in_flight(run, call, time.time()))
+        elif not self._shown:
+            self.show("This call is not kept here any more: hookproxy audit shows it.")
+
+    def _find(self) -> Iterator[EndedCall]:
+        ended = reversed(self.top.state.ended)
+        return islice((one for one in ended if (one.run, one.record.call) == (self._run, self._call)), 1)
+
+
+class QuestionScreen(_TextScreen):
+    """A question, and the keys that answer it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("a", "answer('allow')", "Allow once"),
+        Binding("s", "answer('allow_session')", "Allow for this session"),
+        Binding("d", "deny", "Deny"),
+    ]
+
+    def __init__(self, waiting: WaitingQuestion) -> None:
+        super().__init__()
+        self._waiting = waiting
+
+    def compose(self) -> ComposeResult:
+        """As in Textual."""
+        yield Log()
+        with Vertical(id="choices"):
+            yield Static("", id="taken", markup=False)
+            yield Input(
+                placeholder="Why? The model reads it. Enter denies, Escape goes back.",
+                id="reason",
+                max_length=LONGEST_REASON,
+            )
+        yield Footer()
+
+    def on_mount(self) -> None:
+        """Show the question, and say so when it waits no more."""
+        run = self.top.state.runs.get(self._waiting.run)
+        session = run.sessions.get(self._waiting.question.session) if run else None
+        self.show(terminal_text.question(self._waiting, session.agent if session else ""))
+        self.query_one(Log).focus()
+        self.set_interval(_REFRESH_SECONDS, self.draw)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only what is possible can be chosen."""
+        if action in ("answer", "deny"):
+            allowed = self._waiting.question.may_allow_session or "allow_session" not in parameters
+            return allowed and self._key in self.top.state.questions
+        return True
+
+    @property
+    def _key(self) -> tuple[str, str]:
+        return self._waiting.run, self._waiting.question.question
+
+    def draw(self) -> None:
+        """Say what became of the question, once it waits no more."""
+        if self._key not in self.top.state.questions:
+            settled = self.top.state.settled.get(self._key)
+            became = settled.action if settled else "withdrawn"
+            by = f" by {settled.by}" if settled and settled.by else ""
+            self.say(f"This question waits no more: {became.replace('_', ' for the ')}{by}.")
+            self.refresh_bindings()
+
+    def say(self, text: str) -> None:
+        """Tell the person what became of the answer."""
+        self.query_one("#taken", Static).update(visible.visible(text))
+
+    def action_deny(self) -> None:
+        """Ask for the reason."""
+        field = self.query_one("#reason", Input)
+        field.display = True
+        field.focus()
+
+    async def action_answer(self, action: Action) -> None:
+        """Answer the question."""
+        await self._answer(action, "")
+
+    async def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Deny with the reason."""
+        event.stop()
+        await self._answer("deny", event.value)
+
+    async def _answer(self, action: Action, reason: str) -> None:
+        taken = await self.top.follower.answer(*self._key, action, reason, self.top.place)
+        if taken.accepted:
+            self.dismiss()
+        else:
+            self.say(taken.why)
+
+    def action_close(self) -> None:
+        """Close the field of the reason, or go back to the list."""
+        field = self.query_one("#reason", Input)
+        if field.display:
+            field.display = False
+            self.query_one(Log).focus()
+        else:
+            self.dismiss()
+
+
+def place() -> str:
+    """Where the person is: this program, and its terminal."""
+    return f"hookproxy top, {os.ttyname(0)}, process {os.getpid()}"

@@ -1,0 +1,35 @@
+"""Text for a terminal in which each character can be seen: what an agent, a server or a hook wrote hides nothing."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from rich.cells import cell_len, chop_cells
+
+from ..model.errors import printable
+
+INVISIBLE: Final = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+"""Characters that Unicode counts as printable, and that no font shows: fillers and selectors of variants."""
+
+
+def visible(text: str) -> str:
+    """The text with an escape for each character that a terminal would interpret or not show. Line feeds stay."""
+    return "\n".join(INVISIBLE.sub(_escape, printable(line)) for line in text.split("\n"))
+
+
+def _escape(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode()
+
+
+def lines(text: str, width: int) -> list[str]:
+    """The visible text in lines of at most so many columns: long lines go on in the next one."""
+    return [piece for line in visible(text).split("\n") for piece in _pieces(line, max(width, 2))]
+
+
+def _pieces(line: str, width: int) -> list[str]:
+    if line.isascii():
+        return [line[at : at + width] for at in range(0, len(line), width)] or [""]
+    return [line] if cell_len(line) <= width else chop_cells(line, width)
