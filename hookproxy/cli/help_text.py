@@ -34,6 +34,7 @@ EXAMPLES: Final = {
         "hookproxy replay audit.jsonl --config new.toml",
         "hookproxy replay audit.jsonl --since 7d --tool 'git_*'",
     ),
+    "console": ("hookproxy console --open", "hookproxy console --compare new.toml -- uvx mcp-server-git"),
     "trust": ("hookproxy trust hookproxy.toml", "hookproxy trust --dry-run claude=.claude/settings.json"),
     "convert": (
         "hookproxy convert .claude/settings.json --to cursor",
@@ -47,6 +48,7 @@ EXAMPLES: Final = {
     "logout": ("hookproxy logout https://mcp.example.com/mcp", "hookproxy logout --all"),
     "serve": ("hookproxy serve --config /etc/hookproxy/gateway.toml", "hookproxy serve --config gateway.toml"),
     "connect": ("hookproxy connect tickets", "hookproxy connect git -- uvx mcp-server-git"),
+    "reload": ("hookproxy reload", "hookproxy reload --socket /run/hookproxy/mcp.sock"),
     "token": (
         "hookproxy token new alice --file tokens --group developers",
         "hookproxy token list --file tokens",

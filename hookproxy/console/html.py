@@ -18,7 +18,7 @@ from ..jsonrpc import normalize
 from .visible import INVISIBLE
 
 LONGEST_CELL: Final = 300  # characters of a text in a table; the page of the call has the whole text
-_MOST_COMPARED: Final = 400_000  # characters of both texts: to compare more line by line takes seconds
+_MOST_COMPARED: Final = 200_000  # characters of both texts: to compare more line by line takes seconds
 _CHUNK: Final = 16_384  # characters of a text that a browser lays out at once: it skips chunks that are out of view
 
 _VOID: Final = frozenset({"input", "link", "meta", "br", "hr"})
@@ -110,11 +110,11 @@ def difference(before: str, after: str, label: str) -> Html:
         if number < 2:
             continue
         if line.startswith("@@"):
-            lines.append(el("span", "…", class_="gap"))
+            lines += [] if line.startswith("@@ -1") else [el("span", "…", class_="gap")]
         else:
             kind = {"-": "removed", "+": "added"}.get(line[0], "same")
             lines.append(el("span", line, class_=kind))
-    inner = join(Html(f"{one}\n") for one in lines) if lines else text(after)
+    inner = join(lines) if lines else text(after)
     return el("pre", inner, class_="diff", tabindex="0", role="group", aria_label=label, dir="ltr")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import shlex
 from collections.abc import Iterator
 from typing import Final
 
@@ -19,7 +20,7 @@ from ..model.settings import Settings
 RULES: Final = ("deny", "ask", "allow")
 """The kinds of permission rules, the strongest first."""
 
-_LISTED_APART: Final = frozenset({*RULES, "agent_rules", "aliases", "limits", "prompter"})
+_LISTED_APART: Final = frozenset({*RULES, "agent_rules", "aliases", "limits", "prompter", "console"})
 """Settings that have tables of their own, or are shown with another one."""
 
 _SPELLED: Final[dict[str, dict[object, str]]] = {
@@ -71,7 +72,7 @@ def settings_in_force(loaded: Loaded) -> list[Setting]:
     for name, key in KEYS_OF_SETTINGS.items():
         if name in _LISTED_APART:
             continue
-        value = getattr(loaded.settings, name)
+        value = _fallback(loaded.settings) if name == "on_ask_fallback" else getattr(loaded.settings, name)
         file, line = _split(loaded.set_by.get(name, ""))
         place = _place(file, line, lines)
         if not place and value != getattr(default, name):
@@ -82,6 +83,13 @@ def settings_in_force(loaded: Loaded) -> list[Setting]:
             )
         )
     return sorted(found, key=lambda one: not one.place)
+
+
+def _fallback(settings: Settings) -> str:
+    """What follows if the agent cannot ask: three fields of the settings are one key."""
+    if settings.prompter:
+        return f"command {shlex.join(settings.prompter)}"
+    return "console" if settings.console else settings.on_ask_fallback
 
 
 def _split(place: str) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -166,13 +167,12 @@ class Pages:
         run, call = (request.query_params.get(name, "")[:200] for name in ("run", "call"))
         state = self._state.runs.get(run)
         if state is not None and call in state.calls:
-            shown = live_page.call_in_flight(state, state.calls[call])
+            shown = await in_thread(partial(live_page.call_in_flight, state, state.calls[call]))
             return _html(f"Call {call}", "./", shown)
         found = [one.record for one in self._state.ended if one.run == run and one.record.call == call]
         if not found:
             raise UserError(f"the call {call} is not among the last ones", "the history has those that are recorded")
-        rule = call_page.lines_to_add(found[-1].server, found[-1].tool)
-        return _html(f"Call {call}", "./", Html(call_page.records(found) + rule))
+        return _html(f"Call {call}", "./", await in_thread(partial(call_page.page, found)))
 
     async def answer(self, request: Request) -> Response:
         """Give a person's answer to a question, and say what became of it."""
@@ -220,9 +220,10 @@ class Pages:
         before = from_end.place(request.query_params.get("before", ""))
 
         def read() -> Html:
-            path = self._audit_path()
-            listing = history.listing(path, self._query(view), before)
-            return history_page.history(view, path, listing, is_first=before is None)
+            path, query = self._audit_path(), self._query(view)
+            if not os.path.lexists(path):
+                return el("p", f"There is no audit yet. {path} is made with the first call.", class_="empty")
+            return history_page.history(view, path, history.listing(path, query, before), is_first=before is None)
 
         return _html("History", "history", await in_thread(read))
 
@@ -244,8 +245,7 @@ class Pages:
             found = history.find(path, call, session)
             if not found:
                 raise UserError(f"{path}: there is no call {call!r}", "it may be in a file that was removed as too old")
-            one = found[-1]
-            return Html(call_page.records(found) + call_page.lines_to_add(one.server, one.tool))
+            return call_page.page(found)
 
         return _html(f"Call {call}", "history", await in_thread(read))
 
@@ -303,7 +303,8 @@ class Pages:
 
     async def try_form(self, request: Request) -> Response:
         """The form that tries a call."""
-        typed = trial_page.Form(*(request.query_params.get(name, "")[:1000] for name in ("server", "tool")))
+        server, tool, arguments = (request.query_params.get(name, "") for name in ("server", "tool", "arguments"))
+        typed = trial_page.Form(server, tool, arguments or "{}")
         return _html("Try a call", "try", trial_page.form(typed, self._access.form_token))
 
     async def try_call(self, request: Request) -> Response:
@@ -385,8 +386,8 @@ def _whole(text: str, least: int, most: int) -> int:
 
 
 async def in_thread(read: Callable[[], _Result]) -> _Result:
-    """The result of what reads files, from a worker thread. The request waits for it."""
-    return await anyio.to_thread.run_sync(read)
+    """The result of what reads files or takes time, from a worker thread. On cancel it goes on: it changes nothing."""
+    return await anyio.to_thread.run_sync(read, abandon_on_cancel=True)
 
 
 def _html(title: str, current: str, main: Html, *, live: bool = False, status: int = 200) -> Response:

@@ -9,8 +9,7 @@ import contextlib
 import os
 import socket
 import stat
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from ..model.errors import UserError
@@ -18,6 +17,7 @@ from ..model.errors import UserError
 _SUFFIX: Final = ".sock"
 _UNFINISHED: Final = ".new"  # the suffix of a socket at which nobody listens yet
 _BACKLOG: Final = 16  # consoles that connect at the same time: a person opens one or two
+_OPEN_FILES: Final = "/proc/self/fd"
 _LONGEST_PATH: Final = 107  # bytes of a Unix socket's address, on Linux; 103 on macOS
 
 
@@ -34,7 +34,7 @@ def folder_of_runs(environ: Mapping[str, str], state_folder: str) -> str:
 
 def prepare_folder(folder: str) -> None:
     """Make the folder if it is missing. Raises UserError unless it is ours, and nobody else may enter it; OSError."""
-    with suppress(FileExistsError):  # whatever is there is looked at
+    with contextlib.suppress(FileExistsError):  # whatever is there is looked at
         os.makedirs(folder, 0o700)
     state = os.lstat(folder)
     if not stat.S_ISDIR(state.st_mode):
@@ -49,18 +49,30 @@ def listen(folder: str, name: str) -> socket.socket:
     """Listen at a socket of this name in the folder. Raises OSError; UserError if the folder is not ours alone."""
     prepare_folder(folder)
     path = socket_path(folder, name)
-    if len(os.fsencode(path + _UNFINISHED)) > _LONGEST_PATH:
-        raise UserError(f"{path}: is too long for a socket", "name a shorter folder with XDG_RUNTIME_DIR")
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         listener.setblocking(False)
-        listener.bind(path + _UNFINISHED)  # its mode does not matter: nobody else can enter the folder
+        with _address(path + _UNFINISHED) as address:
+            listener.bind(address)  # its mode does not matter: nobody else can enter the folder
         listener.listen(_BACKLOG)
         os.rename(path + _UNFINISHED, path)
     except BaseException:
         listener.close()
         raise
     return listener
+
+
+@contextlib.contextmanager
+def _address(path: str) -> Iterator[str]:
+    """The address of a socket at this path; for a path that is too long, by way of its open folder."""
+    if len(os.fsencode(path)) <= _LONGEST_PATH or not os.path.isdir(_OPEN_FILES):
+        yield path  # too long for a system without such a folder: an OSError says so
+        return
+    folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"{_OPEN_FILES}/{folder}/{os.path.basename(path)}"
+    finally:
+        os.close(folder)
 
 
 def socket_path(folder: str, name: str) -> str:
@@ -87,7 +99,8 @@ def connect(folder: str, name: str) -> socket.socket | None:
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.setblocking(False)
-        connection.connect(path)
+        with _address(path) as address:
+            connection.connect(address)
     except (ConnectionRefusedError, FileNotFoundError):
         connection.close()
         remove(folder, name)

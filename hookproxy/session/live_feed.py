@@ -40,6 +40,7 @@ from ..model.errors import UserError
 from ..model.settings import Results
 from ..protocol.calls import Call, Phase
 from ..transports import unix_socket
+from ..trust.sources import state_folder
 
 if TYPE_CHECKING:
     import socket
@@ -114,7 +115,7 @@ class LiveFeed:
         except UserError as unsafe:
             problem = f"{unsafe.message}; {unsafe.hint}"
         except OSError as error:
-            problem = f"{folder}: {error.strerror}; name another folder with XDG_RUNTIME_DIR" * needed
+            problem = f"{folder}: {error.strerror or error}; name another folder with XDG_RUNTIME_DIR" * needed
         if problem:
             self._report(f"consoles do not see this run: {problem}")
 
@@ -270,6 +271,14 @@ class LiveFeed:
         """All questions that wait."""
         for waiting in self._questions.values():
             yield waiting.question
+
+
+def open_feed(run: Run, report: Callable[[str], None], *, needed: bool) -> LiveFeed:
+    """A feed that consoles can find. `needed` as for LiveFeed.listen."""
+    feed = LiveFeed(run, report)
+    folder = registry.folder_of_runs(os.environ, state_folder(os.environ, os.path.expanduser("~")))
+    feed.listen(folder, needed=needed)
+    return feed
 
 
 def _show_all(proxy: Proxy) -> None:

@@ -43,6 +43,13 @@ def test_settings_say_where_they_are_set(tmp_path: Path) -> None:
     assert (found["max_depth"].value, found["max_depth"].place, found["max_depth"].layer) == ("64", "", "")
 
 
+def test_one_key_is_one_setting_although_several_fields_hold_it(tmp_path: Path) -> None:
+    for text, value in (('"console"', "console"), ('{ command = ["./ask", "a b"] }', f"command {tmp_path}/ask 'a b'")):
+        found = policy.settings_in_force(loaded(tmp_path, f"on_ask_fallback = {text}\n"))
+        assert [one.value for one in found if one.key == "on_ask_fallback"] == [value]
+    assert len({one.key for one in found}) == len(found)
+
+
 def test_rules_say_where_they_are_written(tmp_path: Path) -> None:
     rules = [(one.decision, one.text, one.place) for one in policy.rules_in_force(loaded(tmp_path))]
     file = f"{tmp_path}/hookproxy.toml"

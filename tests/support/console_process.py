@@ -38,9 +38,10 @@ def console(folder: Path, environ: Mapping[str, str], *arguments: str) -> Iterat
     assert process.stdout is not None
     assert process.stderr is not None
     try:
-        line = process.stdout.readline()
-        found = re.search(r"http://\S+", line)
-        assert found, line + process.stderr.read()
+        found = None
+        while not found and (line := process.stdout.readline()):
+            found = re.search(r"http://\S+", line)
+        assert found, process.stderr.read()
         yield found[0]
     finally:
         process.send_signal(signal.SIGTERM)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Final
+from urllib.parse import urlencode
 
 from ...audit.records import CallRecord, HookRun
 from ...audit.view.table import refusal_text
+from .. import policy
 from ..html import Html, block, difference, el, facts, join, pretty
 from . import words
 
+_LONGEST_LINK: Final = 4000  # bytes of arguments in a link: longer ones are no address for every browser
 _DIGEST: Final = "Only a digest is recorded: audit.arguments and audit.results say how much is."
 
 
-def records(found: Sequence[CallRecord]) -> Html:
-    """All records of a call; one that ran as a task has several."""
-    return join(one_record(record) for record in found)
+def page(found: Sequence[CallRecord]) -> Html:
+    """All records of a call, of which one that ran as a task has several, and what may be done next."""
+    return join([*map(one_record, found), next_steps(found[-1])])
 
 
 def one_record(record: CallRecord) -> Html:
@@ -132,24 +134,19 @@ def _part(title: str, *content: Html | str) -> Html:
     return el("section", el("h2", title), *content)
 
 
-def rule_lines(server: str, tool: str, decision: str) -> str:
-    """The lines of hookproxy.toml that add a permission rule for a tool of a server."""
-    name = f"mcp__{server}__{tool}" if server else tool
-    return f"[permissions]\n{decision} = [{json.dumps(name)}]\n"
-
-
-def lines_to_add(server: str, tool: str) -> Html:
-    """Rules about this tool to copy: the console changes no file."""
-    choices = [
-        el("div", el("p", title), copyable(rule_lines(server, tool, decision), title))
-        for decision, title in (
-            ("deny", "Never allow this tool"),
-            ("ask", "Always ask a person"),
-            ("allow", "Allow it without asking"),
-        )
+def next_steps(record: CallRecord) -> Html:
+    """Links to the lines of a rule about this tool, and to the form that tries this call again."""
+    name = policy.rule_name(record.server, record.tool)
+    rules = [
+        el("a", title, href=f"policy?{urlencode({'rule': decision, 'name': name})}#rule", class_="button plain")
+        for decision, title in (("deny", "Never allow"), ("ask", "Ask a person"), ("allow", "Allow without asking"))
     ]
-    note = "Copy the lines into your hookproxy.toml. If it has [permissions] already, add the name to the list there."
-    return el("details", el("summary", "Add a rule about this tool"), el("p", note, class_="quiet"), *choices)
+    arguments = bytes(record.arguments)
+    members = {"server": record.server, "tool": record.tool}
+    if arguments and len(arguments) <= _LONGEST_LINK:
+        members["arguments"] = pretty(arguments)
+    tried = el("a", "Try this call", href=f"try?{urlencode(members, errors='replace')}", class_="button plain")
+    return el("p", "Lines for a rule about this tool:", *rules, tried, class_="buttons steps")
 
 
 def copyable(value: str, label: str) -> Html:

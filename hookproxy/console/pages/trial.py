@@ -62,7 +62,8 @@ def outcome(report: TrialReport) -> Html:
     """What would happen to the call, hook by hook."""
     trial, attempt = report.trial, report.attempt
     by, reason = report.decided_by
-    head = el("h2", words.badge(report.decision, _KINDS[report.status]), words.code(attempt.tool))
+    kind = "wait" if trial.decision == "asked" else _KINDS[report.status]
+    head = el("h2", words.badge(report.decision, kind), words.code(attempt.tool))
     passes = "" if trial.is_judged else "No hook or rule applies to this call: it passes unchanged."
     rows = facts(
         [

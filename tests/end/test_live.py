@@ -1,0 +1,236 @@
+"""Approvals on a console end to end: a real agent waits, the real `hookproxy run` asks, real consoles answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import anyio
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.types import TextContent
+
+from hookproxy.console.follow import Follower
+from hookproxy.console.state import WaitingQuestion
+from hookproxy.live import messages, registry
+from tests.end.agent import HOOKPROXY, PATIENCE, SERVER
+from tests.support.gateway_process import GatewayProcess
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+
+NOBODY: Final = 65_534
+TOML: Final = """\
+on_ask_fallback = "console"
+
+[permissions]
+ask = ["echo"]
+
+[audit]
+file = "audit.jsonl"
+arguments = "full"
+"""
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+class Person:
+    """The one at the machine, with a console."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = str(folder)
+        self.reports: list[str] = []
+        self.console = Follower(self.folder, self.reports.append)
+
+    async def question(self) -> WaitingQuestion:
+        """The question that waits."""
+        await self.until(lambda: bool(self.console.state.questions))
+        (waiting,) = self.console.state.questions.values()
+        return waiting
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        changed = anyio.Event()
+        end = self.console.state.listen(lambda: changed.set() if condition() else None)
+        with anyio.fail_after(PATIENCE):
+            if not condition():
+                await changed.wait()
+        end()
+
+    async def say(self, waiting: WaitingQuestion, action: messages.Action, reason: str = "") -> messages.AnswerTaken:
+        return await self.console.answer(waiting.run, waiting.question.question, action, reason, "a fake console")
+
+
+@asynccontextmanager
+async def agent(folder: Path, home: Path, person: Person) -> AsyncIterator[Client]:
+    """A real agent behind hookproxy, and the person's console."""
+    (folder / "hookproxy.toml").write_text(TOML)
+    command = ["run", "--config", "hookproxy.toml", "--name", "files", "--", *SERVER]
+    async with connected(command, folder, environment(folder, home), person) as client:
+        yield client
+
+
+@asynccontextmanager
+async def connected(command: list[str], folder: Path, environ: dict[str, str], person: Person) -> AsyncIterator[Client]:
+    """A real agent that starts this verb, and the person's console."""
+    parameters = StdioServerParameters(command=HOOKPROXY, args=command, cwd=str(folder), env=environ)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(person.console.follow)
+        with anyio.fail_after(PATIENCE):
+            async with Client(stdio_client(parameters)) as client:
+                yield client
+        tasks.cancel_scope.cancel()
+
+
+def environment(folder: Path, home: Path) -> dict[str, str]:
+    return {**os.environ, "HOME": str(home), "XDG_RUNTIME_DIR": str(folder)}
+
+
+def text(result: object) -> str:
+    (content,) = getattr(result, "content", [None])[-1:]
+    assert isinstance(content, TextContent)
+    return content.text
+
+
+def audit(folder: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (folder / "audit.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture
+def runtime(tmp_path: Path) -> Path:
+    folder = tmp_path / "run"
+    folder.mkdir(0o700)
+    return folder
+
+
+async def test_a_real_agent_waits_for_a_person_who_allows_and_denies(runtime: Path, home: Path) -> None:
+    person = Person(runtime / "hookproxy")
+    async with agent(runtime, home, person) as client, anyio.create_task_group() as tasks:
+        results: list[object] = []
+
+        async def call(word: str) -> None:
+            results.append(await client.call_tool("echo", {"text": word}))
+
+        tasks.start_soon(call, "one")
+        waiting = await person.question()
+        assert (waiting.question.server, waiting.question.tool) == ("files", "echo")
+        assert json.loads(bytes(waiting.question.arguments)) == {"text": "one"}
+        assert waiting.question.asked_by
+        assert waiting.question.place.endswith("hookproxy.toml:4: permissions.ask[0]"), waiting.question.place
+        assert (await person.say(waiting, "allow")).accepted
+        await person.until(lambda: len(person.console.state.ended) == 1)
+        tasks.start_soon(call, "two")
+        waiting = await person.question()
+        assert (await person.say(waiting, "deny", "not on a Friday")).accepted
+        second = await person.say(waiting, "allow")
+        assert not second.accepted
+        assert "waits no more" in second.why
+        await person.until(lambda: len(person.console.state.ended) == 2)
+    assert [getattr(one, "is_error", None) for one in results] == [False, True]
+    assert "not on a Friday" in text(results[1])
+    first, denied = audit(runtime)
+    assert (first["decision"], denied["decision"]) == ("asked-allow", "asked-deny")
+    who = f"by user {os.geteuid()} at a fake console"
+    assert (first["answered"], denied["answered"]) == (f"allow {who}", f"deny {who}")
+    assert registry.names(person.folder) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root can be another account")
+async def test_another_account_can_neither_see_nor_answer(home: Path) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:  # the other account could enter all folders above it
+        person = Person(Path(name) / "hookproxy")
+        async with agent(Path(name), home, person) as client, anyio.create_task_group() as tasks:
+            tasks.start_soon(client.call_tool, "echo", {"text": "one"})
+            waiting = await person.question()
+            path = Path(person.folder) / f"{waiting.run}.sock"
+            assert b"PermissionError" in (await as_nobody(path)).stderr
+            for one in (Path(name), Path(person.folder), path):  # as if all had been opened by mistake
+                one.chmod(0o777)
+            ended = await as_nobody(path)
+            assert ended.stdout == b"b''\n", ended.stderr
+            os.chmod(person.folder, 0o700)
+            assert (await person.say(waiting, "allow")).accepted
+
+
+async def as_nobody(path: Path) -> subprocess.CompletedProcess[bytes]:
+    """Connect as another account, and print what comes."""
+    script = """
+import socket, sys
+with socket.socket(socket.AF_UNIX) as one:
+    one.settimeout(5)
+    one.connect(sys.argv[1])
+    print(one.recv(10))
+"""
+    account = ["setpriv", f"--reuid={NOBODY}", "--clear-groups"]
+    return await anyio.run_process([*account, sys.executable, "-S", "-E", "-c", script, str(path)], check=False)
+
+
+async def test_a_killed_run_is_forgotten_and_its_socket_is_removed_by_the_next_one(runtime: Path, home: Path) -> None:
+    folder = str(runtime / "hookproxy")
+    command = [HOOKPROXY, "run", "--", *SERVER]
+
+    def start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            command, cwd=runtime, env=environment(runtime, home), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+
+    with start() as killed:
+        await until(lambda: listens(folder, killed.pid))
+        killed.send_signal(signal.SIGKILL)
+        killed.wait(PATIENCE)
+        assert len(registry.names(folder)) == 1
+        with start() as other:
+            await until(lambda: listens(folder, other.pid))
+            await until(lambda: len(registry.names(folder)) == 1)
+            other.communicate(timeout=PATIENCE)
+        assert registry.names(folder) == []
+
+
+async def test_the_account_of_a_gateway_sees_all_sessions_and_answers_for_them(tmp_path: Path, home: Path) -> None:
+    tools = f'[servers.tools]\ncommand = {json.dumps(SERVER)}\non_ask_fallback = "console"\n'
+    config = f'{tools}[permissions]\nask = ["echo"]\n'
+    gateway = GatewayProcess(tmp_path, config)
+    person = Person(tmp_path / ".local/state/hookproxy/runs")
+    environ = {**os.environ, "HOME": str(home)}
+    try:
+        connect = ["connect", "tools", "--socket", str(gateway.socket)]
+        async with connected(connect, tmp_path, environ, person) as client, anyio.create_task_group() as tasks:
+            tasks.start_soon(client.call_tool, "echo", {"text": "one"})
+            waiting = await person.question()
+            (run,) = person.console.state.runs.values()
+            assert run.run.command == ("hookproxy", "serve")
+            assert run.sessions[waiting.question.session].user == pwd.getpwuid(os.geteuid()).pw_name
+            assert (await person.say(waiting, "allow")).accepted
+            await person.until(lambda: len(person.console.state.ended) == 1)
+            gateway.reload(f"{config}# changed\n")
+            tasks.start_soon(client.call_tool, "echo", {"text": "two"})
+            assert (await person.say(await person.question(), "allow")).accepted
+            await person.until(lambda: len(person.console.state.ended) == 2)
+            assert person.console.state.counts.calls == 2
+        assert gateway.end() == 0
+        assert registry.names(person.folder) == []
+    finally:
+        gateway.kill()
+
+
+def listens(folder: str, pid: int) -> bool:
+    return any(name.startswith(f"{pid}-") for name in registry.names(folder))
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Look until it is so: a folder calls nobody."""
+    with anyio.fail_after(PATIENCE):
+        while not condition():  # noqa: ASYNC110
+            await anyio.sleep(0.01)
