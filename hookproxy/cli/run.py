@@ -263,24 +263,20 @@ def _open_feed(proxy: "Proxy", loaded: "Loaded", report: "Callable[[str], None]"
     import time
 
     from ..live import messages, registry
-    from ..session.live_feed import LiveFeed
-    from ..trust.sources import state_folder
+    from ..session.live_feed import open_feed
 
-    session = proxy.session
     run = messages.Run(
         messages.VERSION,
         registry.new_name(),
         os.getpid(),
         round(time.time(), 3),
-        session.command,
-        session.url,
-        session.cwd,
+        proxy.session.command,
+        proxy.session.url,
+        proxy.session.cwd,
         loaded.path,
         bool(proxy.hooks.groups or proxy.hooks.has_rules or loaded.settings.audit_all_calls),
     )
-    feed = LiveFeed(run, report)
-    folder = registry.folder_of_runs(os.environ, state_folder(os.environ, os.path.expanduser("~")))
-    feed.listen(folder, needed=loaded.settings.uses_console)
+    feed = open_feed(run, report, needed=loaded.settings.uses_console)
     feed.add(proxy)
     return feed
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..config.gateway import GatewayConfig
     from ..model.principal import Principal
     from ..protocol.request_state import RequestStates, UsedTexts
+    from ..session.live_feed import LiveFeed
     from ..transports.channel import Channel
     from .servers import Servers
 
@@ -63,6 +64,8 @@ class Gateway:
         """No session is opened that is bound to this gateway."""
         self.on_policy_change: Callable[[], None] = lambda: None
         """Called when another configuration is in force, for whatever depends on it besides the sessions."""
+        self.feed: LiveFeed | None = None
+        """What consoles of the gateway's own account see; None: they see nothing."""
         self._report = report
         self._windows: dict[tuple[str, str, Limit], Window] = {}
         self._seal_keys = config.seal_keys
@@ -98,7 +101,7 @@ class Gateway:
             raise NotAdmitted(problem, "end one, or try later", HTTPStatus.TOO_MANY_REQUESTS)
         identity = SessionIdentity(new_session_id(), principal, caller_cwd, is_stateless)
         report = self._report.about(server_name, principal.name, identity.id[:_SHOWN_OF_ID])
-        session = GatewaySession(identity, server, self.metrics, report)
+        session = GatewaySession(identity, server, self.metrics, report, self.feed)
         self.sessions.add(session)
         return session
 

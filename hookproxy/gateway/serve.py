@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Callable, Sequence
 from functools import partial
+from time import time
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -15,8 +16,10 @@ from msgspec import Struct
 from ..authorization.access_tokens import IssuerSettings
 from ..authorization.authenticate import Authenticator
 from ..authorization.bearer_tokens import BearerTokens
+from ..live import messages, registry
 from ..model.counts import counted
 from ..model.errors import UserError, describe_error
+from ..session.live_feed import LiveFeed, open_feed
 from .gateway import Gateway
 from .log import GatewayLog
 from .revocations import Revocations
@@ -58,11 +61,31 @@ async def serve(config: GatewayConfig, listening: Listening, report: GatewayLog,
 
     On cancel all servers and hooks are killed.
     """
+    run = messages.Run(
+        messages.VERSION,
+        registry.new_name(),
+        os.getpid(),
+        round(time(), 3),
+        ("hookproxy", "serve"),
+        cwd=os.path.dirname(config.path),
+        config=config.path,
+    )
+    uses_console = any(one.loaded.settings.uses_console for one in config.servers.values())
+    feed = open_feed(run, report, needed=uses_console)
+    try:
+        await _serve(config, listening, report, load, feed)
+    finally:
+        feed.close()
+
+
+async def _serve(config: GatewayConfig, listening: Listening, report: GatewayLog, load: Load, feed: LiveFeed) -> None:
     async with anyio.create_task_group() as tasks:
+        tasks.start_soon(feed.serve)
         gateway = Gateway(config, Servers(tasks, report), report)
+        gateway.feed = feed
         if gateway.store is not None:
-            await gateway.store.look()  # before the first call needs it
             tasks.start_soon(gateway.store.run)
+            await gateway.store.look()  # before the first call needs it
         if config.gateway.audit_export is not None:
             from .audit_export import AuditExport
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ..model.settings import Settings
     from ..policy.shared_state import Shared
     from ..protocol.request_state import RequestStates
+    from ..session.live_feed import LiveFeed
     from ..session.server_end import ServerEnd
     from ..transports.channel import Channel
     from ..transports.http.mirror_headers import ParameterTable
@@ -43,11 +44,20 @@ _DRAINING = "the gateway is ending"
 class GatewaySession:
     """A session of one user at one server."""
 
-    def __init__(self, identity: SessionIdentity, server: GatewayServer, metrics: Metrics, report: Report) -> None:
+    def __init__(
+        self,
+        identity: SessionIdentity,
+        server: GatewayServer,
+        metrics: Metrics,
+        report: Report,
+        feed: LiveFeed | None = None,
+    ) -> None:
+        """`feed` is what consoles see, if there is one."""
         self.identity = identity
         self.server = server
         self.report = report
         self._metrics = metrics
+        self._feed = feed
         self._proxy: Proxy | None = None
         self._lifecycle: Lifecycle | None = None
         self._has_ended = False
@@ -99,9 +109,13 @@ class GatewaySession:
         if isinstance(channel, OffersPassages) and isinstance(agent, TakesPassages):
             channel.find_passage = partial(self._proxy.open_passage, agent)
         self._lifecycle = Lifecycle(self._proxy, server_end, forwards_signals=False)
+        if self._feed is not None:
+            self._feed.add(self._proxy, principal.name)
         try:
             return await self._lifecycle.run()
         finally:
+            if self._feed is not None:
+                self._feed.remove(self._proxy)
             self._has_ended = True
             self._end.notify()
 
@@ -127,6 +141,8 @@ class GatewaySession:
             return
         self.server = server
         self._proxy.change_policy(*self._policy(server, policy))
+        if self._feed is not None:
+            self._feed.follow(self._proxy)
 
     async def drain(self, seconds: float) -> None:
         """Read no more calls, give those in flight so many seconds, and end the session. Returns when it has ended."""

@@ -40,6 +40,7 @@ from ..model.errors import UserError
 from ..model.settings import Results
 from ..protocol.calls import Call, Phase
 from ..transports import unix_socket
+from ..trust.sources import state_folder
 
 if TYPE_CHECKING:
     import socket
@@ -270,6 +271,14 @@ class LiveFeed:
         """All questions that wait."""
         for waiting in self._questions.values():
             yield waiting.question
+
+
+def open_feed(run: Run, report: Callable[[str], None], *, needed: bool) -> LiveFeed:
+    """A feed that consoles can find. `needed` as for LiveFeed.listen."""
+    feed = LiveFeed(run, report)
+    folder = registry.folder_of_runs(os.environ, state_folder(os.environ, os.path.expanduser("~")))
+    feed.listen(folder, needed=needed)
+    return feed
 
 
 def _show_all(proxy: Proxy) -> None:

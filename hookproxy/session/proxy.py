@@ -170,6 +170,7 @@ class Proxy:
             self._tasks, self.session_events.report_hook_run, self.changes.notify, self.hook_tool_calls.call
         )
         self.audit.schedule = partial(self.spawn, self._flush_audit, self.audit)
+        self.audit.report_to(self.report)
 
     async def _flush_audit(self, audit: Audit) -> None:
         """Write the records that wait for an idle moment."""

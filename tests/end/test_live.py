@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -23,6 +25,7 @@ from hookproxy.console.follow import Follower
 from hookproxy.console.state import WaitingQuestion
 from hookproxy.live import messages, registry
 from tests.end.agent import HOOKPROXY, PATIENCE, SERVER
+from tests.support.gateway_process import GatewayProcess
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -48,7 +51,7 @@ class Person:
     """The one at the machine, with a console."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = str(folder / "hookproxy")
+        self.folder = str(folder)
         self.reports: list[str] = []
         self.console = Follower(self.folder, self.reports.append)
 
@@ -75,7 +78,14 @@ async def agent(folder: Path, home: Path, person: Person) -> AsyncIterator[Clien
     """A real agent behind hookproxy, and the person's console."""
     (folder / "hookproxy.toml").write_text(TOML)
     command = ["run", "--config", "hookproxy.toml", "--name", "files", "--", *SERVER]
-    parameters = StdioServerParameters(command=HOOKPROXY, args=command, cwd=str(folder), env=environment(folder, home))
+    async with connected(command, folder, environment(folder, home), person) as client:
+        yield client
+
+
+@asynccontextmanager
+async def connected(command: list[str], folder: Path, environ: dict[str, str], person: Person) -> AsyncIterator[Client]:
+    """A real agent that starts this verb, and the person's console."""
+    parameters = StdioServerParameters(command=HOOKPROXY, args=command, cwd=str(folder), env=environ)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(person.console.follow)
         with anyio.fail_after(PATIENCE):
@@ -106,7 +116,7 @@ def runtime(tmp_path: Path) -> Path:
 
 
 async def test_a_real_agent_waits_for_a_person_who_allows_and_denies(runtime: Path, home: Path) -> None:
-    person = Person(runtime)
+    person = Person(runtime / "hookproxy")
     async with agent(runtime, home, person) as client, anyio.create_task_group() as tasks:
         results: list[object] = []
 
@@ -138,34 +148,33 @@ async def test_a_real_agent_waits_for_a_person_who_allows_and_denies(runtime: Pa
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root can be another account")
-async def test_another_account_can_neither_see_nor_answer(runtime: Path, home: Path) -> None:
-    person = Person(runtime)
-    script = f"""
-import os, socket, sys
-os.chdir({person.folder!r})
+async def test_another_account_can_neither_see_nor_answer(home: Path) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:  # the other account could enter all folders above it
+        person = Person(Path(name) / "hookproxy")
+        async with agent(Path(name), home, person) as client, anyio.create_task_group() as tasks:
+            tasks.start_soon(client.call_tool, "echo", {"text": "one"})
+            waiting = await person.question()
+            path = Path(person.folder) / f"{waiting.run}.sock"
+            assert b"PermissionError" in (await as_nobody(path)).stderr
+            for one in (Path(name), Path(person.folder), path):  # as if all had been opened by mistake
+                one.chmod(0o777)
+            ended = await as_nobody(path)
+            assert ended.stdout == b"b''\n", ended.stderr
+            os.chmod(person.folder, 0o700)
+            assert (await person.say(waiting, "allow")).accepted
+
+
+async def as_nobody(path: Path) -> subprocess.CompletedProcess[bytes]:
+    """Connect as another account, and print what comes."""
+    script = """
+import socket, sys
 with socket.socket(socket.AF_UNIX) as one:
     one.settimeout(5)
     one.connect(sys.argv[1])
     print(one.recv(10))
 """
-    other = ["setpriv", f"--reuid={NOBODY}", "--clear-groups", sys.executable, "-S", "-E", "-c", script]
-    async with agent(runtime, home, person) as client, anyio.create_task_group() as tasks:
-        tasks.start_soon(client.call_tool, "echo", {"text": "one"})
-        waiting = await person.question()
-        ended = await anyio.run_process([*other, f"{waiting.run}.sock"], check=False)
-        assert b"PermissionError" in ended.stderr
-        opened = [runtime, Path(person.folder), *runtime.parents]  # as if the folder had been opened by mistake
-        modes = {one: one.stat().st_mode for one in opened if one.owner() == "root" and one != Path("/")}
-        try:
-            for one in modes:
-                one.chmod(0o777 if one.stat().st_mode & 0o1000 == 0 else 0o1777)
-            (Path(person.folder) / f"{waiting.run}.sock").chmod(0o777)
-            ended = await anyio.run_process([*other, f"{waiting.run}.sock"], check=False)
-            assert ended.stdout == b"b''\n", ended.stderr
-        finally:
-            for one, mode in modes.items():
-                one.chmod(mode & 0o7777)
-        assert (await person.say(waiting, "allow")).accepted
+    account = ["setpriv", f"--reuid={NOBODY}", "--clear-groups"]
+    return await anyio.run_process([*account, sys.executable, "-S", "-E", "-c", script, str(path)], check=False)
 
 
 async def test_a_killed_run_is_forgotten_and_its_socket_is_removed_by_the_next_one(runtime: Path, home: Path) -> None:
@@ -187,6 +196,33 @@ async def test_a_killed_run_is_forgotten_and_its_socket_is_removed_by_the_next_o
             await until(lambda: len(registry.names(folder)) == 1)
             other.communicate(timeout=PATIENCE)
         assert registry.names(folder) == []
+
+
+async def test_the_account_of_a_gateway_sees_all_sessions_and_answers_for_them(tmp_path: Path, home: Path) -> None:
+    tools = f'[servers.tools]\ncommand = {json.dumps(SERVER)}\non_ask_fallback = "console"\n'
+    config = f'{tools}[permissions]\nask = ["echo"]\n'
+    gateway = GatewayProcess(tmp_path, config)
+    person = Person(tmp_path / ".local/state/hookproxy/runs")
+    environ = {**os.environ, "HOME": str(home)}
+    try:
+        connect = ["connect", "tools", "--socket", str(gateway.socket)]
+        async with connected(connect, tmp_path, environ, person) as client, anyio.create_task_group() as tasks:
+            tasks.start_soon(client.call_tool, "echo", {"text": "one"})
+            waiting = await person.question()
+            (run,) = person.console.state.runs.values()
+            assert run.run.command == ("hookproxy", "serve")
+            assert run.sessions[waiting.question.session].user == pwd.getpwuid(os.geteuid()).pw_name
+            assert (await person.say(waiting, "allow")).accepted
+            await person.until(lambda: len(person.console.state.ended) == 1)
+            gateway.reload(f"{config}# changed\n")
+            tasks.start_soon(client.call_tool, "echo", {"text": "two"})
+            assert (await person.say(await person.question(), "allow")).accepted
+            await person.until(lambda: len(person.console.state.ended) == 2)
+            assert person.console.state.counts.calls == 2
+        assert gateway.end() == 0
+        assert registry.names(person.folder) == []
+    finally:
+        gateway.kill()
 
 
 def listens(folder: str, pid: int) -> bool:

@@ -48,16 +48,15 @@ def server(tmp_path: Path) -> Iterator[StoreProcess]:
 
 @asynccontextmanager
 async def open_store(
-    server: StoreProcess, reports: list[str] | None = None, prefix: str = "test:"
+    server: StoreProcess, reports: list[str] | None = None, prefix: str = "test:", password: str | None = None
 ) -> AsyncIterator[Store]:
-    store = Store(
-        StoreTable(server.url, prefix=prefix), "/", (reports if reports is not None else []).append, Metrics()
-    )
-    await store.look()
-    try:
+    table = StoreTable(server.url, prefix=prefix, password=password)
+    store = Store(table, "/", (reports if reports is not None else []).append, Metrics())
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(store.run)
+        await store.look()
         yield store
-    finally:
-        await store.aclose()
+        tasks.cancel_scope.cancel()
 
 
 def limits_of(store: Store, user: str = "alice", session: str = "s") -> StoreLimits:
@@ -265,6 +264,34 @@ async def test_a_store_that_does_not_answer_holds_nobody_up_for_long(server: Sto
             await until_back(store)
 
 
+async def test_many_calls_at_a_time_are_all_counted(server: StoreProcess) -> None:
+    limit, refused = Limit("*", 1000, Per.MINUTE, "limits[0]"), list[LimitReached]()
+
+    async def call(store: Store) -> None:
+        if (reached := await limits_of(store).count([limit])) is not None:
+            refused.append(reached)
+
+    async with open_store(server) as store:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(1500):
+                tasks.start_soon(call, store)
+        assert len(refused) == 500
+
+
+async def test_a_call_that_is_cancelled_before_it_was_sent_does_not_count(server: StoreProcess) -> None:
+    limit = Limit("*", 1, Per.DAY, "limits[0]")
+    async with open_store(server) as store:
+        assert server.ask("CLIENT", "PAUSE", "500", "ALL") == b"+OK\r\n"
+        async with anyio.create_task_group() as others:
+            others.start_soon(store.use_once, "a command that is sent before")
+            await anyio.wait_all_tasks_blocked()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(limits_of(store).count, [limit])
+                await anyio.wait_all_tasks_blocked()
+                tasks.cancel_scope.cancel()
+        assert await limits_of(store).count([limit]) is None
+
+
 async def test_a_store_that_may_forget_is_reported(tmp_path: Path) -> None:
     server = StoreProcess(tmp_path, "--maxmemory-policy", "allkeys-lru")
     reports: list[str] = []
@@ -292,10 +319,8 @@ async def test_a_password_comes_from_a_file_and_is_nowhere_reported(tmp_path: Pa
     try:
         for name, reached in (("password", True), ("wrong", False), (None, False)):
             file = str(tmp_path / name) if name else None
-            store = Store(StoreTable(server.url, password=file), "/", reports.append, Metrics())
-            await store.look()
-            assert (not store.failure) is reached, store.failure
-            await store.aclose()
+            async with open_store(server, reports, password=file) as store:
+                assert (not store.failure) is reached, store.failure
     finally:
         server.kill()
     assert "sekret" not in str(reports)
