@@ -153,6 +153,13 @@ class Audit:
         self.on_ended: Callable[[Record], None] | None = None
         """Called with each call that has ended."""
 
+    def report_to(self, report: Callable[[str], None]) -> None:
+        """Report problems of telemetry there, from any thread."""
+        if self._collector is not None:
+            from . import telemetry
+
+            telemetry.report_to(report)
+
     def failure(self) -> str:
         """Why no line can be written now; empty if one can, as far as that can be known."""
         if not self.path:

@@ -6,6 +6,7 @@ in development; other names begin with `hookproxy.`. Arguments and results are n
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from threading import Thread
@@ -43,6 +44,38 @@ _CALL_BUCKETS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30
 _HOOK_BUCKETS: Final = (0.001, 0.002, 0.005, *_CALL_BUCKETS)
 _PROPAGATOR: Final = TraceContextTextMapPropagator()
 _ERROR_RESULTS: Final = ("refused", "cancelled", "lost")  # results that are also the `error.type`
+
+
+class _SdkMessages(logging.Handler):
+    """What the SDK says about its exports, from threads of its own: each sentence once, in the words of hookproxy.
+
+    Without it, Python prints each message to standard error as it is, again and again, also when a run ends.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.report: Callable[[str], None] | None = None
+        self._reported: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Report a message that was not reported before. Its details, such as a traceback, are left out."""
+        template = f"{record.name}: {record.msg}"
+        if self.report is None or template in self._reported:
+            return
+        self._reported.add(template)
+        text = record.getMessage().partition("\n")[0]
+        self.report(f"telemetry: {text[:_LONGEST_STATE]}; calls go on, and this is not reported again")
+
+
+_SDK_MESSAGES: Final = _SdkMessages()
+_SDK_LOGGER: Final = logging.getLogger("opentelemetry")
+_SDK_LOGGER.addHandler(_SDK_MESSAGES)
+_SDK_LOGGER.propagate = False
+
+
+def report_to(report: Callable[[str], None]) -> None:
+    """Report problems of exports there, from any thread."""
+    _SDK_MESSAGES.report = report
 
 
 class FinishedCall(Protocol):
@@ -114,7 +147,8 @@ class Collector:
         return tool if tool in self._tools else _OTHER
 
     def close(self) -> None:
-        """Send what is left, for at most FLUSH seconds."""
+        """Send what is left, for at most FLUSH seconds. What cannot be sent any more is not reported."""
+        _SDK_MESSAGES.report = None
         ends = [Thread(target=each, daemon=True) for each in (self._tracers.shutdown, self._meters.shutdown)]
         until = monotonic() + FLUSH
         for end in ends:

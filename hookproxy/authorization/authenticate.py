@@ -65,9 +65,11 @@ class Authenticator:
 
         Raises NotReady if keys of the issuer must be fetched first: `check` does.
         """
-        token = _bearer_token(headers, resource)
-        if isinstance(token, Challenge):
-            return token
+        token = bearer_token(headers, resource)
+        return token if isinstance(token, Challenge) else self.check_token_now(token, resource)
+
+    def check_token_now(self, token: bytes, resource: ProtectedResource) -> Principal | Challenge:
+        """As `check_now`, for the one token of a head."""
         if token.startswith(_PREFIX) or self._issuer is None:
             return self._of_file(token, resource)
         try:
@@ -77,7 +79,7 @@ class Authenticator:
 
     async def check(self, headers: Headers, resource: ProtectedResource) -> Principal | Challenge:
         """The same, after keys have been fetched if they must be. On cancel, such a request is completed first."""
-        token = _bearer_token(headers, resource)
+        token = bearer_token(headers, resource)
         if isinstance(token, Challenge):
             return token
         if token.startswith(_PREFIX) or self._issuer is None:
@@ -96,7 +98,7 @@ class Authenticator:
         return known.principal
 
 
-def _bearer_token(headers: Headers, resource: ProtectedResource) -> bytes | Challenge:
+def bearer_token(headers: Headers, resource: ProtectedResource) -> bytes | Challenge:
     """The token of the one `Authorization` header."""
     values = [value for name, value in headers if len(name) == _NAME_LENGTH and name.lower() == _NAME]
     if not values:

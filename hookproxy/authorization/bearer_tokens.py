@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from time import monotonic, time
 from typing import Final
 
@@ -52,7 +52,11 @@ class BearerTokens:
         self._now = now
         self._clock = clock
         self._signature = self._signature_now()  # before the file is read: a change meanwhile is seen next time
+        self.revoked: Set[bytes] = frozenset()
+        """Digests of the tokens that the file has as revoked."""
         self._tokens = self._read()
+        self.revoked_elsewhere: Set[bytes] = frozenset()
+        """Digests of tokens that other gateways have revoked: they are refused, although the file has them."""
         self._failure = ""  # why the file cannot be used now
         self._failed: Signature | None = None  # the file that could not be used
         self._retry_at = 0.0
@@ -62,9 +66,14 @@ class BearerTokens:
 
         Its digest is looked up, not its text: the time that this takes says nothing about other tokens.
         """
+        self.refresh()
+        digest = digest_of(token)
+        return None if digest in self.revoked_elsewhere else self._tokens.get(digest)
+
+    def refresh(self) -> None:
+        """Read the file again if it has changed."""
         if self._signature_now() != self._signature:  # one system call, 1 µs: a revoked token ends at once
             self._reload()
-        return self._tokens.get(digest_of(token))
 
     def is_expired(self, token: KnownToken) -> bool:
         """Whether its time is over."""
@@ -95,6 +104,7 @@ class BearerTokens:
         found = read_tokens(self._path)
         if found.mode & stat.S_IROTH:
             self._report(f"{self._path}: everybody can read who has tokens (chmod o-r {self._path})")
+        self.revoked = frozenset(record.digest for record in found.records.values() if record.revoked)
         return {
             record.digest: KnownToken(
                 record.id,
@@ -102,4 +112,5 @@ class BearerTokens:
                 float("inf") if record.expires is None else record.expires,
             )
             for record in found.records.values()
+            if not record.revoked
         }

@@ -8,6 +8,7 @@ A line has these fields with blanks between them, and after ` # ` a note; lines 
     ID USER GROUPS CREATED EXPIRES sha256:DIGEST # NOTE
 
 GROUPS has commas between them, or is `-`; times are as in RFC 3339, and EXPIRES is `-` if the token does not expire.
+The line of a token that was revoked stays, with `revoked` as EXPIRES: other gateways learn of it.
 Everybody who changes the file holds a lock on its folder, and replaces it atomically.
 """
 
@@ -44,6 +45,8 @@ _ID: Final = re.compile(r"[0-9a-f]{8}")
 _DIGEST: Final = re.compile(r"sha256:([0-9a-f]{64})")
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:Z|[+-]\d\d:\d\d)")
 _NONE: Final = "-"
+REVOKED: Final = "revoked"
+"""In the place of the time at which a token expires."""
 _FIELDS: Final = 6  # of a line
 _MAX_NOTE: Final = 200  # characters: it is one line of a list
 _MAX_DAYS: Final = 36_500  # a hundred years: more is a mistake
@@ -70,10 +73,12 @@ class TokenRecord(Struct, frozen=True):
     digest: bytes
     """The SHA-256 of the token's text."""
     note: str = ""
+    revoked: bool = False
+    """It was valid, and is no more."""
 
     def line(self) -> str:
         """The record as the file has it, with its line end."""
-        expires = _NONE if self.expires is None else shown_time(self.expires)
+        expires = REVOKED if self.revoked else _NONE if self.expires is None else shown_time(self.expires)
         groups = ",".join(self.groups) or _NONE
         note = f" # {self.note}" if self.note else ""
         return f"{self.id} {self.user} {groups} {shown_time(self.created)} {expires} sha256:{self.digest.hex()}{note}\n"
@@ -151,9 +156,10 @@ def _record(where: str, fields: Sequence[str], note: str) -> TokenRecord:
             _checked_user(user),
             names,
             _seconds(created),
-            None if expires == _NONE else _seconds(expires),
+            None if expires in (_NONE, REVOKED) else _seconds(expires),
             bytes.fromhex(found[1]),
             note,
+            expires == REVOKED,
         )
     except UserError as error:
         raise ConfigError(where, error.message, error.hint) from None
@@ -215,17 +221,18 @@ def create_token(
 
 
 def revoke_tokens(path: str, user_or_id: str) -> list[TokenRecord]:
-    """Remove the records of the token with this id, or of all tokens of this user. Other lines stay as they are.
+    """Revoke the token with this id, or all tokens of this user. Other lines stay as they are.
 
-    Returns what was removed. Raises UserError, also if there is none or if it may be a user as well as an id.
+    Returns what was revoked. Raises UserError, also if there is none or if it may be a user as well as an id.
     """
-    removed: list[TokenRecord] = []
+    revoked: list[TokenRecord] = []
 
     def without(before: TokenFile | None) -> str:
         if before is None:
             raise ConfigError(path, "does not exist", "name the file that the gateway's configuration names as tokens")
-        by_id = {index for index, record in before.records.items() if record.id == user_or_id}
-        by_user = {index for index, record in before.records.items() if record.user == user_or_id}
+        valid = {index: record for index, record in before.records.items() if not record.revoked}
+        by_id = {index for index, record in valid.items() if record.id == user_or_id}
+        by_user = {index for index, record in valid.items() if record.user == user_or_id}
         if by_id - by_user and by_user - by_id:
             hint = f"revoke each by its id: hookproxy token list --file {path}"
             raise UserError(f"{user_or_id} is the id of one token and the user of others", hint)
@@ -233,11 +240,14 @@ def revoke_tokens(path: str, user_or_id: str) -> list[TokenRecord]:
         if not gone:
             hint = f"hookproxy token list --file {path} shows all"
             raise UserError(f"{printable(user_or_id)}: has no token in {path}", hint)
-        removed.extend(before.records[index] for index in sorted(gone))
-        return "".join(line for index, line in enumerate(before.lines) if index not in gone)
+        revoked.extend(valid[index] for index in sorted(gone))
+        return "".join(
+            replace(valid[index], revoked=True).line() if index in gone else line
+            for index, line in enumerate(before.lines)
+        )
 
     _change(path, without)
-    return removed
+    return revoked
 
 
 def _change(path: str, edit: Callable[[TokenFile | None], str]) -> None:

@@ -27,8 +27,8 @@ _RIGHTS_BYTES = socket.CMSG_SPACE(8)  # two descriptors
 def main(arguments: "Sequence[str]") -> int:
     """Relay between the agent and the gateway until one of them ends. Returns the exit status."""
     name, path, command = _options(list(arguments))
-    gateway = _open(path)
-    pipes = _ask(gateway, name, command)
+    gateway = open_socket(path)
+    pipes = ask(gateway, _preamble(name, command))
     server = _start(command, pipes) if command else 0
     try:
         status = _relay(gateway, server)
@@ -62,10 +62,8 @@ def _start(command: "Sequence[str]", pipes: "Sequence[int]") -> int:
         actions = ((os.POSIX_SPAWN_DUP2, stdin, 0), (os.POSIX_SPAWN_DUP2, stdout, 1))
         pid = os.posix_spawnp(command[0], list(command), os.environ, file_actions=actions, setsigdef=(signal.SIGPIPE,))
     except OSError as error:
-        from ..model.errors import EXIT_NOT_FOUND, UserError
-
-        hint = "install it, or give its full path"
-        raise UserError(f"cannot start the server {command[0]}: {error.strerror}", hint, EXIT_NOT_FOUND) from None
+        hint, status = "install it, or give its full path", 127  # as in shells, and `model.errors`
+        raise _error(f"cannot start the server {command[0]}: {error.strerror}", hint, status) from None
     os.close(stdin)
     os.close(stdout)
     return pid
@@ -88,7 +86,8 @@ def _end(server: int) -> None:
     process.reap(server)
 
 
-def _open(path: str) -> "socket.socket":
+def open_socket(path: str) -> "socket.socket":
+    """Connect to the gateway at this path. Raises UserError."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.connect(path)
@@ -100,21 +99,25 @@ def _open(path: str) -> "socket.socket":
     return connection
 
 
-def _ask(gateway: "socket.socket", name: str, command: "Sequence[str]") -> "Sequence[int]":
-    """Say which server is wanted, and wait until it is there. Returns the pipes for the server that `command` starts.
-
-    Raises UserError with what the gateway says.
-    """
+def _preamble(name: str, command: "Sequence[str]") -> "list[str]":
+    """The lines that say which server is wanted."""
     try:
         cwd = os.getcwd()
     except OSError:
         cwd = ""
     if "\n" in name:
         raise _error("a server's name cannot contain a line end", f"usage: {USAGE}")
-    lines = ["hookproxy 1", f"server {name}"] + ([f"cwd {cwd}"] if cwd and "\n" not in cwd else [])
-    lines += ["pipes"] if command else []
+    lines = [f"server {name}"] + ([f"cwd {cwd}"] if cwd and "\n" not in cwd else [])
+    return lines + (["pipes"] if command else [])
+
+
+def ask(gateway: "socket.socket", lines: "Sequence[str]") -> "Sequence[int]":
+    """Say what is wanted, and wait until it is there. Returns the pipes that the gateway has made, if it was asked to.
+
+    Raises UserError with what the gateway says.
+    """
     try:  # noqa: SIM105 - contextlib is an import
-        gateway.sendall("\n".join([*lines, "", ""]).encode("utf-8", "surrogateescape"))
+        gateway.sendall("\n".join(["hookproxy 1", *lines, "", ""]).encode("utf-8", "surrogateescape"))
     except OSError:  # it has refused us already, and says why
         pass
     reply, pipes = _read_reply(gateway)
@@ -143,10 +146,10 @@ def _read_reply(gateway: "socket.socket") -> "tuple[bytes, Sequence[int]]":
     return reply, pipes
 
 
-def _error(message: str, hint: str) -> Exception:
+def _error(message: str, hint: str, status: int = 2) -> Exception:
     from ..model.errors import UserError  # only if something has failed
 
-    return UserError(message, hint)
+    return UserError(message, hint, status)
 
 
 def _relay(gateway: "socket.socket", server: int) -> int:

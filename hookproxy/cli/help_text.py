@@ -48,6 +48,7 @@ EXAMPLES: Final = {
     "logout": ("hookproxy logout https://mcp.example.com/mcp", "hookproxy logout --all"),
     "serve": ("hookproxy serve --config /etc/hookproxy/gateway.toml", "hookproxy serve --config gateway.toml"),
     "connect": ("hookproxy connect tickets", "hookproxy connect git -- uvx mcp-server-git"),
+    "reload": ("hookproxy reload", "hookproxy reload --socket /run/hookproxy/mcp.sock"),
     "token": (
         "hookproxy token new alice --file tokens --group developers",
         "hookproxy token list --file tokens",

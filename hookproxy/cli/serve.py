@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -54,6 +55,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         from ..gateway.serve import Listening, serve
 
+        gc.freeze()  # as in `run`: what is loaded stays, and is not looked at again
         listening = Listening(unix_listeners, http_listeners, tls, probes)
         anyio.run(serve, config, listening, report, load, backend_options={"loop_factory": new_loop})
     finally:

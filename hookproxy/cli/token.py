@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from ..authorization.token_file import TokenRecord, create_token, read_tokens, revoke_tokens, shown_time
+from ..authorization.token_file import REVOKED, TokenRecord, create_token, read_tokens, revoke_tokens, shown_time
 from ..dialects.shared.hook_file import suggestion
 from ..model.errors import UserError, printable
 from .common import new_parser, show, show_line
@@ -65,7 +65,7 @@ def subverb_parsers() -> dict[str, argparse.ArgumentParser]:
     )
     new.add_argument("--note", metavar="TEXT", help="what it is for, for hookproxy token list")
     listing = new_parser("token list", LIST, "Show whose tokens a file has, and until when. It has no token itself.")
-    revoke = new_parser("token revoke", REVOKE, "Remove a token from the file: the gateway refuses it from then on.")
+    revoke = new_parser("token revoke", REVOKE, "Revoke a token: the gateway refuses it from then on. Its line stays.")
     revoke.add_argument("name", metavar="USER|ID", help="all tokens of this user, or the one with this id")
     parsers = {"new": new, "list": listing, "revoke": revoke}
     for parser in parsers.values():
@@ -98,6 +98,8 @@ def _list(options: argparse.Namespace) -> None:
 
 def _row(record: TokenRecord, now: float) -> tuple[str, ...]:
     expires = "-" if record.expires is None else shown_time(record.expires)
+    if record.revoked:
+        expires = REVOKED
     if record.expires is not None and now >= record.expires:
         expires += " (expired)"
     groups = ", ".join(record.groups) or "-"

@@ -143,7 +143,7 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConf
     notes = dict.fromkeys(
         note for one in servers.values() for note in (*one.loaded.notes, *one.loaded.remarks)
     )  # those of the keys for all servers are the same for each
-    file = replace(file, gateway=_with_store_password(file.gateway, path, environ))
+    file = replace(file, gateway=_with_secret_paths(file.gateway, path, environ))
     return GatewayConfig(
         path,
         file.gateway,
@@ -237,9 +237,12 @@ def _seal_keys(gateway: GatewayTable, path: str, environ: Mapping[str, str]) -> 
         yield SealKey(data.rstrip(b"\r\n"))
 
 
-def _with_store_password(gateway: GatewayTable, path: str, environ: Mapping[str, str]) -> GatewayTable:
-    """The table with the absolute path of the store's password. Raises ConfigError, also for a wrong address."""
-    store = gateway.store
+def _with_secret_paths(gateway: GatewayTable, path: str, environ: Mapping[str, str]) -> GatewayTable:
+    """The table with the absolute paths of its secrets. Raises ConfigError, also for a wrong address of the store."""
+    store, export = gateway.store, gateway.audit_export
+    if export is not None and export.token is not None:
+        token = _secret_path(export.token, path, "gateway.audit_export.token", environ)
+        gateway = replace(gateway, audit_export=replace(export, token=token))
     if store is None:
         return gateway
     try:

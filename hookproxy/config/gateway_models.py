@@ -84,6 +84,19 @@ class StoreTable(Table, frozen=True):
     """What all keys in it begin with. Gateways with the same prefix count and remember together."""
 
 
+class AuditExport(Table, frozen=True):
+    """Sends the audit files to an OpenTelemetry collector (OTLP logs over HTTP), too. The files are the queue: what
+    could not be sent is sent later, also after a restart.
+    """
+
+    url: Annotated[str, Meta(pattern=r"^https?://[^/]")]
+    """The collector's address for logs, such as "https://collector.example.com:4318/v1/logs"."""
+    token: Annotated[str, Meta(pattern=r"^file:.")] | None = None
+    """The file with the token that is sent as `Authorization: Bearer`, as for `credentials` of a server."""
+    ca: _Text | None = None
+    """Trust the certificates in this file instead of the system's."""
+
+
 class GatewayTable(Table, frozen=True):
     """Where the gateway listens, and its limits."""
 
@@ -116,6 +129,8 @@ class GatewayTable(Table, frozen=True):
     relative path starts from the folder of gateway.toml; "$CREDENTIALS_DIRECTORY/NAME" is one of systemd's credentials.
     SIGHUP reads them again. Default: a key that only this process has.
     """
+    audit_export: AuditExport | None = None
+    """A collector that gets the audit, too. Default: it stays in its files."""
     store: StoreTable | None = None
     """What several gateways share. Default: each gateway counts and remembers alone."""
     log: Literal["text", "json"] = "text"

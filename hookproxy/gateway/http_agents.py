@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from ..authorization.authenticate import Authenticator, Challenge
+from msgspec import Struct
+
+from ..authorization.authenticate import Authenticator, Challenge, bearer_token
 from ..authorization.resource_metadata import WELL_KNOWN, ProtectedResource, protected_resource
 from ..config.gateway_models import SERVER_NAME
 from ..model.credentials import NotReady
@@ -58,6 +60,14 @@ _NO_SESSION: Final = "There is no such session. Initialize a new one."
 _MISSING_SESSION: Final = "The header Mcp-Session-Id is missing. Initialize a session first."
 _RETRY_AFTER: Final = (b"retry-after", b"1")
 _NO_ID: Final = b"null"
+
+
+class _KnownHead(Struct, frozen=True):
+    """What a head says that was checked. Its token must be in force at each request."""
+
+    head: Head
+    resource: ProtectedResource
+    token: bytes
 
 
 class _User(Load):
@@ -130,6 +140,10 @@ class HttpAgents:
 
     def handle(self, request: Request, responder: Responder) -> None:
         """Handle one request; the response comes now or later."""
+        known = request.notes.checked
+        if isinstance(known, _KnownHead):  # on this connection
+            self._authenticate(known.token, request, responder, known.resource)
+            return
         if not (self._is_open_to_all or request.peer.is_tls or is_trusted(request.peer.address, self._trusted)):
             self._report(f"a request from {request.peer.address} was refused: it is no trusted proxy")
             responder.respond(403, [JSON_HEADER], failed_call(_NO_ID, "Use https."))
@@ -142,8 +156,13 @@ class HttpAgents:
             return
         before, prefix, name = request.target.partition(_PREFIX)
         resource = self._resource_of(name.decode() if prefix and not before and _NAME.fullmatch(name) else "")
+        self._authenticate(bearer_token(request.headers, resource), request, responder, resource)
+
+    def _authenticate(
+        self, token: bytes | Challenge, request: Request, responder: Responder, resource: ProtectedResource
+    ) -> None:
         try:
-            sender = self._authenticator.check_now(request.headers, resource)
+            sender = token if isinstance(token, Challenge) else self._authenticator.check_token_now(token, resource)
         except NotReady:
             self._tasks.start_soon(self._authenticate_later, request, responder, resource)
             return
@@ -180,12 +199,17 @@ class HttpAgents:
 
     def _checked(self, request: Request) -> Accepted | Rejected:
         """What the request asks for. A head that was checked before under the same rules is not checked again."""
-        head, rules = request.notes.checked, self._rules
-        if not isinstance(head, Head) or head.rules is not rules:
-            checked = check_head(request.method, request.target, request.headers, request.body, rules)
-            if isinstance(checked, Rejected):
-                return checked
-            head = request.notes.checked = checked
+        known, rules = request.notes.checked, self._rules
+        if isinstance(known, _KnownHead) and known.head.rules is rules:
+            return check_body(request.method, known.head, request.body, self._gateway.parameters_of)
+        request.notes.checked = None
+        head = check_head(request.method, request.target, request.headers, request.body, rules)
+        if isinstance(head, Rejected):
+            return head
+        resource = self._resource_of(head.server)
+        token = bearer_token(request.headers, resource)
+        if not isinstance(token, Challenge):
+            request.notes.checked = _KnownHead(head, resource, token)
         return check_body(request.method, head, request.body, self._gateway.parameters_of)
 
     @property

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 Labels = tuple[tuple[str, str], ...]
@@ -60,6 +60,10 @@ class Metrics:
         """Attempts to change the policy, by `ok` or `error`."""
         self.store_up: bool | None = None
         """Whether the store can be reached; None: there is none."""
+        self.audit_sent = 0
+        """Lines of the audit that the collector has taken."""
+        self.audit_unsent: Callable[[], int] | None = None
+        """Returns how many bytes of the audit are to be sent; None: there is no collector."""
         self.store_failures = 0
         """How often something was asked of the store that it could not be asked, or did not answer."""
 
@@ -108,6 +112,11 @@ class Metrics:
             lines.append(sample("hookproxy_store_up", (), int(self.store_up)))
             add(header("hookproxy_store_failures_total", "counter", "What the store was to do and did not."))
             lines.append(sample("hookproxy_store_failures_total", (), self.store_failures))
+        if self.audit_unsent is not None:
+            add(header("hookproxy_audit_sent_total", "counter", "Lines of the audit that the collector has taken."))
+            lines.append(sample("hookproxy_audit_sent_total", (), self.audit_sent))
+            add(header("hookproxy_audit_unsent_bytes", "gauge", "Bytes of the audit that are still to be sent."))
+            lines.append(sample("hookproxy_audit_unsent_bytes", (), self.audit_unsent()))
         return "\n".join([*lines, ""])
 
 

@@ -8,6 +8,8 @@
 ends with an empty line. The gateway replies with the line `ok`, or with `error`, a sentence for people and a hint after
 a tab. With `ok`, the connection is the agent's from then on. `pipes` asks for those of a `from_caller` server: two
 descriptors come beside `ok`, the server's input and its output.
+
+`hookproxy reload` says `reload` instead; after `ok`, the gateway says in lines what has changed, and closes.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ OK: Final = b"ok\n"
 MAX_BYTES: Final = 8192
 """A path has at most 4096 bytes, a server's name 64."""
 
-_KEYS: Final = (b"server", b"cwd", b"pipes")
+_KEYS: Final = (b"server", b"cwd", b"pipes", b"reload")
 _LONGEST_KEY_SHOWN: Final = 32  # bytes: the names above are shorter
 _LONGEST_ERROR: Final = 1000  # bytes: `connect` reads one piece
 
@@ -31,6 +33,7 @@ class Preamble(Struct, frozen=True):
     """What a connection asks for."""
 
     server: str
+    """Empty: no server, but a reload."""
     cwd: str = ""
     """The folder in which the agent runs, as it says itself: text for people, and nothing is opened there."""
     pipes: bool = False
@@ -61,10 +64,14 @@ def read(received: bytes) -> Preamble:
             problem = "it says twice" if key in values else "the gateway does not know"
             raise NotAPreamble(f"{problem} {key[:_LONGEST_KEY_SHOWN].decode(errors='replace')!a}")
         values[key] = value
+    if values == {b"reload": b""}:
+        return Preamble("")
     try:
         server = values[b"server"].decode()
     except (KeyError, UnicodeDecodeError):
         raise NotAPreamble("it does not say which server is wanted") from None
+    if not server or b"reload" in values:
+        raise NotAPreamble("it says nothing that can be done")
     return Preamble(server, values.get(b"cwd", b"").decode(errors="replace"), b"pipes" in values)
 
 

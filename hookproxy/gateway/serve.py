@@ -22,8 +22,9 @@ from ..model.errors import UserError, describe_error
 from ..session.live_feed import LiveFeed, open_feed
 from .gateway import Gateway
 from .log import GatewayLog
+from .revocations import Revocations
 from .servers import Servers
-from .unix_connections import accept_connections
+from .unix_connections import Reloaded, accept_connections
 
 if TYPE_CHECKING:
     import socket
@@ -83,11 +84,15 @@ async def _serve(config: GatewayConfig, listening: Listening, report: GatewayLog
         gateway = Gateway(config, Servers(tasks, report), report)
         gateway.feed = feed
         if gateway.store is not None:
-            await gateway.store.look()  # before the first call needs it
             tasks.start_soon(gateway.store.run)
+            await gateway.store.look()  # before the first call needs it
+        if config.gateway.audit_export is not None:
+            from .audit_export import AuditExport
+
+            tasks.start_soon(AuditExport(config, report, gateway.metrics).run)
         with anyio.open_signal_receiver(_RELOAD, *_ENDING) as signals:
             for listener in listening.unix:
-                tasks.start_soon(accept_connections, listener, gateway, report)
+                tasks.start_soon(accept_connections, listener, gateway, report, partial(_reload, gateway, load, report))
             if listening.probes is not None:
                 await _serve_probes(gateway, listening.probes)
             web = await _serve_http(gateway, listening, tasks, report) if listening.http else None
@@ -126,7 +131,12 @@ async def _serve_http(gateway: Gateway, listening: Listening, tasks: TaskGroup, 
     from .http_agents import HttpAgents
 
     config = gateway.config
-    authenticator = _authenticator(config, report)
+    tokens = _tokens(config, report)
+    if gateway.store is not None and tokens is not None:
+        revocations = Revocations(gateway.store, tokens)
+        await revocations.look()  # before the first request
+        tasks.start_soon(revocations.run)
+    authenticator = _authenticator(config, tokens, report)
     tasks.start_soon(authenticator.prepare)
     agents = HttpAgents(gateway, authenticator, listening.http, tasks, report)
     limits = ListenerLimits(body_bytes=max(one.loaded.settings.max_message_bytes for one in config.servers.values()))
@@ -148,11 +158,15 @@ async def _serve_probes(gateway: Gateway, listening: socket.socket) -> None:
     await serve_sockets(Listener(partial(respond, gateway)), listening, None)
 
 
-def _authenticator(config: GatewayConfig, report: Report) -> Authenticator:
-    """Whose tokens are accepted. Raises UserError."""
+def _tokens(config: GatewayConfig, report: Report) -> BearerTokens | None:
+    """The tokens of the file; None: there is no file. Raises ConfigError."""
+    file = config.gateway.tokens
+    return BearerTokens(os.path.join(os.path.dirname(config.path), file), report) if file is not None else None
+
+
+def _authenticator(config: GatewayConfig, known: BearerTokens | None, report: Report) -> Authenticator:
+    """Whose tokens are accepted: those of the file, and those of the issuer. Raises UserError."""
     folder = os.path.dirname(config.path)
-    tokens = config.gateway.tokens
-    known = BearerTokens(os.path.join(folder, tokens), report) if tokens is not None else None
     table = config.gateway.oidc
     if table is None:
         return Authenticator(known, None)
@@ -170,7 +184,7 @@ def _authenticator(config: GatewayConfig, report: Report) -> Authenticator:
     return Authenticator(known, TokenIssuer(settings, report))
 
 
-async def _reload(gateway: Gateway, load: Load, report: Report) -> None:
+async def _reload(gateway: Gateway, load: Load, report: Report) -> Reloaded:
     """Put a changed configuration into force. One that cannot be read is refused, and the old one stays."""
     try:
         config = await anyio.to_thread.run_sync(load)
@@ -182,15 +196,18 @@ async def _reload(gateway: Gateway, load: Load, report: Report) -> None:
         why = ""
     if why:
         gateway.metrics.reloads["error"] += 1
-        report(f"the policy stays {gateway.config.version[:12]}: {why}")
-        return
-    for note in config.notes:
-        report(note)
-    if config.gateway != gateway.config.gateway:
-        report("[gateway] has changed: its limits and seal keys are in force, the rest only after a restart")
-    gateway.change_policy(config)
-    gateway.metrics.reloads["ok"] += 1
-    report(f"policy {config.version[:12]} is in force")
+        says = [f"the policy stays {gateway.config.version[:12]}: {why}"]
+    else:
+        says = [*config.notes]
+        if config.gateway != gateway.config.gateway:
+            says.append("[gateway] has changed: its limits and seal keys are in force, the rest only after a restart")
+        same = " as before" if config.version == gateway.config.version else ""
+        gateway.change_policy(config)
+        gateway.metrics.reloads["ok"] += 1
+        says.append(f"policy {config.version[:12]} is in force{same}")
+    for text in says:
+        report(text)
+    return Reloaded(not why, says)
 
 
 async def _drain(gateway: Gateway, web: _Web | None, tasks: TaskGroup, report: Report) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
@@ -17,6 +18,7 @@ from ..processes import service
 from ..session.change_event import ChangeEvent
 from ..session.lifecycle import Lifecycle
 from ..session.proxy import Proxy, Report
+from ..transports.channel import OffersPassages, TakesPassages
 from .metered_audit import MeteredAudit
 from .secrets import secrets_redacted
 
@@ -104,6 +106,8 @@ class GatewaySession:
             request_states=request_states,
         )
         self._proxy.on_tools_listed = lambda line, _tools, _server_name: note_parameters(parameters, line)
+        if isinstance(channel, OffersPassages) and isinstance(agent, TakesPassages):
+            channel.find_passage = partial(self._proxy.open_passage, agent)
         self._lifecycle = Lifecycle(self._proxy, server_end, forwards_signals=False)
         if self._feed is not None:
             self._feed.add(self._proxy, principal.name)

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from .metrics import Metrics
     from .session import SessionIdentity
 
-_SECONDS: Final = 1.0
+_SECONDS: Final = 2.0
 """That an answer may take, with the connection; a store in the same building answers within a millisecond."""
 
 _LOOK_SECONDS: Final = 1.0
 """How often it is tried whether the store answers: so soon calls go on when it is back."""
 
-_CONNECTIONS: Final = 16  # each command takes one for 0.1 ms
+_TOGETHER: Final = 256  # commands that are sent in one write: more would keep the first ones waiting
 _MAX_APPROVALS: Final = 1024  # entries of one session, as those that hooks add: the set must stay bounded
 _SESSION_SECONDS: Final = 30.0 * 86_400
 """How long the calls of a session that is bound to one gateway are remembered after the last one: longer than people
@@ -44,6 +44,7 @@ leave an agent open: 30 days."""
 _MICROSECONDS: Final = 1_000_000
 _MILLISECONDS: Final = 1000
 _EVICTS_NOTHING: Final = "noeviction"
+_LATE: Final = "it does not answer in time"
 
 Argument = str | bytes | int | float
 
@@ -87,38 +88,53 @@ redis.call('PEXPIRE', KEYS[1], ARGV[1])
 return redis.call('SMEMBERS', KEYS[1])
 """
 
-Send = Callable[..., Awaitable[object]]
+Send = Callable[[Sequence[Sequence[Argument]]], Awaitable[list[object]]]
+"""Sends commands in one write, and returns their answers; an exception stands for one that has failed."""
 Close = Callable[[], Awaitable[None]]
 
 
+class _Command:
+    """A command that waits for its answer."""
+
+    def __init__(self, words: Sequence[Argument]) -> None:
+        self.words = words
+        self.answered = anyio.Event()
+        self.answer: object = None
+        self.failure = ""
+        """Why there is no answer, in a few words."""
+        self.is_wanted = True
+        """Somebody waits for it: else it is not sent, and counts nothing."""
+
+
 class Store:
-    """The store, and whether it can be reached."""
+    """The store, and whether it can be reached. Commands of many calls at a time go over one connection together."""
 
     def __init__(self, table: StoreTable, folder: str, report: Callable[[str], None], metrics: Metrics) -> None:
         """`folder` is that of gateway.toml. Raises UserError if the package is missing, or a key cannot be used."""
         self._where = urlsplit(table.url).hostname or urlsplit(table.url).path
-        self._prefix = table.prefix
+        self.prefix = table.prefix
+        """What all keys begin with."""
         self._report = report
         self._metrics = metrics
         self._send, self._close = _client(table, folder)
+        self._commands: list[_Command] = []
+        self._has_commands = anyio.Event()
         self._was_reached: bool | None = None
         self.failure = "it has not been reached yet"
         """Why it cannot be reached, in a few words without a full stop; empty if it can."""
         metrics.store_up = False
 
     async def run(self) -> None:
-        """Look again and again whether the store answers. Runs until it is cancelled; then connections are closed."""
+        """Send commands, and look again and again whether the store answers. Runs until it is cancelled."""
         try:
-            while True:
-                await self.look()
-                await anyio.sleep(_LOOK_SECONDS)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._send_commands)
+                while True:
+                    await self.look()
+                    await anyio.sleep(_LOOK_SECONDS)
         finally:
-            await self.aclose()
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        with anyio.move_on_after(_SECONDS, shield=True):
-            await self._close()
+            with anyio.move_on_after(_SECONDS, shield=True):
+                await self._close()
 
     async def look(self) -> None:
         """Look whether the store answers. It does not raise: a change is reported."""
@@ -135,7 +151,7 @@ class Store:
     async def ask(self, command: str, *arguments: Argument) -> object:
         """The answer to a command. Raises StoreUnavailable, at once while the store is known to be away.
 
-        On cancel the command may have been carried out.
+        It must `run`. On cancel the command may have been carried out.
         """
         try:
             if self.failure:
@@ -153,12 +169,12 @@ class Store:
     def key(self, kind: str, *parts: str) -> str:
         """The key of something. It names no user: whoever looks at the store need not know who does what."""
         joined = "".join(f"{len(part)}:{part}" for part in parts).encode(errors="surrogatepass")
-        return f"{self._prefix}{kind}:{hashlib.sha256(joined).hexdigest()[:32]}"
+        return f"{self.prefix}{kind}:{hashlib.sha256(joined).hexdigest()[:32]}"
 
     async def use_once(self, text: str) -> bool:
         """As in UsedTexts."""
         milliseconds = round(USED_SECONDS * _MILLISECONDS)
-        return await self.ask("SET", f"{self._prefix}used:{text}", 1, "NX", "PX", milliseconds) is not None
+        return await self.ask("SET", f"{self.prefix}used:{text}", 1, "NX", "PX", milliseconds) is not None
 
     def _note_failure(self, why: str) -> None:
         if self._was_reached is not False:
@@ -176,16 +192,43 @@ class Store:
                 f"maxmemory-policy is {policy}, and should be {_EVICTS_NOTHING}"
             )
 
-    async def _answer(self, command: str, *arguments: Argument) -> object:
+    async def _answer(self, *words: Argument) -> object:
         """The answer to a command. Raises StoreUnavailable."""
-        from redis.exceptions import RedisError
-
+        command = _Command(words)
+        self._commands.append(command)
+        self._has_commands.set()
         try:
             with anyio.fail_after(_SECONDS):
-                return await self._send(command, *arguments)
-        except (TimeoutError, RedisError, OSError) as problem:
-            lines = str(problem).splitlines() or ["it does not answer in time"]
-            raise StoreUnavailable(lines[0].rstrip(".")) from None
+                await command.answered.wait()
+        except TimeoutError:
+            raise StoreUnavailable(_LATE) from None
+        finally:
+            command.is_wanted = False
+        if command.failure:
+            raise StoreUnavailable(command.failure)
+        return command.answer
+
+    async def _send_commands(self) -> None:
+        """Send what has come since the last answers. Runs until it is cancelled."""
+        from redis.exceptions import RedisError
+
+        while True:
+            await self._has_commands.wait()
+            self._has_commands = anyio.Event()
+            while self._commands:
+                together = [one for one in self._commands[:_TOGETHER] if one.is_wanted]
+                del self._commands[:_TOGETHER]
+                answers: list[object]
+                try:
+                    with anyio.fail_after(_SECONDS):
+                        answers = await self._send([one.words for one in together])
+                except (TimeoutError, RedisError, OSError) as problem:
+                    answers = [problem] * len(together)
+                for command, answer in zip(together, answers, strict=True):
+                    if isinstance(answer, Exception):
+                        command.failure = (str(answer).splitlines() or [_LATE])[0].rstrip(".")
+                    command.answer = answer
+                    command.answered.set()
 
 
 class StoreLimits:
@@ -270,37 +313,46 @@ def shared_of(store: Store, server: str, identity: SessionIdentity, idle_seconds
 def _client(table: StoreTable, folder: str) -> tuple[Send, Close]:
     """What sends commands, and what closes the connections. Raises UserError."""
     try:
-        from redis.asyncio import BlockingConnectionPool, Redis
+        from redis.asyncio import ConnectionPool, Redis
         from redis.asyncio.retry import Retry
         from redis.backoff import NoBackoff
     except ImportError as error:
         if (error.name or "").partition(".")[0] != "redis":
             raise
         raise not_installed("gateway.store", "redis", "cluster") from None
-    options: dict[str, object] = {}
+    try:
+        pool = ConnectionPool.from_url(
+            table.url,
+            socket_timeout=_SECONDS,
+            socket_connect_timeout=_SECONDS,
+            protocol=2,  # which every server speaks without a word before
+            retry=Retry(NoBackoff(), 0),  # a command that is sent twice would count twice
+            **_options(table, folder),
+        )
+    except ValueError as problem:
+        raise UserError(f"gateway.store.url cannot be used: {problem}", 'write "redis://HOST:6379/0"') from None
+    client = Redis(connection_pool=pool)
+
+    async def send(commands: Sequence[Sequence[Argument]]) -> list[object]:
+        pipeline = client.pipeline(transaction=False)
+        for words in commands:
+            pipeline.execute_command(*words)
+        return await pipeline.execute(raise_on_error=False)
+
+    async def close() -> None:
+        await client.aclose()
+        await pool.disconnect()
+
+    return send, close
+
+
+def _options(table: StoreTable, folder: str) -> dict[str, str]:
+    """How to log in, and whom to trust. Raises UserError."""
+    options = {}
     if table.user:
         options["username"] = table.user
     if table.password is not None:
         options["password"] = read_secrets({"gateway.store.password": table.password})["gateway.store.password"]
     if table.url.startswith("rediss:") and table.ca:
         options["ssl_ca_certs"] = os.path.join(folder, table.ca)
-    try:
-        pool = BlockingConnectionPool.from_url(
-            table.url,
-            max_connections=_CONNECTIONS,
-            timeout=_SECONDS,
-            socket_timeout=_SECONDS,
-            socket_connect_timeout=_SECONDS,
-            protocol=2,  # which every server speaks without a word before
-            retry=Retry(NoBackoff(), 0),  # a command that is sent twice would count twice
-            **options,
-        )
-    except ValueError as problem:
-        raise UserError(f"gateway.store.url cannot be used: {problem}", 'write "redis://HOST:6379/0"') from None
-    client = Redis(connection_pool=pool)
-
-    async def close() -> None:
-        await client.aclose()
-        await pool.disconnect()
-
-    return client.execute_command, close
+    return options

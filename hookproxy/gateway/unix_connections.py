@@ -9,10 +9,12 @@ import struct
 import sys
 import traceback
 from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import anyio
 import anyio.to_thread
+from msgspec import Struct
 
 from ..model.errors import UserError, describe_error
 from ..processes.process import close_all
@@ -43,8 +45,26 @@ _ACCEPT_AGAIN_SECONDS: Final = 0.1
 """After an error in accepting, mostly because there are no more descriptors: connections wait in the queue."""
 
 
-async def accept_connections(listener: socket.socket, gateway: Gateway, report: Report) -> None:
-    """Accept connections and serve them, until it is cancelled; their sessions end then too."""
+_LONGEST_REPORT: Final = 32_768
+"""Characters of what a reload says: they fit into the empty buffer of a socket."""
+
+
+class Reloaded(Struct, frozen=True):
+    """What became of a reload."""
+
+    done: bool
+    says: Sequence[str]
+    """Sentences for people."""
+
+
+Reload = Callable[[], Awaitable[Reloaded]]
+
+
+async def accept_connections(listener: socket.socket, gateway: Gateway, report: Report, reload: Reload) -> None:
+    """Accept connections and serve them, until it is cancelled; their sessions end then too.
+
+    `reload` reads the configuration again.
+    """
     without_preamble = Counter[int]()
     async with anyio.create_task_group() as tasks:
         while True:
@@ -58,14 +78,22 @@ async def accept_connections(listener: socket.socket, gateway: Gateway, report: 
                 await anyio.sleep(_ACCEPT_AGAIN_SECONDS)
                 continue
             connection.setblocking(False)
-            tasks.start_soon(_Connection(connection, gateway, report, without_preamble).serve)
+            tasks.start_soon(_Connection(connection, gateway, report, without_preamble, reload).serve)
 
 
 class _Connection:
     """A connection, which is refused in a sentence or becomes a session."""
 
-    def __init__(self, peer: socket.socket, gateway: Gateway, report: Report, without_preamble: Counter[int]) -> None:
+    def __init__(
+        self,
+        peer: socket.socket,
+        gateway: Gateway,
+        report: Report,
+        without_preamble: Counter[int],
+        reload: Reload,
+    ) -> None:
         """`without_preamble` counts the connections of each user that have not said what they want."""
+        self._reload = reload
         self._peer = peer
         self._gateway = gateway
         self._report = report
@@ -77,7 +105,11 @@ class _Connection:
         with self._peer:
             refusal = ""
             try:
-                await self._run_session(*await self._read())
+                principal, wanted = await self._read()
+                if wanted.server:
+                    await self._run_session(principal, wanted)
+                else:
+                    await self._run_reload()
             except (preamble.NotAPreamble, OSError) as problem:
                 refusal = str(problem) or "it took too long to say which server is wanted"
             except UserError as problem:
@@ -106,6 +138,17 @@ class _Connection:
             self._without_preamble[uid] -= 1
             if not self._without_preamble[uid]:
                 del self._without_preamble[uid]
+
+    async def _run_reload(self) -> None:
+        """Read the configuration again, and say what has changed. Raises UserError."""
+        uid, _ = unix_socket.account_of_peer(self._peer)
+        if uid not in (0, os.geteuid()):
+            raise UserError("only root and the account of the gateway may reload it", "ask its administrator")
+        reloaded = await self._reload()
+        if not reloaded.done:
+            raise UserError(reloaded.says[0], "correct it, and reload again")
+        text = "".join(f"{one}\n" for one in reloaded.says)[:_LONGEST_REPORT]
+        self._peer.send(preamble.OK + text.encode(errors="replace"))
 
     async def _run_session(self, principal: Principal, wanted: preamble.Preamble) -> None:
         source, sink = os.dup(self._peer.fileno()), -1

@@ -165,21 +165,8 @@ def signal_group(pid: int, signal_number: int) -> None:
         pass
 
 
-def open_exit_fd(pid: int) -> int:
-    """A descriptor that becomes readable when our child `pid` has ended. Does not reap it. Raises OSError."""
-    if sys.platform == "linux" and platforms.linux:
-        try:
-            return os.pidfd_open(pid)
-        except AttributeError:  # a Python built without it
-            pass
-        except OSError as error:
-            if error.errno not in (errno.ENOSYS, errno.EPERM):  # an old kernel, a sandbox
-                raise
-    return _open_exit_fd_by_thread(pid)
-
-
 def _open_exit_fd_by_thread(pid: int) -> int:
-    """The same without pidfds: a thread waits for the child, and closes its end of a pipe then."""
+    """As `open_exit_fd`, without pidfds: a thread waits for the child, and closes its end of a pipe then."""
     import threading
 
     ended, living = os.pipe()
@@ -198,6 +185,22 @@ def _open_exit_fd_by_thread(pid: int) -> int:
         close_all((ended, living))
         raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)) from None
     return ended
+
+
+if sys.platform == "linux" and platforms.linux:
+
+    def open_exit_fd(pid: int) -> int:
+        """A descriptor that becomes readable when our child `pid` has ended. Does not reap it. Raises OSError."""
+        try:
+            return os.pidfd_open(pid)
+        except AttributeError:  # a Python built without it
+            pass
+        except OSError as error:
+            if error.errno not in (errno.ENOSYS, errno.EPERM):  # an old kernel, a sandbox
+                raise
+        return _open_exit_fd_by_thread(pid)
+else:
+    open_exit_fd = _open_exit_fd_by_thread
 
 
 def has_ended(pid: int) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Final, Literal, TypeVar
 
 import msgspec
@@ -20,6 +21,7 @@ Raw = msgspec.Raw
 SAFE_DIGITS: Final = 15
 """Integers with at most this number of digits are exact in every JSON reader: some readers keep numbers as doubles."""
 
+_REMEMBERED_BYTES: Final = 4096  # of a call that is remembered until the next one: nearly all are shorter
 _MAX_NAMES: Final = 4096  # remembered names of tools: more than any server has
 _ABSENT: Final = Raw(b"")
 _Message = TypeVar("_Message")
@@ -107,12 +109,20 @@ def compact_call(line: bytes) -> CompactCall | None:
 
     The line has no duplicate key and no other spelling of a key. The inside of `arguments` and `_meta` is not checked.
     """
+    return _known_call(line) if len(line) < _REMEMBERED_BYTES else _compact_call(line)
+
+
+def _compact_call(line: bytes) -> CompactCall | None:
     try:
         call = _CALLS.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     least = len(_ENCODER.encode(call)) + 1
     return call if least == len(line) and line.isascii() and b"\r" not in line else None
+
+
+_known_call = lru_cache(maxsize=1)(_compact_call)
+"""A gateway checks the line that its router reads next."""
 
 
 def heads(block: bytes) -> list[Head] | None:

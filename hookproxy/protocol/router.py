@@ -226,6 +226,12 @@ class Router:
             return True
         return self.requests.passes_unread(None if raw_id is None else id_key(raw_id))
 
+    def may_pass_early(self, raw_id: bytes) -> bool:
+        """True if the response to this request may pass before its end has come, because nobody must read it."""
+        key = id_key(raw_id)
+        is_simple = self.requests.is_simple and not (self.calls or self.tasks or self.elicitations)
+        return is_simple and self.requests.get(key) is RequestKind.OTHER and key not in self.requests.released
+
     # --- the state of the table ---
 
     @property

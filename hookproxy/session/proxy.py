@@ -22,12 +22,12 @@ from ..model.hooks import Event, Session, Tool
 from ..model.settings import Delivery, Settings
 from ..protocol import actions, calls, feedback, request_edits, tool_list
 from ..protocol.actions import AgentAction, ServerAction
-from ..protocol.calls import Call, Phase, Progress
+from ..protocol.calls import Call, Phase, Progress, id_key
 from ..protocol.elicitations import Elicitations
 from ..protocol.request_state import RequestStates, StateSealer
 from ..protocol.router import Router
 from ..protocol.tasks import TaskRequest
-from ..transports.channel import Channel
+from ..transports.channel import Channel, Passage, TakesPassages
 from .approval import Approvals
 from .backpressure import Backpressure
 from .call import handle_call
@@ -41,6 +41,7 @@ from .relay import Relay
 
 _MAX_NOISE_SHOWN: Final = 2000  # bytes of a line that is not JSON: enough to recognise it
 _BACKPRESSURE: Final = "too many bytes wait for hooks"
+_PASSAGES: Final = "responses that no hook sees are on their way under a former policy"
 
 OnToolsListed = Callable[[bytes, Sequence[Tool], str], None]
 """Gets each tools/list response, its tools, and the name that the server gives itself (empty: none)."""
@@ -57,6 +58,7 @@ class Proxy:
         "_final_responses",
         "_former",
         "_mcp_tasks",
+        "_passages",
         "_pool",
         "_running",
         "_services",
@@ -109,6 +111,7 @@ class Proxy:
         self.session = session
         self.audit = audit
         self.report = report
+        self._passages = 0  # responses that are sent on in pieces
         groups = hooks.groups
         strict = may_change or bool(groups or hooks.has_rules or settings.audit_all_calls)  # lines must be read
         elicitations = Elicitations(groups.answers_elicitations) if groups.observes_elicitations else None
@@ -167,12 +170,39 @@ class Proxy:
             self._tasks, self.session_events.report_hook_run, self.changes.notify, self.hook_tool_calls.call
         )
         self.audit.schedule = partial(self.spawn, self._flush_audit, self.audit)
+        self.audit.report_to(self.report)
 
     async def _flush_audit(self, audit: Audit) -> None:
         """Write the records that wait for an idle moment."""
         await anyio.sleep(DEFERRED_SECONDS)
         if problem := audit.flush():
             self.report_once(f"{NOT_WRITTEN}: {problem}")
+
+    @property
+    def judges_nothing(self) -> bool:
+        """No hook, no rule and no audit concerns any call, and none is left from an earlier policy."""
+        judging = self.hooks.groups or self.hooks.has_rules or self.settings.audit_all_calls
+        return not (judging or self._running or self._former)
+
+    def open_passage(self, agent: TakesPassages, raw_id: bytes) -> Passage | None:
+        """Send the response to a request on in pieces while it comes; None: it must come whole.
+
+        As long as nothing is judged, nobody must see it whole. Where a new policy judges something, nothing is read
+        from the agent until such responses have ended: so they can never become responses to judged calls.
+        """
+        if not (self.judges_nothing and self.router.may_pass_early(raw_id)):
+            return None
+        passage = agent.open_passage(raw_id, partial(self._passage_ended, raw_id))
+        if passage is not None:
+            self._passages += 1
+        return passage
+
+    def _passage_ended(self, raw_id: bytes) -> None:
+        self._passages -= 1
+        self.router.requests.settle(id_key(raw_id))
+        self.passed.notify()
+        if not self._passages:
+            self.relay.pause_agent(_PASSAGES, False)
 
     def change_policy(self, hooks: Hooks, settings: Settings, audit: Audit) -> None:
         """Judge the calls that come from now on by these. Those in flight end under the policy that they began with.
@@ -181,6 +211,8 @@ class Proxy:
         """
         self._former.append(self._services)
         self.hooks, self.settings, self.audit = hooks, settings, audit
+        if self._passages:
+            self.relay.pause_agent(_PASSAGES, True)
         self.skipped_hooks = SkippedHooks(hooks.groups)
         hooks.note_tools(self.router.tools.values(), self.router.handshake.server_name)
         elicitations = self.router.elicitations

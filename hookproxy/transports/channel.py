@@ -3,12 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 READ_SIZE: Final = 65536  # bytes per read: the capacity of a pipe on Linux
 DRAIN_LIMIT: Final = 1024 * 1024  # bytes that `drain` reads at most: the largest pipe without privileges
 HIGH_WATER: Final = 256 * 1024  # bytes queued for a slow peer at which its counterpart is paused
 LOW_WATER: Final = 64 * 1024  # bytes queued at which reading resumes: one pipe, so that the peer never waits for us
+
+
+class Passage(Protocol):
+    """A long response on its way to the agent: its beginning is sent before its end has come."""
+
+    def write(self, piece: bytes) -> None:
+        """Send the next bytes of the message."""
+
+    def end(self) -> None:
+        """The message is complete."""
+
+    def abort(self) -> None:
+        """The rest does not come: break off, so that nobody takes what was sent for the whole message."""
+
+
+@runtime_checkable
+class TakesPassages(Protocol):
+    """An agent's side that can send a response in pieces beside all other messages."""
+
+    def open_passage(self, raw_id: bytes, on_end: Callable[[], None]) -> Passage | None:
+        """Begin to send the response to this request; None: it must be sent whole. `on_end` is called at its end."""
+
+
+@runtime_checkable
+class OffersPassages(Protocol):
+    """A server's side that can give responses on in pieces."""
+
+    find_passage: Callable[[bytes], Passage | None]
+    """Where the long response to a request goes in pieces; None: it must come whole."""
 
 
 class Channel(Protocol):

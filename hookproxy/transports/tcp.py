@@ -12,7 +12,7 @@ import os
 import socket
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
 from ..processes.loop_callbacks import READABLE, WRITABLE
@@ -147,6 +147,24 @@ class TcpTransport(asyncio.Transport):
         if self._queued > self._high and not self._full:
             self._full = True
             self._protocol.pause_writing()
+
+    def writelines(self, parts: Iterable[bytes | bytearray | memoryview]) -> None:
+        """As documented: with one call of the system, and without a copy of all parts together."""
+        left = list(parts)
+        if not (self._closing or self._eof or self._queue):
+            try:
+                sent = self._sock.sendmsg(left)
+            except (BlockingIOError, InterruptedError):
+                sent = 0
+            except OSError as problem:
+                self._lose(problem)
+                return
+            while left and sent >= len(left[0]):
+                sent -= len(left.pop(0))
+            if sent:
+                left[0] = memoryview(left[0])[sent:]
+        for part in left:
+            self.write(part)
 
     def can_write_eof(self) -> bool:
         """As documented."""

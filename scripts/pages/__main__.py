@@ -12,6 +12,8 @@ import agent_sides
 import agents
 import dialects
 import keys
+import picture
+import policies
 import presets
 import schema
 import tables
@@ -31,12 +33,16 @@ PARTS: dict[str, Callable[[], str]] = {
     "verbs": verbs.verbs,
     "keys": keys.keys,
     "gateway-keys": keys.gateway_keys,
+    "policies": policies.policies,
     "presets": presets.presets,
     **dialects.parts(),
 }
 """The generated parts, by the name in their mark."""
 
-WHOLE: dict[str, Callable[[], str]] = {"hookproxy/hookproxy.schema.json": schema.schema}
+WHOLE: dict[str, Callable[[], str]] = {
+    "hookproxy/hookproxy.schema.json": schema.schema,
+    "docs/blocked.svg": picture.picture,
+}
 """Files that are generated completely."""
 
 

@@ -24,6 +24,8 @@ def keys() -> str:
 
 GATEWAY_TABLES = {
     "GatewayTable": "[gateway]",
+    "StoreTable": "[gateway.store]",
+    "AuditExport": "[gateway.audit_export]",
     "Oidc": "[gateway.oidc]",
     "Tls": "[gateway.tls]",
     "ServerTable": "[servers.NAME]",

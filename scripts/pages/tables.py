@@ -1,4 +1,4 @@
-"""The tables of all dialects: README's list, and what their events and their hooks' output are called."""
+"""The tables of all dialects: a list of them, and what their events and their hooks' output are called."""
 
 import re
 from pathlib import Path
@@ -71,13 +71,13 @@ def shown() -> list[Dialect]:
 
 
 def systems() -> str:
-    """README's list: each system, its dialect, and the folders in which its files are recognised."""
+    """Each system, its dialect, and the folders in which its files are recognised."""
     rows = [row("system", "dialect", "its hook files are in"), row(*["---"] * 3)]
     for dialect in shown():
         page = (PAGES / f"{dialect.name}.md").read_text("utf-8")
         title = re.sub(r"^# [^:]*: ", "", page.partition("\n")[0])
         editions = [name for name in DIALECTS if name.startswith(f"{dialect.name}@")]
-        names = [f"[`{dialect.name}`](docs/dialects/{dialect.name}.md)", *(f"`{name}`" for name in editions)]
+        names = [f"[`{dialect.name}`]({dialect.name}.md)", *(f"`{name}`" for name in editions)]
         folders = ", ".join(f"`{folder}`" for folder in dialect.folders)
         rows.append(row(title, ", ".join(names), folders))
     return "\n".join(rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import logging
 import socket
 import subprocess
 import sys
@@ -22,8 +23,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
+from hookproxy.audit import telemetry
 from hookproxy.audit.log import Audit, Record
-from hookproxy.audit.telemetry import FLUSH
+from hookproxy.audit.telemetry import FLUSH, Collector
 from hookproxy.config.load import load
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Ended, Event, HookResult, HookRun, HookSpec, Permission, Verdict
@@ -344,6 +346,20 @@ def test_a_missing_collector_harms_no_call(tmp_path: Path) -> None:
     (response,) = map(json.loads, done.stdout.splitlines())
     assert response["result"]["content"][0]["text"] == '{"text": "fine"}'
     assert done.returncode == 0
+    assert b"Exporter" not in done.stderr
+
+
+def test_what_the_sdk_says_is_reported_once_in_one_line_and_nowhere_else(capfd: pytest.CaptureFixture[str]) -> None:
+    reports: list[str] = []
+    logger = logging.getLogger("opentelemetry.exporter.otlp")
+    telemetry.report_to(reports.append)
+    for reason in ("refused\nTraceback: …", "timed out"):
+        logger.warning("cannot export, because it was %s", reason)
+    logger.info("sends")
+    Collector("http://127.0.0.1:9", {"user": "u", "host": "h", "pid": 1}, lambda _run: "").close()
+    logger.error("exporter is shut down")
+    assert reports == ["telemetry: cannot export, because it was refused; calls go on, and this is not reported again"]
+    assert capfd.readouterr().err == ""
 
 
 def test_telemetry_is_imported_only_if_configured(tmp_path: Path) -> None:

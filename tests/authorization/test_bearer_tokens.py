@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hookproxy.authorization.bearer_tokens import BearerTokens
-from hookproxy.authorization.token_file import create_token, revoke_tokens
+from hookproxy.authorization.token_file import create_token, digest_of, revoke_tokens
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.principal import Principal
 
@@ -64,6 +64,21 @@ def test_a_new_token_is_accepted_and_a_revoked_one_refused_at_the_next_request(f
     revoke_tokens(str(file.path), "bob")
     assert file.owner(second) is None
     assert file.owner(file.first) == "alice"
+
+
+def test_a_token_that_another_gateway_has_revoked_is_refused_although_the_file_has_it(file: File) -> None:
+    file.tokens.revoked_elsewhere = frozenset({digest_of(file.first.encode())})
+    assert file.owner(file.first) is None
+    assert file.owner(file.new("bob")) == "bob"
+
+
+def test_a_revoked_token_is_known_as_revoked_also_after_a_restart(file: File) -> None:
+    revoke_tokens(str(file.path), "alice")
+    file.tokens.refresh()
+    again = BearerTokens(str(file.path), file.reports.append)
+    for tokens in (file.tokens, again):
+        assert tokens.revoked == {digest_of(file.first.encode())}
+        assert tokens.find(file.first.encode()) is None
 
 
 def test_a_token_ends_at_its_time_without_a_change_of_the_file(file: File) -> None:

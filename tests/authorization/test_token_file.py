@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from hookproxy.authorization import token_file
 from hookproxy.authorization.token_file import TokenRecord, create_token, parse, read_tokens, revoke_tokens
@@ -64,7 +65,8 @@ def test_comments_and_lines_of_others_stay_as_they_are(file: str) -> None:
     _, record = create_token(file, "bob", [], None, "", NOW)
     assert Path(file).read_text() == f"{before}\n{record.line()}"
     assert revoke_tokens(file, "bob") == [record]
-    assert Path(file).read_text() == f"{before}\n"
+    assert Path(file).read_text() == f"{before}\n{replace(record, revoked=True).line()}"
+    assert " revoked sha256:" in Path(file).read_text()
 
 
 @pytest.mark.parametrize(
@@ -135,7 +137,8 @@ def test_a_token_is_revoked_by_its_id_or_with_all_of_its_user(file: str) -> None
     made = [create_token(file, user, [], None, "", NOW)[1] for user in ("alice", "bob", "alice", "carol")]
     assert revoke_tokens(file, made[0].id) == [made[0]]
     assert revoke_tokens(file, "carol") == [made[3]]
-    assert records(file) == [made[1], made[2]]
+    gone = [replace(one, revoked=True) for one in made]
+    assert records(file) == [gone[0], made[1], made[2], gone[3]], "their lines stay, so that other gateways learn of it"
     with pytest.raises(UserError, match="has no token"):
         revoke_tokens(file, "carol")
 
@@ -229,6 +232,7 @@ def test_many_who_change_the_file_at_once_lose_nothing(file: str) -> None:
     users = [f"user{number}" for number in range(4)]
     started = [subprocess.Popen([sys.executable, "-c", code, file, user]) for user in users]
     assert [process.wait() for process in started] == [0] * 4
-    found = [record.user for record in records(file)]
-    assert {user: found.count(user) for user in users} == dict.fromkeys(users, 10)
+    for revoked in (True, False):
+        found = [record.user for record in records(file) if record.revoked is revoked]
+        assert {user: found.count(user) for user in users} == dict.fromkeys(users, 10)
     assert os.listdir(os.path.dirname(file)) == ["tokens"]

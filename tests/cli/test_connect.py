@@ -23,6 +23,8 @@ _ALLOWED = {
     "hookproxy.cli.main",
     "hookproxy.cli.common",
     "hookproxy.cli.connect",
+    "hookproxy.processes",
+    "hookproxy.processes.platforms",
     "_socket",
 }
 

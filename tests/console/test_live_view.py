@@ -137,6 +137,16 @@ def test_what_others_wrote_is_text_in_every_part_of_a_change() -> None:
         assert "\u202e" not in markup
 
 
+def test_a_time_that_no_calendar_has_spoils_nothing() -> None:
+    all_runs = state()
+    call = CallInFlight("c", "s", 1e300, "write", "hooks", -1e300)
+    rows = (ended(1, time="0001-01-01T00:00:00+00:00"), ended(2, time="9999-12-31T23:59:59+00:00"), ended(3, time="x"))
+    all_runs.apply("r", Changes(calls=(call,), ended=rows, asked=(question(until=1e300),)))
+    change = LiveView(all_runs, CallFilter(), "token").change()
+    assert len(change.ended) == 3
+    assert "write" in change.in_flight
+
+
 def test_the_arguments_of_a_question_are_whole() -> None:
     all_runs = state()
     long = json.dumps({"content": "x" * 10_000_000 + "the end"}).encode()

@@ -22,6 +22,7 @@ from hookproxy.console.web import Options, Pages, serve
 from hookproxy.live.messages import Action, Answer, AnswerTaken, Changes, Run
 from tests.console.test_history import record
 from tests.console.test_live_view import question
+from tests.end.agent import SERVER
 
 pytestmark = pytest.mark.slow
 
@@ -70,6 +71,8 @@ class Site:
             str(self.folder),
             str(self.folder / "audit.jsonl"),
             {"changed.toml": lambda: self.loaded("changed.toml")},
+            SERVER,
+            "lean",
         )
         return Pages(options, self.access, self.state, self.answer)
 
@@ -218,6 +221,19 @@ async def test_the_policy_page_shows_hooks_and_rules_with_their_places(site: Sit
     assert f"{site.folder}/hookproxy.toml:4" in text
     assert "permissions.deny[0]" in text
     assert "ask = [&quot;push_*&quot;]" in text or 'ask = ["push_*"]' in text
+
+
+async def test_the_policy_page_lists_the_tools_of_the_named_server_and_of_no_other(site: Site) -> None:
+    _, text, _ = await site.get("policy")
+    assert "lists its tools, and ends it" in text
+    (site.folder / "hookproxy.toml").write_text(TOML.replace("write_.*", "echo"))
+    _, text, _ = await site.post("policy-server", command="touch evil")
+    rows = re.findall(r"<tr>.*?</tr>", text[text.index('id="server"') :])
+    assert "echo" in rows[1]
+    assert "cat" in rows[1]
+    assert "no hook" in rows[2]
+    assert not (site.folder / "evil").exists()
+    assert (await site.get("policy-server"))[0] == 405
 
 
 async def test_a_broken_configuration_is_shown_as_an_error(site: Site) -> None:

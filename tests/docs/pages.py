@@ -24,6 +24,7 @@ KINDS: Final = {
     "append",  # is added to NAME
     "run",  # commands after "$ ", which succeed, and what they print
     "fails",  # the same, but the last one fails
+    "entry",  # a server's entry in an agent's file, before and after
     "calls",  # what an agent does: SERVER TOOL ARGUMENTS
 }
 

@@ -95,6 +95,8 @@ def call_with_stderr(project: Path, options: tuple[str, ...], tool: str, **argum
 def test_every_folder_of_configs_has_its_tests() -> None:
     text = Path(__file__).read_text("utf-8")
     for folder in CONFIGS.iterdir():
+        if folder.name == "policies":  # test_policies
+            continue
         assert folder.name in KEEP_FOLDERS or f'in_copy_of("{folder.name}")' in text
 
 
@@ -576,6 +578,36 @@ def test_each_dialects_guard_refuses_what_it_cannot_judge(
     monkeypatch.setenv("PATH", f"{broken.parent}:{os.environ['PATH']}")
     (answer,) = call_all(project, ("--hooks", hooks), [("execute", {"command": "ls"})])
     assert answer.failed
+
+
+def without_jq(folder: Path) -> str:
+    """A PATH with everything that guards use but jq."""
+    folder.mkdir()
+    for program in ("bash", "sh", "env", "cat", "grep", "sed", "dirname"):
+        found = shutil.which(program)
+        assert found
+        (folder / program).symlink_to(found)
+    return str(folder)
+
+
+@in_copy_of_each_dialect
+def test_each_dialects_guard_refuses_everything_where_jq_is_missing(
+    project: Path, hooks: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", without_jq(project / "bin"))
+    answer, _ = call_with_stderr(project, ("--hooks", hooks), "execute", command="ls")
+    assert answer.failed
+
+
+@in_copy_of("guard")
+@pytest.mark.parametrize("options", [CLAUDE, OWN])
+def test_guard_refuses_everything_where_jq_is_missing(
+    project: Path, options: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", without_jq(project / "bin"))
+    answer, stderr = call_with_stderr(project, options, "execute", command="ls")
+    assert answer.failed
+    assert "jq" in stderr
 
 
 @in_copy_of_each_dialect

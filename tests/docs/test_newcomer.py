@@ -1,4 +1,4 @@
-"""A new user's first day, with nothing but the README: three servers wrapped, a call refused, found, and replayed.
+"""A user's first day, with nothing but docs/first-day.md: three servers wrapped, a call refused, found, and replayed.
 
 The agent is the SDK's; mcp-server-git and mcp-server-time are themselves. `npx` is a stand-in that starts a server of
 ours in the place of one that would have to be fetched; it runs the command lines that it is given.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Final
@@ -17,7 +18,7 @@ from mcp import Client, StdioServerParameters
 
 from tests.docs.pages import ROOT, blocks, perform
 
-TEXT: Final = (ROOT / "README.md").read_text("utf-8").split("\n## The first day")[1].split("\n## ")[0]
+TEXT: Final = (ROOT / "docs" / "first-day.md").read_text("utf-8")
 
 
 @pytest.fixture
@@ -60,3 +61,17 @@ async def test_a_new_user_gets_through_the_first_day(project: Path) -> None:
     assert done[1] == "done\n"
     assert "git push origin topic" in printed
     assert "echo done" not in printed
+
+
+async def test_the_guard_refuses_where_jq_is_missing(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for block in blocks(TEXT):
+        if block.kind == "file":
+            perform(block, project)
+    perform(next(block for block in blocks(TEXT) if block.kind == "run"), project)
+    programs = project.parent / "bin"
+    for name in ("bash", "sh", "grep", "hookproxy"):
+        (programs / name).symlink_to(shutil.which(name) or "")
+    monkeypatch.setenv("PATH", str(programs))
+    failed, text = await call(project, "shell", "start_process", {"command": "git push", "timeout_ms": 5000})
+    assert failed
+    assert "The guard cannot read this call." in text

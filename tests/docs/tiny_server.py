@@ -1,10 +1,14 @@
-"""A tool server that takes any tool: it answers with the arguments that it got. `write_file` writes as well."""
+"""A tool server that takes any tool: it answers with the arguments that it got.
+
+`write_file` writes as well, and the arguments of `as_result` are the whole result.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 
 def main() -> None:
@@ -17,7 +21,9 @@ def main() -> None:
             sys.stdout.flush()
 
 
-def call(tool: str, arguments: dict[str, str]) -> dict[str, object]:
+def call(tool: str, arguments: dict[str, Any]) -> dict[str, object]:
+    if tool == "as_result":
+        return arguments
     if tool == "write_file":
         Path(arguments["path"]).write_text(arguments["content"], "utf-8")
     return {"content": [{"type": "text", "text": json.dumps(arguments)}]}

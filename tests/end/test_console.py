@@ -74,19 +74,27 @@ def write_audit(path: Path, count: int) -> None:
             file.write(json.dumps(record, ensure_ascii=number % 2 == 0, separators=(",", ":")) + "\n")
 
 
-@pytest.fixture
-def site(browser: Browser, tmp_path: Path, home: Path) -> Iterator[Browser]:
-    """A console with a configuration and an audit, open in the browser."""
-    (tmp_path / "hookproxy.toml").write_text(TOML)
-    (tmp_path / "changed.toml").write_text(TOML.replace('"delete_*"', '"read_*"'))
-    write_audit(tmp_path / "audit.jsonl", 400)
+@pytest.fixture(scope="session")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a console with a configuration and an audit, for all tests of a worker: none changes anything."""
+    folder = tmp_path_factory.mktemp("pages")
+    (folder / "hookproxy.toml").write_text(TOML)
+    (folder / "changed.toml").write_text(TOML.replace('"delete_*"', '"read_*"'))
+    write_audit(folder / "audit.jsonl", 400)
     arguments = ("--config", "hookproxy.toml", "--audit", "audit.jsonl", "--compare", "changed.toml")
-    with console(tmp_path, environment(home), *arguments) as address:
-        browser.look(1280)
-        browser.open(address)
-        yield browser
-        assert browser.driver.title != "XSS"
-        assert [one for one in browser.messages() if "Content Security Policy" in one] == []
+    with console(folder, environment(folder), *arguments) as address:
+        yield address
+    assert (folder / "hookproxy.toml").read_text() == TOML
+
+
+@pytest.fixture
+def site(browser: Browser, pages: str) -> Iterator[Browser]:
+    """These pages, open in the browser."""
+    browser.look(1280)
+    browser.open(pages)
+    yield browser
+    assert browser.driver.title != "XSS"
+    assert [one for one in browser.messages() if "Content Security Policy" in one] == []
 
 
 def check_looks(browser: Browser) -> None:
@@ -166,13 +174,12 @@ def test_a_replay_shows_what_would_differ(site: Browser) -> None:
     check_looks(site)
 
 
-def test_the_lines_of_a_rule_are_shown_and_no_file_is_changed(site: Browser, tmp_path: Path) -> None:
+def test_the_lines_of_a_rule_are_shown(site: Browser) -> None:
     site.go("policy")
     site.click("#rule summary")
     site.type("[name=name]", "push_*")
     site.click("#rule form button")
     site.until_text('deny = ["delete_*", "push_*"]', "#rule pre")
-    assert (tmp_path / "hookproxy.toml").read_text() == TOML
 
 
 def test_without_the_token_the_browser_sees_nothing(site: Browser) -> None:
@@ -450,10 +457,14 @@ def test_two_consoles_show_the_same_question_and_the_second_answer_is_told(live:
     assert told["text"].startswith("Your answer came too late. Allowed once by")
 
 
-def test_a_run_that_is_killed_disappears_with_its_question(live: Live) -> None:
+def test_a_question_notifies_a_hidden_page_and_disappears_with_a_run_that_is_killed(live: Live) -> None:
     agent, browser = live.agent(), live.browser
+    hidden = "Object.defineProperty(document, 'hidden', {value: true});"
+    browser.js(hidden + "window.Notification = function (name, text) { window.notified = text.body; };")
+    browser.js("window.Notification.permission = 'granted'")
     agent.send(call(1, "write", path="a"))
     browser.until(lambda: browser.count(".approval") == 1)
+    assert browser.js("return window.notified") == "write of files waits for your approval"
     agent.process.kill()
     browser.until_text("No run of hookproxy is known now", "#runs")
     browser.until_text("It waits no more")

@@ -161,6 +161,27 @@ def test_restarts_under_load_lose_no_call_that_stands_alone(name: str, request: 
     assert cluster.executed(tool) == len(responses)
 
 
+def test_while_balancers_find_out_a_gateway_that_ends_goes_on(cluster: Cluster) -> None:
+    gateway = cluster.gateways[2]
+    assert gateway.end() == 0
+    gateway.write(f"drain_delay_seconds = 3\n{cluster.config}")
+    gateway.start()
+    gateway.ready()
+    try:
+        gateway.terminate()
+        wait_until(lambda: gateway.probe("/readyz") == "ending\n", lambda: gateway.log)
+        assert "hookproxy_draining 1" in gateway.probe("/metrics")
+        assert cluster.call("delayed", port=gateway.port).ran, "on a new connection"
+        assert gateway.end() == 0
+        assert cluster.call("delayed", port=gateway.port).status == 0
+        assert cluster.call("delayed").ran
+    finally:
+        gateway.kill()
+        gateway.write(cluster.config)
+        gateway.start()
+        gateway.ready()
+
+
 def test_a_limit_holds_when_gateways_are_killed_and_restarted(cluster: Cluster) -> None:
     ran = lost = 0
     for gateway in cluster.gateways:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from http import HTTPStatus
 from pathlib import Path
 from typing import cast
@@ -15,6 +16,7 @@ from hookproxy.gateway.servers import Servers
 from hookproxy.model.errors import UserError
 from hookproxy.model.principal import Principal
 from hookproxy.model.settings import Limit, Per
+from hookproxy.protocol.request_state import CallRound
 from hookproxy.transports.channel import Channel
 
 ALICE = Principal("uid:1000", "alice", ("users", "developers"))
@@ -119,6 +121,25 @@ def test_a_limit_counts_a_user_at_a_server_in_all_sessions(gateway: Gateway) -> 
 def test_a_limit_for_each_session_counts_each_session(gateway: Gateway) -> None:
     limit = Limit("*", 3, Per.SESSION, "limits[0]")
     assert gateway._window("open", ALICE.id, limit) is not gateway._window("open", ALICE.id, limit)
+
+
+async def test_keys_that_a_reload_brings_are_in_force_for_open_sessions(tmp_path: Path) -> None:
+    for name in ("old", "new"):
+        (tmp_path / name).write_bytes(os.urandom(32))
+        (tmp_path / name).chmod(0o600)
+    first, both = (f"[gateway]\nseal_keys = [{keys}]\n{CONFIG[10:]}" for keys in ('"old"', '"new", "old"'))
+    gateway = gateway_of(tmp_path, first)
+    states = gateway._request_states(gateway.admit(ALICE, "open"))
+    assert states is not None
+    waiting = CallRound("write", b"{}")
+    text = states.to_request_state(waiting)
+    gateway.change_policy(gateway_of(tmp_path, both).config)
+    assert await states.take(text, "write", b"{}") is not None
+    assert await states.take(states.to_request_state(waiting), "write", b"{}") is not None
+    prefixes = {states.to_request_state(waiting)[:20], text[:20]}
+    assert len(prefixes) == 2
+    gateway.change_policy(gateway_of(tmp_path, CONFIG).config)
+    assert states.to_request_state(waiting)[:20] in prefixes, "without keys, an open session keeps those that it had"
 
 
 async def test_a_policy_that_takes_a_server_away_holds_for_a_session_that_has_not_started(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -10,8 +11,11 @@ from pathlib import Path
 import anyio
 import pytest
 
+from hookproxy.authorization.bearer_tokens import BearerTokens
+from hookproxy.authorization.token_file import create_token, revoke_tokens
 from hookproxy.config.gateway_models import StoreTable
 from hookproxy.gateway.metrics import Metrics
+from hookproxy.gateway.revocations import Revocations
 from hookproxy.gateway.session import SessionIdentity
 from hookproxy.gateway.store import Store, StoreApprovals, StoreLimits, shared_of
 from hookproxy.model.errors import UserError
@@ -44,16 +48,15 @@ def server(tmp_path: Path) -> Iterator[StoreProcess]:
 
 @asynccontextmanager
 async def open_store(
-    server: StoreProcess, reports: list[str] | None = None, prefix: str = "test:"
+    server: StoreProcess, reports: list[str] | None = None, prefix: str = "test:", password: str | None = None
 ) -> AsyncIterator[Store]:
-    store = Store(
-        StoreTable(server.url, prefix=prefix), "/", (reports if reports is not None else []).append, Metrics()
-    )
-    await store.look()
-    try:
+    table = StoreTable(server.url, prefix=prefix, password=password)
+    store = Store(table, "/", (reports if reports is not None else []).append, Metrics())
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(store.run)
+        await store.look()
         yield store
-    finally:
-        await store.aclose()
+        tasks.cancel_scope.cancel()
 
 
 def limits_of(store: Store, user: str = "alice", session: str = "s") -> StoreLimits:
@@ -261,6 +264,34 @@ async def test_a_store_that_does_not_answer_holds_nobody_up_for_long(server: Sto
             await until_back(store)
 
 
+async def test_many_calls_at_a_time_are_all_counted(server: StoreProcess) -> None:
+    limit, refused = Limit("*", 1000, Per.MINUTE, "limits[0]"), list[LimitReached]()
+
+    async def call(store: Store) -> None:
+        if (reached := await limits_of(store).count([limit])) is not None:
+            refused.append(reached)
+
+    async with open_store(server) as store:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(1500):
+                tasks.start_soon(call, store)
+        assert len(refused) == 500
+
+
+async def test_a_call_that_is_cancelled_before_it_was_sent_does_not_count(server: StoreProcess) -> None:
+    limit = Limit("*", 1, Per.DAY, "limits[0]")
+    async with open_store(server) as store:
+        assert server.ask("CLIENT", "PAUSE", "500", "ALL") == b"+OK\r\n"
+        async with anyio.create_task_group() as others:
+            others.start_soon(store.use_once, "a command that is sent before")
+            await anyio.wait_all_tasks_blocked()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(limits_of(store).count, [limit])
+                await anyio.wait_all_tasks_blocked()
+                tasks.cancel_scope.cancel()
+        assert await limits_of(store).count([limit]) is None
+
+
 async def test_a_store_that_may_forget_is_reported(tmp_path: Path) -> None:
     server = StoreProcess(tmp_path, "--maxmemory-policy", "allkeys-lru")
     reports: list[str] = []
@@ -288,13 +319,71 @@ async def test_a_password_comes_from_a_file_and_is_nowhere_reported(tmp_path: Pa
     try:
         for name, reached in (("password", True), ("wrong", False), (None, False)):
             file = str(tmp_path / name) if name else None
-            store = Store(StoreTable(server.url, password=file), "/", reports.append, Metrics())
-            await store.look()
-            assert (not store.failure) is reached, store.failure
-            await store.aclose()
+            async with open_store(server, reports, password=file) as store:
+                assert (not store.failure) is reached, store.failure
     finally:
         server.kill()
     assert "sekret" not in str(reports)
+
+
+# --- revoked tokens ---
+
+
+class Machine:
+    """A gateway's own token file, and what it knows of the store."""
+
+    def __init__(self, folder: Path, store: Store, copy_of: Path | None = None) -> None:
+        folder.mkdir(mode=0o700)
+        self.path = folder / "tokens"
+        if copy_of is not None:
+            shutil.copy(copy_of, self.path)
+        else:
+            self.token = create_token(str(self.path), "alice", [], None, "", 0)[0].encode()
+        self.tokens = BearerTokens(str(self.path), print)
+        self.revocations = Revocations(store, self.tokens)
+
+
+async def test_a_token_that_is_revoked_at_one_gateway_is_refused_at_all(server: StoreProcess, tmp_path: Path) -> None:
+    async with open_store(server) as one, open_store(server) as two:
+        here = Machine(tmp_path / "here", one)
+        there = Machine(tmp_path / "there", two, here.path)
+        other = create_token(str(there.path), "bob", [], None, "", 0)[0].encode()
+        for machine in (here, there):
+            await machine.revocations.look()
+        assert there.tokens.find(here.token) is not None
+        revoke_tokens(str(here.path), "alice")
+        for machine in (here, there):
+            await machine.revocations.look()
+        assert there.tokens.find(here.token) is None
+        assert there.tokens.find(other) is not None
+        late = Machine(tmp_path / "late", two, there.path)
+        await late.revocations.look()
+        assert late.tokens.find(here.token) is None, "a gateway that starts later learns it, too"
+
+
+async def test_a_revocation_is_told_again_when_the_store_has_lost_it_and_stays_in_force_meanwhile(
+    server: StoreProcess, tmp_path: Path
+) -> None:
+    async with open_store(server) as one, open_store(server) as two:
+        here = Machine(tmp_path / "here", one)
+        there = Machine(tmp_path / "there", two, here.path)
+        revoke_tokens(str(here.path), "alice")
+        for machine in (here, there):
+            await machine.revocations.look()
+        server.kill()
+        for machine, store in ((here, one), (there, two)):
+            await store.look()
+            await machine.revocations.look()
+            assert machine.tokens.find(here.token) is None
+        server.start()
+        await until_back(one)
+        await until_back(two)
+        for machine in (there, here):
+            await machine.revocations.look()
+        assert there.tokens.find(here.token) is None
+        new = Machine(tmp_path / "new", two, there.path)
+        await new.revocations.look()
+        assert new.tokens.find(here.token) is None, "the store has it again"
 
 
 @pytest.mark.parametrize("url", ["redis://h/0?max_connections=x", "redis://h/0?timeout=x"])

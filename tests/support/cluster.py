@@ -69,6 +69,7 @@ class Gateway:
         self.folder.mkdir()
         self.port, self.probes = free_port(), free_port()
         self._process: subprocess.Popen[bytes] | None = None
+        self._terminated = False
         self.write(cluster.config)
 
     def write(self, config: str) -> None:
@@ -78,6 +79,7 @@ class Gateway:
 
     def start(self) -> None:
         """Start it, and do not wait."""
+        self._terminated = False
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 [HOOKPROXY, "serve", "--config", "gateway.toml", "--instance", self.name],
@@ -109,17 +111,21 @@ class Gateway:
 
     def kill(self) -> None:
         """kill -9."""
-        self._end(signal.SIGKILL)
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(_PATIENCE)
+
+    def terminate(self) -> None:
+        """SIGTERM."""
+        assert self._process is not None
+        self._terminated = True
+        self._process.send_signal(signal.SIGTERM)
 
     def end(self) -> int:
-        """SIGTERM; returns the exit status."""
-        return self._end(signal.SIGTERM)
-
-    def _end(self, number: signal.Signals) -> int:
-        if self._process is None:
-            return 0
-        if self._process.poll() is None:
-            self._process.send_signal(number)
+        """SIGTERM, unless it has got one; returns the exit status."""
+        assert self._process is not None
+        if not self._terminated:
+            self.terminate()
         return self._process.wait(_PATIENCE)
 
 

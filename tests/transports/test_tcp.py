@@ -93,7 +93,7 @@ async def _until(peer: Peer, condition: Callable[[], bool]) -> None:
 @on_both_loops
 async def test_all_bytes_arrive_in_order_and_a_full_peer_is_told(here: Peer, there: Peer) -> None:
     there.transport.pause_reading()
-    here.transport.write(LONG)
+    here.transport.writelines([LONG[:1000], LONG[1000:-1], LONG[-1:]])
     here.transport.write(b"end")
     assert here.told == ["full"]
     assert here.transport.get_write_buffer_size() > 0

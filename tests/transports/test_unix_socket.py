@@ -7,8 +7,10 @@ import os
 import pwd
 import socket
 import stat
+import struct
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -167,3 +169,30 @@ os._exit(0)
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=30)
     assert done.stdout.startswith("False False" if family == "AF_UNIX" else "error: descriptor 3"), done
+
+
+# --- what a Mac says of a peer ---
+
+
+def xucred(uid: int, groups: Sequence[int], *, version: int = 0) -> bytes:
+    """A struct xucred as sys/ucred.h of macOS has it."""
+    return struct.pack("=IIhxx16I", version, uid, len(groups), *groups, *[0] * (16 - len(groups)))
+
+
+@pytest.mark.parametrize("groups", [(20,), (20, 12, 61, 80), tuple(range(20, 35))])
+def test_the_account_and_its_groups_are_those_that_the_kernel_names(groups: tuple[int, ...]) -> None:
+    assert unix_socket.account_of_xucred(xucred(501, groups)) == (501, groups)
+
+
+def test_an_account_whose_groups_may_be_more_than_the_kernel_names_is_looked_up() -> None:
+    assert unix_socket.account_of_xucred(xucred(0, [0] * 16)) == (0, (0, *os.getgrouplist("root", 0)))
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [b"", xucred(0, [0])[:-1], xucred(0, [0], version=1), xucred(0, []), xucred(987_654_321, list(range(16)))],
+    ids=["nothing", "cut", "another version", "no group", "no such account"],
+)
+def test_what_does_not_say_who_has_connected_is_an_error(raw: bytes) -> None:
+    with pytest.raises(OSError, match=r"has connected|not known"):
+        unix_socket.account_of_xucred(raw)

@@ -128,7 +128,7 @@ def _in_flight(run: RunState, call: CallInFlight, now: float) -> Html:
     )
     return el(
         "tr",
-        el("td", _time(call.at)),
+        el("td", _time(words.moment(call.at))),
         el(
             "td",
             words.badge(*words.STAGES[call.stage]),
@@ -151,7 +151,7 @@ def ended(one: EndedCall) -> Html:
     cell = join([_arguments(record.arguments, 0), el("div", cut(why, 200), class_="why") if why else ""])
     return el(
         "tr",
-        el("td", _time(record.at.timestamp() if record.at else 0)),
+        el("td", _time(record.at)),
         el("td", words.outcome(record), *_changes(record)),
         el("td", cut(record.server, 60)),
         el("th", el("a", cut(record.tool, 80), href=f"call?{address}"), scope="row"),
@@ -175,9 +175,13 @@ def _arguments(raw: Raw, size: int) -> Html:
     return el("code", cut(text, 160))
 
 
-def _time(at: float) -> Html:
-    local = datetime.fromtimestamp(at, UTC).astimezone()
-    return el("time", f"{local:%H:%M:%S}", datetime=local.isoformat(timespec="milliseconds"))
+def _time(at: datetime | None) -> Html:
+    """The time of day: what is live is of today."""
+    try:
+        local = at.astimezone() if at else None
+    except (OverflowError, ValueError):  # in the first or last year that datetime knows
+        local = None
+    return el("time", f"{local:%H:%M:%S}", datetime=local.isoformat(timespec="milliseconds")) if local else Html("")
 
 
 def call_in_flight(run: RunState, call: CallInFlight) -> Html:
@@ -191,8 +195,8 @@ def call_in_flight(run: RunState, call: CallInFlight) -> Html:
     rows = facts(
         [
             ("State", words.badge(*words.STAGES[call.stage])),
-            ("Since", words.clock(datetime.fromtimestamp(call.since, UTC))),
-            ("Came", words.clock(datetime.fromtimestamp(call.at, UTC))),
+            ("Since", words.clock(words.moment(call.since))),
+            ("Came", words.clock(words.moment(call.at))),
             ("Server", _server(run, call)),
             ("Tool", words.code(call.tool)),
             ("Agent", _agent(run, call)),
@@ -232,7 +236,7 @@ def question(waiting: WaitingQuestion, agent: str, token: str) -> Html:
                 ("Reason", one.reason),
                 ("Agent", agent),
                 ("Known to hooks as", one.alias),
-                ("Waits until", words.clock(datetime.fromtimestamp(one.until, UTC))),
+                ("Waits until", words.clock(words.moment(one.until))),
             ]
         ),
         block(pretty(bytes(one.arguments)), f"All arguments of {one.tool}"),

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from datetime import UTC, datetime
+from typing import Final
 
 from ...audit.records import CallRecord, NoteRecord
 from ..html import Html, el
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
 
 STAGES: Final = {
     "hooks": ("in hooks", "note"),
@@ -121,6 +118,14 @@ def clock(at: datetime | None, otherwise: str = "") -> Html:
     except (OverflowError, ValueError):  # in the first or last year that datetime knows
         return el("span", otherwise)
     return el("time", f"{local:%Y-%m-%d %H:%M:%S}", datetime=at.isoformat(timespec="milliseconds"))
+
+
+def moment(at: float) -> datetime | None:
+    """A time in seconds since 1970; None if it is none that a calendar has."""
+    try:
+        return datetime.fromtimestamp(at, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
 
 
 def time_of(record: CallRecord | NoteRecord) -> Html:

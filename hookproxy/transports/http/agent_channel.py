@@ -14,6 +14,7 @@ from typing import Final
 
 from ...protocol.calls import Progress, id_key
 from ...protocol.feedback import no_stream, refused_message, remote_failure
+from ..channel import Passage
 from . import messages
 from .agent_input import BEAT_SECONDS, ENDED, AgentInput, AgentOutput, Load
 from .agent_stream import (
@@ -45,6 +46,29 @@ _RESUME_SECONDS: Final = 60.0
 _ID_IN_FLIGHT: Final = "Its id is the id of a request that is in flight."
 
 
+class _Passage:
+    """As Passage: the response to a POST that is sent in pieces."""
+
+    def __init__(self, channel: AgentChannel, stream: AgentStream, on_end: Callable[[], None]) -> None:
+        self._channel = channel
+        self.stream = stream
+        self.on_end = on_end
+
+    def write(self, piece: bytes) -> None:
+        """As in Passage."""
+        self.stream.send_piece(piece)
+
+    def end(self) -> None:
+        """As in Passage."""
+        self.stream.end_pieces()
+        self._channel.passage_ended(self)
+
+    def abort(self) -> None:
+        """As in Passage."""
+        self.stream.break_off()
+        self._channel.passage_ended(self)
+
+
 class AgentChannel:
     """The agent's side of one session of the handshake era (2025-03-26 to 2025-11-25)."""
 
@@ -65,6 +89,7 @@ class AgentChannel:
         self._unsent_bytes = 0
         self._numbers = 0
         self._full: set[Responder] = set()
+        self._passages: set[_Passage] = set()
         self._loop = asyncio.get_running_loop()
         self._beat: asyncio.TimerHandle | None = None
         self._slow: asyncio.TimerHandle | None = None  # until the oldest request has waited for long
@@ -85,7 +110,8 @@ class AgentChannel:
     @property
     def in_use(self) -> bool:
         """An agent waits for a response, or listens."""
-        streams = (*self._waiting.values(), *([self._listening] if self._listening else []))
+        passing = [one.stream for one in self._passages]
+        streams = (*self._waiting.values(), *passing, *([self._listening] if self._listening else []))
         return any(one.responder is not None for one in streams)
 
     @property
@@ -117,6 +143,26 @@ class AgentChannel:
         stream.opened = self.last_used
         if self._slow is None:
             self._slow = self._loop.call_at(stream.opened + _STREAM_AFTER_SECONDS, self._make_streams)
+
+    def open_passage(self, raw_id: bytes, on_end: Callable[[], None]) -> Passage | None:
+        """As in TakesPassages. A response that has become a stream of events must be kept whole to be resumed."""
+        key = id_key(raw_id)
+        stream = self._waiting.get(key)
+        if stream is None or stream.is_stream or stream.responder is None:
+            return None
+        del self._waiting[key], self._ids[key]
+        passage = _Passage(self, stream, on_end)
+        self._passages.add(passage)
+        return passage
+
+    def passage_ended(self, passage: _Passage) -> None:
+        """Forget a response that was sent in pieces."""
+        if passage in self._passages:
+            self._passages.discard(passage)
+            self._load.requests -= 1
+            self.last_used = self._loop.time()
+            self._streams.pop(passage.stream.number, None)
+            passage.on_end()
 
     def _end_cancelled(self, message: Message) -> None:
         """The agent has cancelled a request: there is no response to it. One that comes all the same is dropped."""
@@ -322,6 +368,8 @@ class AgentChannel:
         if not self.gone:
             self.end_output()
         self.gone = True
+        for passage in list(self._passages):
+            passage.abort()
         for timer in (self._beat, self._slow):
             if timer is not None:
                 timer.cancel()

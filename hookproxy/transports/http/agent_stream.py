@@ -6,6 +6,7 @@ An event has an id if the stream can be resumed: the number of the stream and th
 from __future__ import annotations
 
 from collections import deque
+from functools import lru_cache
 from typing import Final
 
 from .listener import Headers, Responder
@@ -33,6 +34,11 @@ _RETRY: Final = b"retry: 1000\n"
 """Milliseconds before an agent opens a broken stream again: a gateway that starts anew is ready by then."""
 
 
+@lru_cache(maxsize=256)
+def _with_json(headers: tuple[tuple[bytes, bytes], ...]) -> tuple[tuple[bytes, bytes], ...]:
+    return JSON_HEADER, *headers
+
+
 class TooManyRequests(Exception):
     """More messages have come than may wait."""
 
@@ -44,7 +50,9 @@ class AgentStream:
         self.responder: Responder | None = responder
         self.number = number
         self.is_stream = False
-        self._headers = headers
+        self.has_begun = False
+        """A part of a response that is no stream was sent."""
+        self._headers = tuple(headers)
         self._events = _NOTHING  # the last ones without their ids, to resume
         self.kept_bytes = 0
         """Bytes of the events that are kept."""
@@ -80,8 +88,30 @@ class AgentStream:
         if self.is_stream:
             self.send(line)
         elif self.responder is not None:
-            self.responder.respond(status, (JSON_HEADER, *self._headers), line.rstrip(b"\n"))
+            self.responder.respond(status, _with_json(self._headers), line.rstrip(b"\n"))
         self.close()
+
+    def send_piece(self, piece: bytes) -> None:
+        """Send a part of the response, which is no stream of events."""
+        if self.responder is None:
+            return
+        if self.has_begun:
+            self.responder.write(piece)
+        else:
+            self.has_begun = True
+            self.responder.start(200, (JSON_HEADER, *self._headers), piece)
+
+    def end_pieces(self) -> None:
+        """All parts are sent."""
+        self.ended = True
+        if self.responder is not None:
+            self.responder.end()
+
+    def break_off(self) -> None:
+        """The other parts do not come."""
+        self.ended = True
+        if self.responder is not None:
+            self.responder.abort()
 
     def beat(self) -> None:
         """Send a comment, so that nobody between takes the stream for dead."""
@@ -105,7 +135,7 @@ class AgentStream:
         """Go on with another connection, with all kept events after this one."""
         if self.responder is not None:  # the agent has given it up, and we have not noticed
             self.responder.abort()
-        self.responder, self._headers = responder, headers
+        self.responder, self._headers = responder, tuple(headers)
         responder.start(200, (*_STREAM_HEADERS, *headers))
         for number, event in list(self._events):
             if number > after:

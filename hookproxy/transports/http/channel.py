@@ -15,7 +15,7 @@ from ...model.credentials import Credentials, NoCredentials, NotReady
 from ...model.errors import printable
 from ...protocol import feedback
 from ...protocol.fast_scan import request_id
-from ..channel import HIGH_WATER, LOW_WATER
+from ..channel import HIGH_WATER, LOW_WATER, Passage
 from ..lines import Lines
 from . import connect
 from .address import Address, Proxy
@@ -129,6 +129,8 @@ class HttpChannel:
         """As in Channel."""
         self.ended = anyio.Event()
         """Nothing more comes from the server."""
+        self.find_passage: Callable[[bytes], Passage | None] = lambda _id: None
+        """Where the long response to a request may go in pieces; None: it must come whole."""
 
     # --- Channel ---
 
@@ -221,6 +223,10 @@ class HttpChannel:
     # --- Wire ---
 
     deliver: Callable[[bytes], None]
+
+    def open_passage(self, raw_id: bytes) -> Passage | None:
+        """As in Wire. Whoever connects this channel with an agent's may say how."""
+        return self.find_passage(raw_id)
 
     def deliver_failure(self, line: bytes) -> None:
         """As in Wire."""

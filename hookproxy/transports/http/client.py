@@ -22,14 +22,18 @@ from typing import Final, Protocol
 
 from ...protocol import feedback
 from ...protocol.calls import Progress
-from ...protocol.fast_scan import response_id
+from ...protocol.fast_scan import END_BYTES, response_id
+from ..channel import Passage
 from . import messages, mirror_headers
 from .exchange import Exchange, Kind
 from .messages import Message
-from .sse import Event, EventReader, LongEvent
+from .sse import Event, EventReader, LongEvent, PassedEvent
 
 _JSON: Final = b"application/json"
 _EVENTS: Final = b"text/event-stream"
+_PASSED_FROM: Final = 65_536  # bytes: shorter responses are sent whole, in one write
+_READ_WHOLE: Final = frozenset({messages.INITIALIZE, messages.LIST_TOOLS})
+"""Requests whose responses say something about the session, or are changed."""
 _SESSION_ID: Final = re.compile(rb"[\x21-\x7e]{1,1024}")  # visible ASCII, says the specification; the length is ours
 _MAX_REDIRECTS: Final = 5  # within one origin two are usual: a slash at the end, a moved path
 _MAX_RESUMES: Final = 5  # attempts in a row to resume a stream, each after twice the time: with 1 s, half a minute
@@ -60,6 +64,9 @@ class Wire(Protocol):
 
     def deliver(self, lines: bytes) -> None:
         """Give the agent's side whole lines."""
+
+    def open_passage(self, raw_id: bytes) -> Passage | None:
+        """Begin to pass on the response to a request before its end has come; None: it must come whole."""
 
     def deliver_failure(self, line: bytes) -> None:
         """Give the agent's side an error that stands for the server's response."""
@@ -263,23 +270,81 @@ class Client:
     def body(self, exchange: Exchange, piece: bytes) -> None:
         """A piece of the body has come."""
         if exchange.reader is not None:
-            for event in exchange.reader.feed(piece):
-                if exchange.is_done:
-                    return
-                self._event(exchange, event)
+            self._stream_piece(exchange, exchange.reader, piece)
+        elif exchange.passage is not None:
+            self._pass_piece(exchange, piece)
         elif not 200 <= exchange.status < 300:
             if len(exchange.collected) < _MAX_ERROR_BYTES:
                 exchange.collect(piece)
-        elif (exchange.ids or exchange.kind is Kind.REOPEN) and exchange.collect(piece) > self._limit:
+        elif exchange.ids or exchange.kind is Kind.REOPEN:
+            self._body_piece(exchange, piece)
+
+    def _stream_piece(self, exchange: Exchange, reader: EventReader, piece: bytes) -> None:
+        for event in reader.feed(piece):
+            if exchange.is_done:
+                return
+            self._event(exchange, event)
+        if exchange.passed < 0 and reader.kept >= _PASSED_FROM:
+            self._pass_on(exchange, reader.unfinished_message)
+
+    def _body_piece(self, exchange: Exchange, piece: bytes) -> None:
+        size = exchange.collect(piece)
+        if size > self._limit:
             for raw_id in self._take_ids(exchange):
-                self._wire.deliver_failure(feedback.response_too_long(raw_id, len(exchange.collected), self._limit))
+                self._wire.deliver_failure(feedback.response_too_long(raw_id, size, self._limit))
             self._drop(exchange)
+        elif exchange.passed < 0 and size >= _PASSED_FROM and exchange.content_type == _JSON:
+            self._pass_on(exchange, exchange.collected)
+
+    # --- a long response that nobody must see whole ---
+
+    def _pass_on(self, exchange: Exchange, beginning: bytes | bytearray) -> None:
+        """Pass on a response from its beginning, if it is certainly the one to the exchange's only request."""
+        exchange.passed = 0
+        raw_id = response_id(bytes(beginning[:END_BYTES]), b"")
+        key = messages.key_of(raw_id) if raw_id is not None else b""
+        length = exchange.headers.get(b"content-length", b"")
+        too_long = not length.isdigit() or int(length) > self._limit if length else False
+        if key not in exchange.ids or len(exchange.ids) > 1 or exchange.method in _READ_WHOLE or too_long:
+            return
+        if self._old_endpoint or (passage := self._wire.open_passage(exchange.ids[key])) is None:
+            return
+        self._take_ids(exchange)
+        exchange.passage = passage
+        if exchange.reader is not None:
+            exchange.reader.pass_on(lambda piece: self._pass_piece(exchange, piece))
+        else:
+            exchange.collected = b""
+            self._pass_piece(exchange, bytes(beginning))
+
+    def _pass_piece(self, exchange: Exchange, piece: bytes) -> None:
+        exchange.passed += len(piece)
+        if exchange.passed > self._limit:
+            self._break_passage(exchange, f"it has more than {self._limit} bytes")
+            self._drop(exchange)
+        elif exchange.passage is not None:
+            exchange.passage.write(piece)
+
+    def _end_passage(self, exchange: Exchange) -> None:
+        passage, exchange.passage = exchange.passage, None
+        if passage is not None:
+            passage.end()
+
+    def _break_passage(self, exchange: Exchange, why: str) -> None:
+        passage, exchange.passage = exchange.passage, None
+        if passage is not None:
+            self._wire.report(f"a response of the server was broken off: {why}")
+            passage.abort()
 
     def complete(self, exchange: Exchange) -> None:
         """The response has come to its end."""
         status = exchange.status
         if exchange.reader is not None:
+            self._break_passage(exchange, "its stream has ended before it")
             self._stream_ended(exchange)
+        elif exchange.passage is not None:
+            self._end_passage(exchange)
+            self._done(exchange)
         elif 200 <= status < 300:
             self._accepted(exchange)
         elif 300 <= status < 400:
@@ -292,6 +357,7 @@ class Client:
 
     def lost(self, exchange: Exchange, why: str) -> None:
         """The request could not be sent, or its response has broken off; `why` is a sentence without a full stop."""
+        self._break_passage(exchange, why)
         if exchange.reader is not None:
             self._stream_ended(exchange, why)
         elif exchange.kind is Kind.REQUEST:
@@ -359,12 +425,15 @@ class Client:
         else:
             self._done(exchange)
 
-    def _event(self, exchange: Exchange, event: Event | LongEvent) -> None:
+    def _event(self, exchange: Exchange, event: Event | LongEvent | PassedEvent) -> None:
         reader = exchange.reader
         assert reader is not None
         exchange.last_event_id = reader.last_id or exchange.last_event_id
         exchange.retry = reader.retry or exchange.retry
-        if isinstance(event, LongEvent):
+        if isinstance(event, PassedEvent):
+            self._end_passage(exchange)
+        elif isinstance(event, LongEvent):
+            self._break_passage(exchange, f"it has more than {self._limit} bytes")
             self._long_event(exchange, event)
         elif event.type == b"endpoint":
             if exchange.kind is Kind.ENDPOINT and not self._old_endpoint:
@@ -583,6 +652,7 @@ class Client:
 
     def _drop(self, exchange: Exchange) -> None:
         """End an exchange whose response nobody needs."""
+        self._break_passage(exchange, "nobody needs it")
         self._done(exchange)
         self._wire.close_exchange(exchange)
         self._notified(exchange)
@@ -743,6 +813,7 @@ class Client:
         self._check_end()
 
     def _close_quietly(self, exchange: Exchange) -> None:
+        self._break_passage(exchange, "the session ends")
         self._take_ids(exchange)
         self._done(exchange)
         self._wire.close_exchange(exchange)

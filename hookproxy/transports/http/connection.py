@@ -11,6 +11,9 @@ import socket
 from typing import Final, Protocol
 
 import httptools
+from msgspec import Struct
+
+from .known_head import KnownHead, known_head
 
 _MAX_HEAD_BYTES: Final = 64 * 1024
 """Bytes that may come without a byte of a body: heads, trailers, extensions of chunks. It is several times what servers
@@ -53,6 +56,17 @@ class Owner(Protocol):
         """The server takes no more bytes now, or takes them again."""
 
 
+_READ_EACH_TIME: Final = frozenset({b"set-cookie", b"keep-alive"})
+"""Headers that say something new each time."""
+
+
+class _KnownResponse(Struct, frozen=True, gc=False):
+    """The head of the last response on a connection, which the parser has read."""
+
+    head: KnownHead
+    headers: dict[bytes, bytes]
+
+
 class Connection(asyncio.Protocol):
     """One connection. It belongs to `owner`, and at any time to one request at most."""
 
@@ -71,6 +85,7 @@ class Connection(asyncio.Protocol):
         self._keep_alive = False
         self._fault = ""
         self._paused = False
+        self._known: _KnownResponse | None = None
         self._idle_seconds = _IDLE_SECONDS
         self.last_byte = 0.0
         """When something was sent or received last, by the loop's clock."""
@@ -137,6 +152,8 @@ class Connection(asyncio.Protocol):
         if self._handler is None:  # bytes that nobody has asked for could be taken for the next response
             self.close()
             return
+        if self._in_head and not self._overhead and self._is_known_response(self._handler, data):
+            return
         self._overhead += len(data)
         try:
             self._parser.feed_data(data)
@@ -149,7 +166,32 @@ class Connection(asyncio.Protocol):
         if self._fault:
             self._break(self._fault)
         elif self._complete and self._handler is not None:
+            self._learn_head(data)
             self._end(self._handler)
+
+    def _is_known_response(self, handler: Handler, data: bytes) -> bool:
+        """Handle a whole response whose head is that of an earlier one: nearly every short one. False: it is none."""
+        known = self._known
+        if known is None or not (digits := known.head.length_in(data)):
+            return False
+        body = known.head.after(data, digits)
+        if len(body) != int(digits):
+            return False
+        self._complete = self._keep_alive = True
+        handler.on_head(200, {**known.headers, b"content-length": digits})
+        if self._handler is handler and body:
+            handler.on_body(body)
+        if self._handler is handler:
+            self._end(handler)
+        return True
+
+    def _learn_head(self, data: bytes) -> None:
+        """Keep the head of a response that has come whole, and alone, in `data`."""
+        size, length = data.find(b"\r\n\r\n") + 4, self._headers.get(b"content-length", b"")
+        is_whole = length.isdigit() and len(data) == size + int(length) and not self._interim and self._keep_alive
+        is_usual = self._parser.get_status_code() == 200 and _READ_EACH_TIME.isdisjoint(self._headers)
+        head = known_head(data[:size], self._headers, int(length)) if is_whole and is_usual else None
+        self._known = _KnownResponse(head, self._headers) if head is not None else None
 
     def eof_received(self) -> bool:
         """As documented."""

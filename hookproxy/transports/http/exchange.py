@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
+from ..channel import Passage
 from .messages import Message, keys_of
 from .sse import EventReader
 
@@ -35,6 +36,8 @@ class Exchange:
         "kind",
         "last_event_id",
         "message",
+        "passage",
+        "passed",
         "reader",
         "redirects",
         "resumed_for",
@@ -84,6 +87,10 @@ class Exchange:
         self.content_type = b""
         self.reader: EventReader | None = None
         self.collected: bytes | bytearray = b""
+        self.passage: Passage | None = None
+        """Its response is on its way to the agent, although its end has not come."""
+        self.passed = -1
+        """Bytes of the response that were passed on; -1: nobody has asked yet whether they may."""
 
     @property
     def is_get(self) -> bool:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import math
-import re
 import socket
 import struct
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum, auto
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NoReturn
 
 import httptools
@@ -26,6 +26,7 @@ from ...processes import platforms
 from .. import tcp
 from ..channel import HIGH_WATER, LOW_WATER
 from ..epoll_loop import DirectLoop
+from .known_head import KnownHead, known_head
 
 if TYPE_CHECKING:
     import ssl
@@ -235,10 +236,8 @@ class Responder:
         if len(body) < _SMALL_PIECE:
             connection.send(head + body)
         else:
-            connection.send(head)
-            connection.send(body)
-        self._connection = None
-        connection.finished(closes)
+            connection.send_all((head, body))
+        self._finish(connection, closes)
 
     def start(self, status: int, headers: Headers = (), piece: bytes = b"") -> None:
         """Send the head of a response whose length is not known yet, at once, with the first piece of its body.
@@ -270,9 +269,7 @@ class Responder:
         if len(piece) < _SMALL_PIECE:
             connection.send(self._framed(piece))
         elif self._chunked:
-            connection.send(b"%x\r\n" % len(piece))
-            connection.send(piece)
-            connection.send(b"\r\n")
+            connection.send_all((b"%x\r\n" % len(piece), piece, b"\r\n"))
         else:
             connection.send(piece)
 
@@ -287,8 +284,14 @@ class Responder:
             last += _LAST_CHUNK
         if last:
             connection.send(last)
+        self._finish(connection, self._is_last or connection.listener.is_draining)
+
+    def _finish(self, connection: _Connection, closes: bool) -> None:
         self._connection = None
-        connection.finished(self._is_last or connection.listener.is_draining)
+        self.on_gone = None  # who is called refers to this response: without the circle, its memory is free at once
+        if not connection.is_full:
+            self.on_full = None
+        connection.finished(closes)
 
     def abort(self) -> None:
         """Break off the connection: the client cannot take what it has for a whole response. Nobody is called."""
@@ -325,63 +328,38 @@ def _date_line() -> bytes:
     return f"Date: {day} {now.tm_hour:02}:{now.tm_min:02}:{now.tm_sec:02} GMT\r\n".encode()
 
 
+def _lines(headers: Headers) -> bytes:
+    lines = b"".join([b"%b: %b\r\n" % pair for pair in headers])
+    if lines.count(b"\n") != len(headers) or lines.count(b"\r") != len(headers):
+        raise ValueError("a header of a response contains a line end")
+    return lines
+
+
+_known_lines = lru_cache(maxsize=256)(_lines)
+"""For headers that a session sends with each response."""
+
+
 def _head(status: int, headers: Headers, date: bytes, framing: bytes) -> bytes:
-    lines = b""
-    if headers:
-        lines = b"".join([b"%b: %b\r\n" % pair for pair in headers])
-        if lines.count(b"\n") != len(headers) or lines.count(b"\r") != len(headers):
-            raise ValueError("a header of a response contains a line end")
+    lines = _known_lines(headers) if isinstance(headers, tuple) else _lines(headers)
     line = _STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status
     return b"%b%b%b%b\r\n" % (line, date, lines, framing)
 
 
-class _KnownHead(Struct, frozen=True, gc=False):
-    """The head of an earlier request on a connection. Agents send the same one again and again, with other lengths.
+class _KnownRequest(Struct, frozen=True, gc=False):
+    """The head of the last request on a connection, which the parser has read."""
 
-    The same bytes mean the same, so only the length must be read.
-    """
-
-    start: bytes
-    """What comes before the digits of the length."""
-    end: bytes
-    """What comes after them, to the end of the head."""
+    head: KnownHead
     target: bytes
     headers: list[tuple[bytes, bytes]]
     length_at: int
     """The place of `content-length` in the headers."""
     notes: HeadNotes
 
-    def length_in(self, data: bytes) -> bytes:
-        """The digits of the length if `data` begins with this head; empty: with another one, or with a part of it."""
-        if not data.startswith(self.start):
-            return b""
-        start = len(self.start)
-        end = data.find(b"\r", start, start + _MAX_DIGITS + 1)
-        digits = data[start:end] if end > 0 else b""
-        return digits if digits.isdigit() and data.startswith(self.end, end) else b""
-
     def headers_with(self, length: bytes) -> list[tuple[bytes, bytes]]:
         """All headers, with this length."""
         headers = self.headers.copy()
         headers[self.length_at] = (b"content-length", length)
         return headers
-
-
-_LENGTH: Final = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,%d})[ \t]*(?=\r\n)" % _MAX_DIGITS, re.IGNORECASE)
-_HAS_OWN_FRAMING: Final = frozenset({b"transfer-encoding", b"expect", b"connection"})
-"""Headers that change how a body comes, or what comes after it: such a head is read again each time."""
-
-
-def _known_head(head: bytes, request: Request) -> _KnownHead | None:
-    """What is kept of the head of a request; None: the parser must read such a head each time."""
-    names = [name for name, _ in request.headers]
-    found = [*_LENGTH.finditer(head)]
-    if request.method != b"POST" or len(found) != 1 or names.count(b"content-length") != 1:
-        return None
-    if int(found[0][1]) != len(request.body) or not _HAS_OWN_FRAMING.isdisjoint(names):
-        return None
-    start, end = head[: found[0].start(1)], head[found[0].end(1) :]
-    return _KnownHead(start, end, request.target, request.headers, names.index(b"content-length"), request.notes)
 
 
 class _Awaited(Enum):
@@ -553,7 +531,7 @@ class _Connection(asyncio.Protocol):
         self._overhead = 0  # bytes since the beginning, or since the last byte of a body
         self._owes_continue = False
         self._refusal: tuple[int, str] | None = None
-        self._known: _KnownHead | None = None
+        self._known: _KnownRequest | None = None
         self._missing = 0  # bytes of a body whose head was known, so that the parser does not see it
         self._first = b""  # of the request that is being parsed: what came with its first byte
         self._parsed = 0  # bytes of it so far; -1: something else has come with a request, so heads are not kept
@@ -577,6 +555,11 @@ class _Connection(asyncio.Protocol):
         """Send bytes."""
         if self._transport is not None:
             self._transport.write(data)
+
+    def send_all(self, parts: Sequence[bytes]) -> None:
+        """Send bytes without putting them together first."""
+        if self._transport is not None:
+            self._transport.writelines(parts)
 
     def finished(self, closes: bool) -> None:
         """The response in progress is complete; `closes`: there is no other one."""
@@ -703,16 +686,16 @@ class _Connection(asyncio.Protocol):
     def _repeated(self, data: bytes) -> Request | None:
         """The request in `data`, if it is whole and has a known head: nearly every one. None: `_feed` must read it."""
         known = self._known
-        if known is None or self._in_request or not (digits := known.length_in(data)):
+        if known is None or self._in_request or not (digits := known.head.length_in(data)):
             return None
-        body = data[len(known.start) + len(digits) + len(known.end) :]
+        body = known.head.after(data, digits)
         if len(body) != int(digits) or len(body) > self._limits.body_bytes:
             return None
         return Request(b"POST", known.target, known.headers_with(digits), body, self._peer, known.notes)
 
     def _feed(self, data: bytes) -> None:
         self._overhead += len(data)
-        if self._known is not None and not self._in_request and (digits := self._known.length_in(data)):
+        if self._known is not None and not self._in_request and (digits := self._known.head.length_in(data)):
             data = self._begin_known(self._known, digits, data)
         if self._missing:
             data = self._add_to_body(data)
@@ -721,7 +704,7 @@ class _Connection(asyncio.Protocol):
         if self._refusal is None and self._in_request and self._overhead > self._limits.head_bytes:
             self._refusal = (431, f"its head has more than {self._limits.head_bytes} bytes")
 
-    def _begin_known(self, known: _KnownHead, digits: bytes, data: bytes) -> bytes:
+    def _begin_known(self, known: _KnownRequest, digits: bytes, data: bytes) -> bytes:
         """Begin a request with a known head, unless its body is too long or empty; return what is left of `data`."""
         if not 0 < int(digits) <= self._limits.body_bytes:
             return data
@@ -729,7 +712,7 @@ class _Connection(asyncio.Protocol):
         self._target, self._headers, self._notes = known.target, known.headers_with(digits), known.notes
         self._method, self._version, self._in_body = b"POST", "1.1", True
         self._missing = int(digits)
-        return data[len(known.start) + len(digits) + len(known.end) :]
+        return known.head.after(data, digits)
 
     def _add_to_body(self, data: bytes) -> bytes:
         """Add to the body of a request with a known head; return what comes after the body."""
@@ -764,8 +747,12 @@ class _Connection(asyncio.Protocol):
         size = self._first.find(b"\r\n\r\n") + 4
         is_alone = len(self._ready) == 1 and self._parsed == size + len(request.body)
         self._parsed = 0 if is_alone else -1
-        if is_alone and not (version_1_0 or is_last):
-            self._known = _known_head(self._first[:size], request)
+        names = [name for name, _ in request.headers]
+        if is_alone and request.method == b"POST" and not (version_1_0 or is_last):
+            head = known_head(self._first[:size], names, len(request.body))
+            if head is not None and names.count(b"content-length") == 1:
+                at = names.index(b"content-length")
+                self._known = _KnownRequest(head, request.target, request.headers, at, request.notes)
         self._first = b""
 
     def _serve(self) -> None:

@@ -5,6 +5,7 @@ An event never takes more memory than its limit: the rest of a longer one is dro
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from msgspec import Struct
@@ -31,6 +32,10 @@ class LongEvent(Struct, frozen=True):
     size: int
 
 
+class PassedEvent(Struct, frozen=True):
+    """The end of an event whose data was passed on."""
+
+
 class EventReader:
     """Reads one stream. An unfinished event at its end is dropped, as the standard says."""
 
@@ -46,18 +51,22 @@ class EventReader:
         self._head = b""
         self.last_id = b""
         """The id of the last event that had one; empty: it cannot be resumed."""
+        self._write: Callable[[bytes], None] | None = None  # gets the data of the event that is being passed on
+        self._in_passed_line = False
         self.retry: float | None = None
         """Seconds after which the server wants a closed stream to be opened again."""
 
-    def feed(self, piece: bytes) -> list[Event | LongEvent]:
+    def feed(self, piece: bytes) -> list[Event | LongEvent | PassedEvent]:
         """Return the events that this piece completes."""
+        if self._in_passed_line and piece:
+            piece = self._pass_line(piece)
+        elif self._after_cr and piece:
+            self._after_cr, piece = False, piece.removeprefix(b"\n")
         if not piece:
             return []
-        if self._after_cr:
-            piece = piece.removeprefix(b"\n")
         if not self._begun:
             piece = self._without_bom(piece)
-        events: list[Event | LongEvent] = []
+        events: list[Event | LongEvent | PassedEvent] = []
         for line in piece.splitlines(keepends=True):
             if line[-1] not in b"\r\n":
                 self._keep(line)
@@ -66,7 +75,35 @@ class EventReader:
         self._after_cr = piece.endswith(b"\r")
         return events
 
-    def _end_line(self, line: bytes) -> Event | LongEvent | None:
+    @property
+    def unfinished_message(self) -> bytes:
+        """The data of a message so far, if its first line has not ended; empty: there is none."""
+        if self._line[:5] != b"data:" or self._data is not None or self._dropped or self._type not in (b"", b"message"):
+            return b""
+        return bytes(self._line[6 if self._line[5:6] == b" " else 5 :])
+
+    def pass_on(self, write: Callable[[bytes], None]) -> None:
+        """Give the rest of the unfinished message to `write` as it comes; its event is a PassedEvent then."""
+        write(self.unfinished_message)
+        self._line.clear()
+        self._write, self._in_passed_line = write, True
+
+    def _pass_line(self, piece: bytes) -> bytes:
+        """Pass on what belongs to the line; return what comes after its end."""
+        assert self._write is not None
+        end = piece.find(b"\n")
+        if (cr := piece.find(b"\r", 0, end if end >= 0 else len(piece))) >= 0:
+            end = cr
+        if end < 0:
+            self._write(piece)
+            return b""
+        self._write(piece[:end])
+        self._in_passed_line = False
+        rest = piece[end:]
+        self._after_cr = rest == b"\r"
+        return rest[2 if rest.startswith(b"\r\n") else 1 :]
+
+    def _end_line(self, line: bytes) -> Event | LongEvent | PassedEvent | None:
         """Handle the rest of a line, without its end; return the event that it completes."""
         if self._line:
             self._keep(line)
@@ -119,6 +156,9 @@ class EventReader:
             self.retry = int(value[:_MAX_RETRY_DIGITS]) / 1000
 
     def _add_data(self, value: bytes) -> None:
+        if self._write is not None:
+            self._write(b" " + value)
+            return
         if self._data is None:
             self._data = value
             if len(value) > self._limit:
@@ -134,14 +174,17 @@ class EventReader:
             self._dropped += len(self._data) - END_BYTES
             del self._data[:-END_BYTES]
 
-    def _dispatch(self) -> Event | LongEvent | None:
+    def _dispatch(self) -> Event | LongEvent | PassedEvent | None:
         data, dropped, head, kind = self._data, self._dropped, self._head, self._type
         self._data, self._dropped, self._head, self._type = None, 0, b"", b""
         if self._id is not None:
             self.last_id = self._id
+        passed, self._write = self._write is not None, None
         if dropped:
             rest = bytes(data or b"")
             return LongEvent(head, rest[-END_BYTES:], dropped + len(rest))
+        if passed:
+            return PassedEvent()
         if data is None:
             return None
         return Event(bytes(data), kind)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -379,6 +380,61 @@ _STEPS: Final = st.lists(
     ),
     max_size=40,
 )
+
+
+# --- responses that are sent in pieces ---
+
+
+async def test_a_response_in_pieces_goes_to_its_post_and_the_others_go_on() -> None:
+    async with session() as (channel, server, agent):
+        first, second = await agent.post(request(1)), await agent.post(request(2))
+        await server.until(lambda: len(server.lines) == 2)
+        ends: list[str] = []
+        passage = channel.open_passage(b"1", lambda: ends.append("end"))
+        assert passage is not None
+        passage.write(b'{"id":1,')
+        await first.head()
+        assert (first.status, first.headers["content-type"], first.headers["mcp-session-id"]) == (
+            200,
+            "application/json",
+            "s",
+        )
+        channel.write(result(2))
+        await second.head()
+        channel.write(result(1, "late"))
+        assert channel.in_use
+        passage.write(b'"result":1}')
+        passage.end()
+        assert await first.body() == b'{"id":1,"result":1}'
+        assert ends == ["end"]
+        assert not channel.in_use
+
+
+async def test_a_response_that_is_a_stream_already_is_not_sent_in_pieces() -> None:
+    async with session() as (channel, server, agent):
+        await agent.post(request(1))
+        await server.until(lambda: bool(server.lines))
+        channel.write(line(method="notifications/message", params={}))
+        assert channel.open_passage(b"1", lambda: None) is None
+        assert channel.open_passage(b"2", lambda: None) is None, "nobody waits for it"
+
+
+@pytest.mark.parametrize("ending", ["abort", "close"])
+async def test_a_response_in_pieces_that_does_not_end_breaks_off(ending: str) -> None:
+    async with session() as (channel, server, agent):
+        first = await agent.post(request(1))
+        await server.until(lambda: bool(server.lines))
+        ends: list[str] = []
+        passage = channel.open_passage(b"1", lambda: ends.append("end"))
+        assert passage is not None
+        passage.write(b'{"id":1,')
+        await first.head()
+        passage.abort() if ending == "abort" else channel.close()
+        with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+            await first.body()
+        passage.write(b"dropped")
+        passage.end()
+        assert ends == ["end"]
 
 
 @given(_STEPS)

@@ -50,6 +50,8 @@ class World:
         assert lines.count(b"\n") == 1
         self.delivered.append(json.loads(lines))
 
+    def open_passage(self, raw_id: bytes) -> None: ...
+
     def deliver_failure(self, line: bytes) -> None:
         self.deliver(line)
 

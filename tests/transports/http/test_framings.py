@@ -64,6 +64,8 @@ class Session:
         if self.router.from_server(raw_json.one_line(lines)) is PASS:
             self.passed.append(lines)
 
+    def open_passage(self, raw_id: bytes) -> None: ...
+
     def deliver_failure(self, line: bytes) -> None:
         self.deliver(line)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
 import shutil
 import socket
 import ssl
+import weakref
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise
@@ -561,6 +563,31 @@ def test_no_request_is_read_as_another_one_by_another_reader(
     except h11.RemoteProtocolError:
         return  # the other reader refuses all: nothing of it gets past it
     assert ours[: len(theirs)] == theirs
+
+
+async def test_nothing_of_a_response_is_left_when_it_has_ended() -> None:
+    ends: list[weakref.ref[object]] = []
+    calls: list[object] = []
+
+    def handle(_request: Request, responder: Responder) -> None:
+        class Kept: ...
+
+        kept = Kept()
+        ends.append(weakref.ref(kept))
+        responder.on_gone = lambda: calls.append((kept, responder))
+        responder.on_full = lambda full: calls.append((kept, responder, full))
+        responder.respond(200)
+
+    async with client_of(handle) as client:
+        gc.collect()
+        gc.disable()
+        try:
+            await client.ask(POST)
+            await client.ask(POST)
+            assert ends[0]() is None
+            assert not calls
+        finally:
+            gc.enable()
 
 
 # --- limits ---

@@ -7,12 +7,12 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookproxy.transports.http.sse import Event, EventReader, LongEvent
+from hookproxy.transports.http.sse import Event, EventReader, LongEvent, PassedEvent
 
 LIMIT = 1 << 20
 
 
-def read(stream: bytes, *cuts: int, limit: int = LIMIT) -> tuple[list[Event | LongEvent], EventReader]:
+def read(stream: bytes, *cuts: int, limit: int = LIMIT) -> tuple[list[Event | LongEvent | PassedEvent], EventReader]:
     reader = EventReader(limit)
     edges = [0, *sorted(cut % (len(stream) + 1) for cut in cuts), len(stream)]
     events = [event for start, end in pairwise(edges) for event in reader.feed(stream[start:end])]
@@ -139,3 +139,31 @@ def test_an_unfinished_event_is_dropped() -> None:
 def test_an_id_that_would_be_a_header_of_its_own_size_is_not_kept() -> None:
     _, reader = read(b"id: " + b"x" * 100_000 + b"\ndata: 1\n\n")
     assert reader.last_id == b""
+
+
+_TEXT = st.text("ab {:é", max_size=30).map(str.encode)
+_ENDS = st.sampled_from([b"\n", b"\r\n", b"\r"])
+
+
+@given(_TEXT, st.lists(_TEXT, max_size=2), _ENDS, st.lists(st.integers(0, 200), max_size=8), st.integers(1, 60))
+def test_a_message_that_is_passed_on_while_it_comes_has_the_same_bytes(
+    first: bytes, more: list[bytes], end: bytes, cuts: list[int], from_bytes: int
+) -> None:
+    lines = [b"id: 1", b"data: x" + first, *(b"data: " + one for one in more), b"", b"data: next", b"", b""]
+    stream = end.join(lines)
+    whole, reader = read(stream)
+    passed: list[bytes] = []
+    found: list[Event | LongEvent | PassedEvent] = []
+    passing = EventReader(LIMIT)
+    edges = [0, *sorted(cut % (len(stream) + 1) for cut in cuts), len(stream)]
+    began = False
+    for start, stop in pairwise(edges):
+        found += passing.feed(stream[start:stop])
+        if not began and not found and len(passing.unfinished_message) >= from_bytes:
+            began = True
+            passing.pass_on(passed.append)
+    assert isinstance(whole[0], Event)
+    if began:
+        assert (b"".join(passed), found[0]) == (whole[0].data, PassedEvent())
+    assert found[1 if began else 0 :] == whole[1 if began else 0 :]
+    assert passing.last_id == reader.last_id

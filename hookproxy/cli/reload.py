@@ -1,0 +1,50 @@
+"""`hookproxy reload`: puts a changed configuration of a gateway into force, and says what has changed.
+
+Exit status: 0, or 2 if the configuration cannot be used; then the old one stays in force.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from . import connect
+from .common import new_parser, show_line
+
+if TYPE_CHECKING:
+    import argparse
+
+USAGE: Final = "hookproxy reload [--socket PATH]"
+
+_PIECE: Final = 65_536  # bytes per read: more than the gateway says
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Ask the gateway to read its configuration again. Returns the exit status."""
+    options = build_parser().parse_args(list(arguments))
+    path = options.socket or os.environ.get("HOOKPROXY_SOCKET") or connect.DEFAULT_SOCKET
+    gateway = connect.open_socket(path)
+    connect.ask(gateway, ["reload"])
+    text = b""
+    while piece := gateway.recv(_PIECE):
+        text += piece
+    for line in text.decode("utf-8", "replace").splitlines():
+        show_line(line)
+    return 0
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of this verb's command line."""
+    parser = new_parser(
+        "reload",
+        USAGE,
+        "Let a gateway read its configuration again: it is in force for new calls, and no call is lost. What cannot be "
+        "used is refused, and the old configuration stays. Only root and the account of the gateway may do this.",
+    )
+    parser.add_argument(
+        "--socket",
+        metavar="PATH",
+        help=f"the gateway's socket (default: $HOOKPROXY_SOCKET, else {connect.DEFAULT_SOCKET})",
+    )
+    return parser

@@ -1,0 +1,50 @@
+"""Heads of HTTP messages that the parser has read already: peers send the same one again and again, but for its length.
+
+Law: the same bytes mean the same. Only the digits of the length may differ, and heads that change how a body comes, or
+what comes after it, are never kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Final
+
+from msgspec import Struct
+
+_MAX_DIGITS: Final = 18  # of a length, as in the listener
+_LENGTH: Final = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,%d})[ \t]*(?=\r\n)" % _MAX_DIGITS, re.IGNORECASE)
+_HAS_OWN_FRAMING: Final = frozenset({b"transfer-encoding", b"expect", b"connection", b"upgrade"})
+
+
+class KnownHead(Struct, frozen=True, gc=False):
+    """One head."""
+
+    start: bytes
+    """What comes before the digits of the length."""
+    end: bytes
+    """What comes after them, to the end of the head."""
+
+    def length_in(self, data: bytes) -> bytes:
+        """The digits of the length if `data` begins with this head; empty: with another one, or with a part of it."""
+        if not data.startswith(self.start):
+            return b""
+        start = len(self.start)
+        end = data.find(b"\r", start, start + _MAX_DIGITS + 1)
+        digits = data[start:end] if end > 0 else b""
+        return digits if digits.isdigit() and data.startswith(self.end, end) else b""
+
+    def after(self, data: bytes, digits: bytes) -> bytes:
+        """What comes after this head, which has a length of these digits."""
+        return data[len(self.start) + len(digits) + len(self.end) :]
+
+
+def known_head(head: bytes, names: Collection[bytes], length: int) -> KnownHead | None:
+    """What is kept of a head that the parser has read; None: it must read such a head each time.
+
+    `names` are those of all headers, in lower case, and `length` is that of the body.
+    """
+    found = [*_LENGTH.finditer(head)]
+    if len(found) != 1 or int(found[0][1]) != length or not _HAS_OWN_FRAMING.isdisjoint(names):
+        return None
+    return KnownHead(head[: found[0].start(1)], head[found[0].end(1) :])
