@@ -349,4 +349,4 @@ class QuestionScreen(_TextScreen):
 
 def place() -> str:
     """Where the person is: this program, and its terminal."""
-    return f"hookproxy top, {os.ttyname(0)}, process {os.getpid()}"
+    return f"hookproxy top, {os.ttyname(0)}"
