@@ -49,9 +49,11 @@ def console(folder: Path, environ: Mapping[str, str], *arguments: str) -> Iterat
             process.wait(PATIENCE)
         finally:
             process.kill()
+            errors = process.stderr.read()
             process.stdout.close()
             process.stderr.close()
     assert process.returncode == 128 + signal.SIGTERM
+    assert "Traceback" not in errors, errors
 
 
 class Browser:
