@@ -17,6 +17,8 @@ else:
     import _socket as socket
 
 USAGE = "hookproxy connect NAME [--socket PATH] [-- COMMAND [ARG...]]"
+URL_USAGE = "hookproxy connect NAME --url URL [--token-file FILE] [--ca FILE]"
+_URL_OPTIONS = ("--url", "--token-file", "--ca")
 DEFAULT_SOCKET = "/run/hookproxy/mcp.sock"  # as `config.gateway_models` has it; compared by a test
 _PIECE = 65_536  # bytes per read: the capacity of a pipe on Linux
 _LONGEST_REPLY = 2048  # bytes: the gateway's is shorter
@@ -26,6 +28,13 @@ _RIGHTS_BYTES = socket.CMSG_SPACE(8)  # two descriptors
 
 def main(arguments: "Sequence[str]") -> int:
     """Relay between the agent and the gateway until one of them ends. Returns the exit status."""
+    if any(word.partition("=")[0] in _URL_OPTIONS for word in arguments):
+        from . import connect_url  # hundreds of modules, which the socket does not need
+
+        if "--" in arguments:
+            hint = f"a server that runs as you needs the gateway's socket; usage: {URL_USAGE}"
+            raise _error("--url is given, and so is a command", hint)
+        return connect_url.main(build_parser().parse_args(list(arguments)), URL_USAGE)
     name, path, command = _options(list(arguments))
     gateway = open_socket(path)
     pipes = ask(gateway, _preamble(name, command))
@@ -200,10 +209,19 @@ def build_parser() -> "argparse.ArgumentParser":
         "Be the server NAME of the gateway for an agent that starts its servers: all bytes are passed on, both ways.",
     )
     parser.epilog = (
+        "Without --url, it connects to the gateway's socket on this machine. "
         "With a command after two dashes, the server runs as you, on your files, and the gateway gets its pipes."
     )
     parser.add_argument("name", metavar="NAME", help="the server's name in the gateway's configuration")
     parser.add_argument(
         "--socket", metavar="PATH", help=f"the gateway's socket (default: $HOOKPROXY_SOCKET, else {DEFAULT_SOCKET})"
     )
+    remote = parser.add_argument_group("a gateway that is reached over HTTP")
+    remote.add_argument("--url", help="the gateway's address: URL/mcp/NAME is asked, or URL if it ends like that")
+    remote.add_argument(
+        "--token-file",
+        metavar="FILE",
+        help="the file with the token (default: $HOOKPROXY_TOKEN, else what `hookproxy login` has stored)",
+    )
+    remote.add_argument("--ca", metavar="FILE", help="trust the certificates in FILE instead of the system's")
     return parser

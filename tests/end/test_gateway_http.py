@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -294,3 +295,52 @@ def test_a_revoked_token_is_refused_although_its_session_is_open_and_its_stream_
     assert gateway.ask("dave", call(1, "echo"), session)[0] == 401
     assert "data: {" not in response.read().decode()  # it ends
     stream.close()
+
+
+# --- hookproxy connect NAME --url URL ---
+
+
+def connect(
+    gateway: HttpGateway, *arguments: str, env: dict[str, str] | None = None, name: str = "tools"
+) -> subprocess.CompletedProcess[str]:
+    """Two requests by way of `hookproxy connect` in an environment with nothing but this."""
+    messages = (
+        request(0, "initialize", INITIALIZE),
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        call(1, "echo", a="b"),
+    )
+    return subprocess.run(
+        [HOOKPROXY, "connect", name, *arguments],
+        input="".join(f"{json.dumps(one)}\n" for one in messages),
+        env={"PATH": os.environ["PATH"], "HOME": str(gateway.folder), **(env or {})},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize("path", ["", "/", "/mcp/tools"])
+def test_an_agent_of_stdio_reaches_it_with_a_token_from_the_environment(gateway: HttpGateway, path: str) -> None:
+    url = f"http://127.0.0.1:{gateway.port}{path}"
+    ended = connect(gateway, "--url", url, env={"HOOKPROXY_TOKEN": gateway.tokens["alice"]})
+    assert ended.returncode == 0, ended.stderr
+    first, second = ended.stdout.splitlines()
+    assert json.loads(first)["id"] == 0
+    assert json.loads(text_of(second)) == {"a": "b"}
+
+
+def test_an_agent_of_stdio_reaches_it_with_a_token_in_a_file(gateway: HttpGateway) -> None:
+    file = gateway.folder / "token-of-bob"
+    file.write_text(gateway.tokens["bob"] + "\n")
+    url = f"http://127.0.0.1:{gateway.port}"
+    wrong = {"HOOKPROXY_TOKEN": "hkp_wrong"}  # the file wins
+    ended = connect(gateway, "--url", url, "--token-file", str(file), env=wrong, name="bobs")
+    assert json.loads(text_of(ended.stdout.splitlines()[1])) == {"a": "b"}
+    assert gateway.tokens["bob"] not in ended.stderr
+
+
+def test_an_agent_of_stdio_without_a_valid_token_gets_errors_for_its_requests(gateway: HttpGateway) -> None:
+    ended = connect(gateway, "--url", f"http://127.0.0.1:{gateway.port}", env={"HOOKPROXY_TOKEN": "hkp_wrong"})
+    assert "401" in ended.stdout
+    assert all("error" in json.loads(line) for line in ended.stdout.splitlines())
+    assert "hkp_wrong" not in ended.stdout + ended.stderr
