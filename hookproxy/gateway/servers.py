@@ -20,7 +20,7 @@ from ..transports.http.address import parse
 from ..transports.line_log import relay_lines
 from ..transports.pipe import open_channel
 from ..transports.shared_server import SharedServer
-from .secrets import read_secrets, remover
+from .secrets import Remover, read_secrets
 
 if TYPE_CHECKING:
     from ..config.gateway import GatewayServer
@@ -163,7 +163,7 @@ def _start(server: GatewayServer, report: Report) -> tuple[Channel, ServerProces
     account = service.account_named(server.table.user) if server.table.user else service.own_account()
     secrets = read_secrets(server.credentials)
     values = {**server.table.env, **secrets}
-    without_secrets = remover(secrets.values())
+    remover = Remover(secrets.values())
     output, stderr = os.pipe()
     try:
         started = service.start(
@@ -174,7 +174,7 @@ def _start(server: GatewayServer, report: Report) -> tuple[Channel, ServerProces
         raise
     finally:
         os.close(stderr)
-    relay_lines(output, lambda line: report(f"the server says: {without_secrets(line)}"))
+    relay_lines(output, lambda line: report(f"the server says: {line}"), remover, remover.longest)
     return open_channel(started.from_server, started.to_server), ServerProcess(started, leads_group=True)
 
 

@@ -20,7 +20,7 @@ from ..session.lifecycle import Lifecycle
 from ..session.proxy import Proxy, Report
 from ..transports.channel import OffersPassages, TakesPassages
 from .metered_audit import MeteredAudit
-from .secrets import secrets_redacted
+from .secrets import Remover, read_secrets, secrets_redacted
 
 if TYPE_CHECKING:
     from ..audit.log import Audit
@@ -55,7 +55,8 @@ class GatewaySession:
         """`feed` is what consoles see, if there is one."""
         self.identity = identity
         self.server = server
-        self.report = report
+        self._report = report
+        self._remover = Remover()
         self._metrics = metrics
         self._feed = feed
         self._proxy: Proxy | None = None
@@ -63,6 +64,10 @@ class GatewaySession:
         self._has_ended = False
         self._end = ChangeEvent()
         self._withdrawn = False
+
+    def report(self, text: str) -> None:
+        """Report something about this session, without the secrets of its server."""
+        self._report(self._remover.text(text))
 
     async def run(
         self,
@@ -105,6 +110,7 @@ class GatewaySession:
             may_change=True,
             request_states=request_states,
         )
+        self._proxy.remove_secrets = lambda line: self._remover(line)
         self._proxy.on_tools_listed = lambda line, _tools, _server_name: note_parameters(parameters, line)
         if isinstance(channel, OffersPassages) and isinstance(agent, TakesPassages):
             channel.find_passage = partial(self._proxy.open_passage, agent)
@@ -121,6 +127,7 @@ class GatewaySession:
 
     def _policy(self, server: GatewayServer, policy: SessionPolicy) -> tuple[Hooks, Settings, Audit]:
         """What judges the calls of this session. Raises UserError."""
+        self._remover = self._remover.and_of(read_secrets(server.credentials).values())
         settings = secrets_redacted(server, server.settings_for(self.identity.principal))
         environ = service.environment(service.own_account(), {})
         command = tuple(server.table.command or ())

@@ -493,6 +493,19 @@ async def test_a_secret_that_a_server_prints_is_not_in_the_log(own_gateway: Gate
     assert SECRET not in log
 
 
+@pytest.mark.parametrize("before", [0, 1990], ids=["whole", "cut where the log cuts long lines"])
+async def test_a_secret_that_a_server_prints_as_output_is_not_in_the_log(
+    own_gateway: GatewayProcess, scene: Scene, before: int
+) -> None:
+    shell = ("/bin/sh", "-c", f'printf "%{before}s: my token is %s.\\n" x "$TOKEN"; exec cat')
+    own_gateway.reload(table("loud", 'credentials = { TOKEN = "file:secret" }', command=shell))
+    agent = connect(scene, own_gateway, "loud")
+    log = own_gateway.logged("a line that is not JSON")
+    agent.end_input()
+    await agent.ended()
+    assert SECRET[:8] not in log
+
+
 # --- servers that the user starts ---
 
 
