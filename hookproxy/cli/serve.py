@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from ..config.gateway import check_folder, load_gateway
 from ..config.gateway_models import DEFAULT_SOCKET, INSTANCE_NAME
+from ..gateway import hooks_account
 from ..gateway.http_listeners import http_addresses, listen, networks, probes_address, tls_context
 from ..gateway.log import GatewayLog
 from ..model.errors import ConfigError, UserError, printable
@@ -38,7 +39,9 @@ def main(arguments: Sequence[str]) -> int:
     cwd = working_directory()
 
     def load() -> GatewayConfig:
-        return _named(load_gateway(options.config, os.environ, cwd), options.instance)
+        loaded = _named(load_gateway(options.config, os.environ, cwd), options.instance)
+        hooks_account.use(loaded)
+        return loaded
 
     config = load()
     inherited_state.reset()

@@ -111,6 +111,11 @@ class GatewayTable(Table, frozen=True):
     """
     socket_group: _Text | None = None
     """The group of the Unix sockets. Default: the group of the gateway's account."""
+    hooks_user: _Text | None = None
+    """The account that hooks run as, with its groups and its HOME. The gateway must run as root for it, and the account
+    must not be one of the gateway's users. Hooks of the type python, which run inside of the gateway, are not possible
+    then. Default: the gateway's own account.
+    """
     max_sessions_per_user: Annotated[int, Meta(ge=1)] = 256
     """How many sessions one user may have open at a time, at all servers together. A further one is refused. 256 are
     more than an agent with many servers and subagents opens, and keep one user from using up the processes of all.

@@ -19,6 +19,7 @@ from ..session.change_event import ChangeEvent
 from ..session.lifecycle import Lifecycle
 from ..session.proxy import Proxy, Report
 from ..transports.channel import OffersPassages, TakesPassages
+from .hooks_account import environment_account
 from .metered_audit import MeteredAudit
 from .secrets import Remover, read_secrets, secrets_redacted
 
@@ -129,7 +130,7 @@ class GatewaySession:
         """What judges the calls of this session. Raises UserError."""
         self._remover = self._remover.and_of(read_secrets(server.credentials).values())
         settings = secrets_redacted(server, server.settings_for(self.identity.principal))
-        environ = service.environment(service.own_account(), {})
+        environ = service.environment(environment_account(), {})
         command = tuple(server.table.command or ())
         hooks = Hooks(server.loaded.groups, settings, server.name, environ, server.loaded.trust, command, policy.shared)
         return hooks, settings, MeteredAudit(settings, self.identity.principal, policy.version, self._metrics)

@@ -17,6 +17,7 @@ import anyio.to_thread
 from msgspec import Struct
 
 from ..model.errors import UserError, describe_error
+from ..processes import spawn
 from ..processes.process import close_all
 from ..session.server_end import ForeignServer
 from ..transports import unix_socket
@@ -127,6 +128,8 @@ class _Connection:
     async def _read(self) -> tuple[Principal, preamble.Preamble]:
         """Who has connected, and what it wants. Raises NotAPreamble, OSError."""
         uid, gids = unix_socket.account_of_peer(self._peer)
+        if (hooks := spawn.hooks_account()) is not None and uid == hooks.uid:
+            raise preamble.NotAPreamble(f"the account of the hooks, {hooks.name}, is no user of the gateway")
         if self._without_preamble[uid] >= _MOST_WITHOUT_PREAMBLE:
             raise preamble.NotAPreamble(f"too many connections of user {uid} do not say which server they want")
         self._without_preamble[uid] += 1

@@ -7,10 +7,13 @@ import os
 import sys
 from _posixsubprocess import fork_exec
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from . import guardian, platforms
 from .process import RESET_SIGNALS, SHELL, prepare_for_children
+
+if TYPE_CHECKING:
+    from .service import Account
 
 _ERROR_SIZE: Final = 1024  # bytes: more than the error text of a child that cannot execute its program
 _PROBE_PROGRAMS: Final = 256  # programs without a name, tried one after another: a forked child takes long to fail
@@ -78,6 +81,19 @@ def start_without_probes() -> None:
     global _start
     prepare_for_children()
     _start = _start_with_popen
+
+
+def start_as(account: Account) -> None:
+    """Start hooks as this account from now on: with its groups, and nothing of our privileges. It needs root."""
+    global _start, _account
+    prepare_for_children()
+    _account = account
+    _start = _start_with_popen
+
+
+def hooks_account() -> Account | None:
+    """The account that hooks run as; None: our own."""
+    return _account
 
 
 def _reports_errors_at_once(std_fds: tuple[int, int, int]) -> bool:
@@ -155,9 +171,13 @@ def _start_with_popen(
         stdout=stdout,
         stderr=stderr,
         start_new_session=True,
+        user=None if _account is None else _account.uid,
+        group=None if _account is None else _account.gid,
+        extra_groups=None if _account is None else _account.groups,
     )
     started.returncode = 0  # `process.reap` waits for it; Popen must not, and must not warn
     return started.pid
 
 
 _start = _start_first
+_account: Account | None = None

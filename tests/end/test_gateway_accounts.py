@@ -211,6 +211,70 @@ async def test_a_server_can_run_as_another_account(nobody: int, tmp_path: Path, 
         shutil.rmtree(copied)
 
 
+HOOKS = """
+socket_mode = "0666"
+hooks_user = "nobody"
+[[hooks.PreToolUse]]
+command = "{ id; env; } >'%s'; sleep 60 & exit 0"
+[servers.tools]
+command = %s
+"""
+
+
+async def test_hooks_can_run_as_another_account(nobody: int, scene: Scene) -> None:
+    folder = root_only_folder()
+    (seen := folder / "seen").mkdir()
+    try:
+        os.chown(seen, nobody, -1)
+        command = json.dumps([sys.executable, "-S", "-E", str(TOOLS)])
+        gateway = GatewayProcess(folder, HOOKS % (seen / "seen", command))
+        try:
+            agent = connect(scene, gateway, 0)
+            await agent.initialize()
+            assert text_of(await agent.ask(call(1, "echo"))) == "{}"
+            own, *variables = (seen / "seen").read_text().splitlines()
+            assert own.startswith(f"uid={nobody}(nobody)")
+            assert "root" not in own
+            assert {"USER=nobody", "LOGNAME=nobody", "HOOKPROXY_USER=root"} <= set(variables)
+            stranger = connect(scene, gateway, nobody)
+            assert await stranger.ended() == 2
+            assert "the account of the hooks" in gateway.logged("is no user")
+        finally:
+            gateway.kill()
+    finally:
+        shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize(
+    ("hooks", "cwd", "user", "problem"),
+    [
+        ('command = "true"', "/root", 0, "cannot read"),
+        ('type = "python"\ncall = "guard:check"', "/", 0, "runs inside of the gateway"),
+        ('command = "true"', "/", GATEWAY, "needs a gateway that runs as root"),
+    ],
+)
+def test_hooks_that_cannot_run_as_another_account_stop_the_start(
+    nobody: int, hooks: str, cwd: str, user: int, problem: str
+) -> None:
+    folder = root_only_folder()
+    try:
+        if cwd == "/root":
+            folder.chmod(0o700)
+            cwd = "/"
+        (folder / "guard.py").write_text("def check(call): ...\n")
+        config = folder / "gateway.toml"
+        config.write_text(
+            f'[gateway]\nlisten = ["unix:{folder}/s"]\nhooks_user = "nobody"\n[[hooks.PreToolUse]]\n{hooks}\n'
+            f'[servers.one]\ncommand = ["true"]\ncwd = "{cwd}"\n'
+        )
+        command = [*(as_user(user) if user else ()), HOOKPROXY, "serve", "--config", str(config)]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd="/")
+        assert ended.returncode == 2
+        assert problem in ended.stderr
+    finally:
+        shutil.rmtree(folder)
+
+
 @pytest.mark.parametrize("mode", [0o755, 0o1777])
 def test_a_socket_in_a_folder_of_another_user_is_not_made(nobody: int, mode: int) -> None:
     folder = root_only_folder()
