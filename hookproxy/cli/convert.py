@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ..config.hook_files import Use, dialect_named, read_use
 from ..convert.hook_file import Converted, convert
 from ..dialects.agent_side import AgentSide, agent_side, names
+from ..dialects.shared.hook_file import CANNOT_FIRE
 from ..model.errors import EXIT_FINDINGS, UserError, printable
 from ..trust.sources import FileContext
 from .common import new_parser, show, working_directory
@@ -56,7 +57,7 @@ def main(arguments: Sequence[str]) -> int:
     loaded = list(read_use(use, FileContext(os.environ, cwd)))
     project = os.path.normpath(os.path.join(cwd, options.project or ""))
     converted = convert([one.group for one in loaded], target, project)
-    notes = [*(note for one in loaded for note in (*one.notes, *one.remarks)), *converted.notes]
+    notes = [*(_left_out(note) for one in loaded for note in (*one.notes, *one.remarks)), *converted.notes]
     for note in notes:
         sys.stderr.write(f"{printable(note)}\n")
     if not converted.hooks:
@@ -66,6 +67,12 @@ def main(arguments: Sequence[str]) -> int:
     else:
         _print(converted, target)
     return EXIT_FINDINGS if notes else 0
+
+
+def _left_out(note: str) -> str:
+    """A note about a file, in the words for a conversion: the new file is for an agent, not for hookproxy."""
+    place, cannot_fire, _ = note.partition(f" {CANNOT_FIRE}: ")
+    return f"{place} is left out: only hooks of tool calls are converted" if cannot_fire else note
 
 
 def _target(name: str) -> AgentSide:

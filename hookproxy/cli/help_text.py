@@ -63,7 +63,7 @@ EXAMPLES: Final = {
         "hookproxy token revoke 3f2a91c7 --file tokens",
     ),
     "demo": ("hookproxy demo", "hookproxy demo | less"),
-    "schema": ("hookproxy schema > hookproxy.schema.json", "hookproxy schema --path"),
+    "schema": ("hookproxy schema > hookproxy.schema.json", "hookproxy schema --gateway --path"),
     "completion": (
         "source <(hookproxy completion bash)",
         "hookproxy completion fish > ~/.config/fish/completions/hookproxy.fish",

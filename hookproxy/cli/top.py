@@ -20,7 +20,7 @@ USAGE: Final = "hookproxy top [--server NAME] [--tool NAME] [--agent NAME] [--de
 def main(arguments: Sequence[str]) -> int:
     """Show the calls until the person quits. Returns the exit status."""
     options = build_parser().parse_args(list(arguments))
-    if not (os.isatty(0) and os.isatty(1)):
+    if not all(map(os.isatty, (0, 1, 2))):  # it draws on standard error
         raise UserError(
             "top needs a terminal", "hookproxy audit prints calls, hookproxy console shows them in a browser"
         )

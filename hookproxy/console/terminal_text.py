@@ -45,7 +45,8 @@ def counts(sums: Counts, runs: int, in_flight: int, waiting: int) -> str:
     """The sums, which are exact however many calls are listed."""
     parts = [words.number(runs, "run"), f"{in_flight:,} in flight", f"{sums.calls:,} ended"]
     parts += [f"{sums.refused:,} refused", f"{sums.rewritten:,} rewritten", f"{sums.failed:,} failed"]
-    return ", ".join(parts) + (f" | {words.number(waiting, 'question')} waiting: press w" if waiting else "")
+    waits = f"{words.number(waiting, 'question')} waiting: press w | " if waiting else ""
+    return waits + ", ".join(parts)
 
 
 def unread_runs(state: State) -> str:

@@ -30,8 +30,12 @@ _REFRESH_SECONDS: Final = 0.2
 
 _STYLES: Final = {"good": "green", "bad": "red", "warn": "yellow", "wait": "bold yellow", "note": "cyan", "quiet": ""}
 _COLUMNS: Final = ("time", "outcome", "server", "tool", "took", "arguments")
-_WIDTHS: Final = (8, 13, 9, 14, 7, None)
+_WIDTHS: Final = (8, 18, 9, 13, 7, None)
 """All of it but a part of the arguments is seen at 80 columns."""
+
+
+_OF_THE_LIST: Final = ("question", "filter", "no_filter", "pause")
+"""Actions of the list."""
 
 
 class Top(App[None]):
@@ -83,6 +87,10 @@ class Top(App[None]):
         table.focus()
         self.run_worker(self.follower.follow(), exclusive=False)
         self.set_interval(_REFRESH_SECONDS, self.draw)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """The keys of the list mean nothing while something else is open."""
+        return len(self.screen_stack) == 1 or action not in _OF_THE_LIST
 
     @property
     def table(self) -> DataTable[Text]:
@@ -341,4 +349,4 @@ class QuestionScreen(_TextScreen):
 
 def place() -> str:
     """Where the person is: this program, and its terminal."""
-    return f"hookproxy top, {os.ttyname(0)}, process {os.getpid()}"
+    return f"hookproxy top, {os.ttyname(0)}"

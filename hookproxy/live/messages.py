@@ -6,6 +6,7 @@ gets an AnswerTaken for each. Both ignore members and types that they do not kno
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Final, Literal
 
 import msgspec
@@ -187,8 +188,16 @@ class ConsoleAnswer(Struct, frozen=True):
 FromRun = Run | Changes | AnswerTaken
 
 _ENCODER: Final = msgspec.json.Encoder()
-_FROM_RUN: Final[msgspec.json.Decoder[FromRun]] = msgspec.json.Decoder(FromRun)
-_FROM_CONSOLE: Final = msgspec.json.Decoder(Answer)
+
+
+@cache  # a run that no console connects to needs none
+def _from_run() -> msgspec.json.Decoder[FromRun]:
+    return msgspec.json.Decoder(FromRun)
+
+
+@cache
+def _from_console() -> msgspec.json.Decoder[Answer]:
+    return msgspec.json.Decoder(Answer)
 
 
 class Unreadable(ValueError):
@@ -203,7 +212,7 @@ def encode(message: FromRun | Answer) -> bytes:
 def from_run(line: bytes) -> FromRun:
     """What a run says. Raises Unreadable."""
     try:
-        return _FROM_RUN.decode(line)
+        return _from_run().decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise Unreadable(str(problem)) from None
 
@@ -211,7 +220,7 @@ def from_run(line: bytes) -> FromRun:
 def from_console(line: bytes) -> Answer:
     """What a console says. Raises Unreadable, also for a reason that is too long."""
     try:
-        answer = _FROM_CONSOLE.decode(line)
+        answer = _from_console().decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise Unreadable(str(problem)) from None
     if len(answer.reason) > LONGEST_REASON:

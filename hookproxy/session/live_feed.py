@@ -246,7 +246,8 @@ class LiveFeed:
                 elif len(self._consoles) >= _MOST_CONSOLES:
                     self._report(f"a console was turned away: {_MOST_CONSOLES} follow this run")
                 else:
-                    await self._serve_console(_Console(self, connection, uid))
+                    who = f"user {uid}, process {unix_socket.process_of_peer(connection)}"
+                    await self._serve_console(_Console(self, connection, who))
         except Exception as defect:
             self._report("".join(traceback.format_exception(defect)).rstrip())
 
@@ -366,10 +367,11 @@ def _stage(call: Call, *, asked: bool) -> Stage:
 class _Console:
     """A console that is connected."""
 
-    def __init__(self, feed: LiveFeed, connection: socket.socket, uid: int) -> None:
+    def __init__(self, feed: LiveFeed, connection: socket.socket, who: str) -> None:
+        """`who` has connected, as the kernel says."""
         self._feed = feed
         self._connection = connection
-        self._uid = uid
+        self._who = who
         self._responses: list[AnswerTaken] = []
         self._ended: deque[tuple[_Session, Record]] = deque()
         self._gone: list[str] = []
@@ -513,4 +515,4 @@ class _Console:
 
     def _answer(self, answer: Answer) -> None:
         place = answer.place[:200] or "a console"
-        self._responses.append(self._feed.take(answer, f"user {self._uid} at {place}"))
+        self._responses.append(self._feed.take(answer, f"{self._who}, at {place}"))

@@ -23,8 +23,9 @@ from ..model.principal import Principal
 _PEER: Final = struct.Struct("iII")  # of SO_PEERCRED: process id, user id, group id
 _SO_PEERGROUPS: Final = 59  # asm-generic/socket.h; the socket module does not name it
 _GROUPS_BYTES: Final = 1024  # the most that Python reads of a socket option: 256 groups
-_SOL_LOCAL: Final = 0  # sys/un.h of macOS, as the next two
+_SOL_LOCAL: Final = 0  # sys/un.h of macOS, as the next four
 _LOCAL_PEERCRED: Final = 1
+_LOCAL_PEERPID: Final = 2
 _XUCRED: Final = struct.Struct("IIh2x16I")  # version, user id, number of groups, group ids with the account's own first
 _XUCRED_VERSION: Final = 0
 _BACKLOG: Final = 1024  # connections that wait to be accepted: all agents of a box after a restart
@@ -88,6 +89,15 @@ def account_of_peer(connection: socket.socket) -> tuple[int, tuple[int, ...]]:
                 raise
             return uid, _groups_of(uid, gid)
         return uid, (gid, *struct.unpack(f"{len(raw) // 4}I", raw))
+
+
+def process_of_peer(connection: socket.socket) -> int:
+    """The id of the process that has connected; 0 if the system does not say it. Raises OSError."""
+    if sys.platform == "darwin":
+        return int(connection.getsockopt(_SOL_LOCAL, _LOCAL_PEERPID))
+    else:  # noqa: RET505 - so that type checkers see two ways
+        pid, _, _ = _PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+        return int(pid)
 
 
 def account_of_xucred(raw: bytes) -> tuple[int, tuple[int, ...]]:

@@ -88,3 +88,14 @@ def test_several_files_are_written_and_not_printed(project: Path, capsys: pytest
     assert str(script) in (project / ".augment/settings.json").read_text()
     assert script.stat().st_mode & 0o777 == 0o755
     assert "the call is refused: augment lets no hook ask" in capsys.readouterr().err
+
+
+def test_events_of_the_agent_alone_are_left_out_in_the_words_of_a_conversion(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hook = {"type": "command", "command": "true"}
+    events = {"Stop": [{"hooks": [hook]}], "PreToolUse": [{"hooks": [hook]}]}
+    path = tmp_path / "settings.json"
+    path.write_text(json.dumps({"hooks": events}))
+    assert main([str(path), "--from", "claude", "--to", "cursor"]) == 1
+    assert f"{path}: hooks.Stop is left out: only hooks of tool calls are converted\n" in capsys.readouterr().err

@@ -89,7 +89,7 @@ async def test_a_call_is_listed_and_opened(tmp_path: Path) -> None:
         assert '"b": 2' in page
         assert page.replace("\n", "").isprintable()
         assert "\u3164" not in page
-        await pilot.press("escape")
+        await pilot.press("slash", "w", "p", "escape")  # keys of the list
         assert pilot.app.screen is pilot.app.screen_stack[0]
 
 

@@ -520,6 +520,11 @@ def test_the_live_page_looks_right_and_its_picture_is_made(live: Live) -> None:
     assert 20_000 < len(picture) < 300_000
     if folder := os.environ.get("PICTURES"):  # docs/pictures: the picture in the README
         (Path(folder) / "console.png").write_bytes(picture)
+    base = browser.base
+    browser.go("try")
+    browser.until(lambda: browser.driver.title.startswith("(1) Try"))
+    browser.driver.get(base)
+    wait_for_approval(browser)
     browser.click(DENY)
     agent.response(21)
     other.send(notification("release", requestId=20))

@@ -281,9 +281,16 @@ def test_probes_say_that_it_is_ready(gateway: HttpGateway) -> None:
     assert gateway.ask("alice", {}, target="/metrics")[0] == 405
 
 
-def test_a_revoked_token_is_refused_although_its_session_is_open(gateway: HttpGateway) -> None:
+def test_a_revoked_token_is_refused_although_its_session_is_open_and_its_stream_ends(gateway: HttpGateway) -> None:
     gateway.tokens["dave"] = gateway._token(gateway.folder, "dave")
     session = gateway.opened("dave")
+    headers = {"Authorization": f"Bearer {gateway.tokens['dave']}", "Mcp-Session-Id": session}
+    stream = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=20)
+    stream.request("GET", "/mcp/tools", headers={**headers, "Accept": "text/event-stream"})
+    response = stream.getresponse()
+    assert response.status == 200
     command = [HOOKPROXY, "token", "revoke", "dave", "--file", str(gateway.folder / "tokens")]
     subprocess.run(command, check=True, capture_output=True)
     assert gateway.ask("dave", call(1, "echo"), session)[0] == 401
+    assert "data: {" not in response.read().decode()  # it ends
+    stream.close()

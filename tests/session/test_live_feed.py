@@ -168,7 +168,8 @@ async def test_a_yes_lets_the_call_pass_once_or_for_the_session(
         await one.agent.line()
         await one.until(lambda: bool(one.console.state.ended))
         record = one.console.state.ended[-1].record
-        assert (record.decision, record.answered) == ("asked-allow", f"{action} by user {os.geteuid()} at a test")
+        who = f"user {os.geteuid()}, process {os.getpid()}, at a test"
+        assert (record.decision, record.answered) == ("asked-allow", f"{action} by {who}")
         await one.agent.send(call(2, path="a"))
         if calls_asked == 2:
             assert (await one.say(await one.question(), "deny")).accepted

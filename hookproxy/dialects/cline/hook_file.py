@@ -13,6 +13,7 @@ from ..dialect import Files, FolderContent, FoundFile, HookFile, HookList
 from ..shared import hook_file as shared_hook_file
 from ..shared import labels
 from ..shared.events import INSIDE_AGENT, PROMPTS_UNSEEN
+from ..shared.hook_file import CANNOT_FIRE
 from .tools import OWN_TOOLS
 
 NAME: Final = "cline"
@@ -80,7 +81,7 @@ def read_hook_file(file: HookFile) -> HookList:
         raise ConfigError(file.path, "a hook of Cline is a program that is named by its event", hint)
     if event_name in UNAVAILABLE_EVENTS:
         reason = UNAVAILABLE_EVENTS[event_name]
-        return HookList((), remarks=(f"{file.path} cannot fire behind MCP: {reason}",))
+        return HookList((), remarks=(f"{file.path} {CANNOT_FIRE}: {reason}",))
     if name.endswith(_POWERSHELL):
         return HookList((), (f"{file.path} does not run: it is for PowerShell, which is not supported",))
     return hooks_of(event_name, file.path, _argv(file.path), file.project_dir)

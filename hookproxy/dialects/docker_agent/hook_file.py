@@ -15,7 +15,7 @@ from ..dialect import HookFile, HookList
 from ..shared import hook_file as shared_hook_file
 from ..shared import labels
 from ..shared.events import INSIDE_AGENT, PROMPTS_UNSEEN
-from ..shared.hook_file import Table
+from ..shared.hook_file import CANNOT_FIRE, Table
 from . import go_regex, output
 
 TIMEOUT: Final = 60.0
@@ -238,7 +238,7 @@ class _Reader(Struct):
                 self._read_hook(name, entry, lambda _tool: True, frozenset())
         elif name in file_format.unavailable:
             if self._entries(table, name):
-                self.remark(f"{table.place(name)} cannot fire behind MCP: {file_format.unavailable[name]}")
+                self.remark(f"{table.place(name)} {CANNOT_FIRE}: {file_format.unavailable[name]}")
         else:
             hint = (
                 shared_hook_file.suggestion(name, file_format.names) or f"the events are {', '.join(file_format.names)}"

@@ -13,7 +13,7 @@ from ..shared import claude_matchers, command_file
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile
 from ..shared.events import INSIDE_AGENT, by_name
-from ..shared.hook_file import Table
+from ..shared.hook_file import CANNOT_FIRE, Table
 
 _SESSION: Final = (Event.SESSION_START, Event.SESSION_END, Event.NOTIFICATION)
 _CALL: Final = (Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE, Event.PERMISSION_REQUEST)
@@ -47,7 +47,7 @@ def read_hook_file(file: HookFile) -> HookList:
 def _entry(file: HookFile, entry: Table) -> HookList:
     name = entry.choice("event", (*FORMAT.events, *FORMAT.unavailable), "")
     if name in FORMAT.unavailable:
-        return HookList((), remarks=(f"{file.path}: {entry.path} ({name}) cannot fire behind MCP: {INSIDE_AGENT}",))
+        return HookList((), remarks=(f"{file.path}: {entry.path} ({name}) {CANNOT_FIRE}: {INSIDE_AGENT}",))
     return command_file.read_entry(FORMAT, file, name, entry, entry)
 
 

@@ -14,7 +14,7 @@ from ..shared import command_file
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile
 from ..shared.events import PROMPTS_UNSEEN, TURNS_UNSEEN
-from ..shared.hook_file import Table
+from ..shared.hook_file import CANNOT_FIRE, Table
 from .matchers import agent_matcher, any_of, regex_matcher
 
 NAME: Final = "kiro"
@@ -144,7 +144,7 @@ def _version_1(file: HookFile, entry: Table) -> HookList:
     if "enabled" in entry.members and not entry.flag("enabled"):
         return HookList((), remarks=(f"{source} is not enabled",))
     if trigger in _VERSION_1_UNAVAILABLE:
-        return HookList((), remarks=(f"{source} cannot fire behind MCP: {_VERSION_1_UNAVAILABLE[trigger]}",))
+        return HookList((), remarks=(f"{source} {CANNOT_FIRE}: {_VERSION_1_UNAVAILABLE[trigger]}",))
     if trigger not in _VERSION_1_EVENTS:
         entry.choice("trigger", (*_VERSION_1_EVENTS, *_VERSION_1_UNAVAILABLE), "")
     notes = command_file.unknown_keys(_VERSION_1_FILE, entry, _HOOK_KEYS)
@@ -162,7 +162,7 @@ def _ide_0(file: HookFile, document: Table) -> HookList:
     when, then = document.table("when"), document.table("then")
     trigger = when.text("type")
     if trigger in _IDE_0_UNAVAILABLE:
-        return HookList((), remarks=(f"{file.path} cannot fire behind MCP: {_IDE_0_UNAVAILABLE[trigger]}",))
+        return HookList((), remarks=(f"{file.path} {CANNOT_FIRE}: {_IDE_0_UNAVAILABLE[trigger]}",))
     if trigger not in _IDE_0_EVENTS:
         when.choice("type", (*_IDE_0_EVENTS, *_IDE_0_UNAVAILABLE), "")
     tools = when.texts("toolTypes") or ()

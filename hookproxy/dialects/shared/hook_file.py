@@ -49,6 +49,10 @@ def suggestion(word: str, known: Iterable[str], similarity: float = 0.6) -> str:
     return f"did you mean {spelled[near[0]]!r}?" if near else ""
 
 
+CANNOT_FIRE: Final = "cannot fire behind MCP"
+"""In remarks about events that only an agent has."""
+
+
 class Table(Struct, frozen=True):
     """One object or table of a configuration file, with its place. Its methods return members of the right type."""
 
@@ -308,7 +312,7 @@ def read_events(
             found.append(read_event(name))
         elif name in unavailable:
             if entries:
-                found.append(HookList((), remarks=(f"{place} cannot fire behind MCP: {unavailable[name]}",)))
+                found.append(HookList((), remarks=(f"{place} {CANNOT_FIRE}: {unavailable[name]}",)))
         elif not is_comment(name):
             names = [*known, *unavailable]
             what = hint(name) or suggestion(name, names, _SIMILAR_KEY) or f"the events are {', '.join(names)}"
