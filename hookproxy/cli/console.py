@@ -117,7 +117,7 @@ async def _serve(options: Options, listener: socket.socket, opens: bool) -> None
         follower = Follower(_folder_of_runs(options.environ), _report)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(follower.follow)
-            await serve(Pages(options, access, follower.state, follower.answer).app(), listener, started)
+            await serve(Pages(options, access, follower.state, follower.answer), listener, started)
 
 
 def _folder_of_runs(environ: Mapping[str, str]) -> str:

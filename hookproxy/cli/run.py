@@ -48,7 +48,7 @@ def main(arguments: "Sequence[str]") -> int:
     option_words, command = _split(arguments)
     if not command or any(word.partition("=")[0] in _URL_OPTIONS for word in option_words):
         return _without_server_process(option_words, command)
-    agent_in, agent_out = _move_agent_pipes()
+    agent_in, agent_out = move_agent_pipes()
     server = process.start_server(command, _end_server_on_signal)
     try:  # from here on, the server starts up while we import modules and read the configuration
         process.widen_pipe(server.from_server, _PIPE_BYTES)
@@ -104,10 +104,10 @@ def _without_server_process(option_words: "Sequence[str]", command: "Sequence[st
     from . import run_url
 
     run_url.check(options)
-    return _run(options, (), _move_agent_pipes(), run_url.open_server)
+    return _run(options, (), move_agent_pipes(), run_url.open_server)
 
 
-def _move_agent_pipes() -> tuple[int, int]:
+def move_agent_pipes() -> tuple[int, int]:
     """Move our standard input and output to other descriptors, so that no child and no stray print can use them."""
     try:
         os.fstat(0), os.fstat(1)
@@ -191,7 +191,7 @@ def _run(
         from .findings import stop_if_strict
 
         stop_if_strict(loaded, options.strict, os.environ, options.name)
-    report = _new_reporter()
+    report = new_reporter()
     for note in (*loaded.notes, *loaded.remarks, *make_data_folders(loaded)):
         report(note)
     if problem := guardian.problem():
@@ -342,7 +342,7 @@ def build_parser() -> "argparse.ArgumentParser":
     return parser
 
 
-def _new_reporter() -> "Callable[[str], None]":
+def new_reporter() -> "Callable[[str], None]":
     """A function that writes a line to standard error, or drops it if it cannot be written without waiting."""
     from contextlib import suppress
 

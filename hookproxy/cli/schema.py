@@ -1,6 +1,6 @@
-"""`hookproxy schema`: prints the JSON Schema of hookproxy.toml, with which editors complete and check that file.
+"""`hookproxy schema`: prints the JSON Schema of hookproxy.toml or gateway.toml, with which editors check that file.
 
-`scripts/docs` makes the schema from the configuration's models, and a test checks that it is up to date.
+`scripts/docs` makes the schemas from the configuration's models, and a test checks that they are up to date.
 """
 
 from __future__ import annotations
@@ -14,22 +14,27 @@ from .common import new_parser, show
 if TYPE_CHECKING:
     import argparse
 
-USAGE: Final = "hookproxy schema [--path]"
+USAGE: Final = "hookproxy schema [--gateway] [--path]"
 
 SCHEMA: Final = Path(__file__).resolve().parents[1] / "hookproxy.schema.json"
 """The installed file."""
+
+GATEWAY_SCHEMA: Final = SCHEMA.with_name("gateway.schema.json")
+"""The one for gateway.toml."""
 
 
 def main(arguments: Sequence[str]) -> int:
     """Print the schema or its path. Returns the exit status."""
     options = build_parser().parse_args(list(arguments))
-    show(f"{SCHEMA}\n" if options.path else SCHEMA.read_text("utf-8"))
+    schema = GATEWAY_SCHEMA if options.gateway else SCHEMA
+    show(f"{schema}\n" if options.path else schema.read_text("utf-8"))
     return 0
 
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser of this verb's command line."""
-    parser = new_parser("schema", USAGE, "Print the JSON Schema of hookproxy.toml.")
+    parser = new_parser("schema", USAGE, "Print the JSON Schema of hookproxy.toml, or of gateway.toml.")
+    parser.add_argument("--gateway", action="store_true", help="the schema of gateway.toml, for hookproxy serve")
     parser.add_argument(
         "--path", action="store_true", help="print the path of the schema instead, for an editor's settings"
     )

@@ -94,6 +94,16 @@ class Pages:
         self._answer = answer
         self._access = access
         self._trials = anyio.Lock()
+        self._trial_scope = anyio.CancelScope()
+        self._streams: set[anyio.Event] = set()
+        self._closed = False
+
+    def close(self) -> None:
+        """End the streams of events, and what runs for a page."""
+        self._closed = True
+        self._trial_scope.cancel()
+        for stream in self._streams:
+            stream.set()
 
     def app(self) -> Guard:
         """The application."""
@@ -142,21 +152,23 @@ class Pages:
         return StreamingResponse(self._events(view), media_type="text/event-stream")
 
     async def _events(self, view: LiveView) -> AsyncIterator[bytes]:
-        while True:
+        while not self._closed:
             yield b"data: " + view.change().encoded + b"\n\n"
             await anyio.sleep(_PAUSE)
-            if view.is_current:
+            if view.is_current and not self._closed:
                 await self._next_change(_TICK if view.has_calls_in_flight else _SILENCE)
 
     async def _next_change(self, most: float) -> None:
         """Wait for a change of the state, at most so many seconds."""
         changed = anyio.Event()
         end = self._state.listen(changed.set)
+        self._streams.add(changed)
         try:
             with anyio.move_on_after(most):
                 await changed.wait()
         finally:
             end()
+            self._streams.remove(changed)
 
     async def waiting(self, request: Request) -> Response:
         """How many questions wait, for pages that do not follow the calls."""
@@ -289,7 +301,8 @@ class Pages:
             raise Refused(404, "The console was started without the command of a server.")
         loaded = await in_thread(self._options.load)
         try:
-            listed = await list_tools(command, self._options.environ)
+            async with self._trial():
+                listed = await list_tools(command, self._options.environ)
         except UserError as error:
             server = CheckedServer(name, tuple(command), failure=error.message)
         else:
@@ -377,7 +390,10 @@ class Pages:
         if self._trials.locked():
             raise UserError("another trial runs now", "wait until it has ended, then try again")
         async with self._trials:
-            yield
+            with anyio.CancelScope() as self._trial_scope:
+                yield
+            if self._trial_scope.cancelled_caught:
+                raise UserError("the trial was ended", "the console ends")
 
 
 def _whole(text: str, least: int, most: int) -> int:
@@ -428,10 +444,10 @@ class _Server(uvicorn.Server):
         """Nothing: no signal comes here."""
 
 
-async def serve(app: Guard, listener: socket.socket, started: Callable[[], Awaitable[None]]) -> None:
-    """Serve until cancelled. `started` runs once the first request can be answered."""
+async def serve(pages: Pages, listener: socket.socket, started: Callable[[], Awaitable[None]]) -> None:
+    """Serve until cancelled; then streams and trials are ended. `started` runs as soon as requests are taken."""
     config = uvicorn.Config(
-        app,
+        pages.app(),
         http="h11",  # it bounds the size of a request's head
         ws="none",
         lifespan="off",
@@ -439,13 +455,19 @@ async def serve(app: Guard, listener: socket.socket, started: Callable[[], Await
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        timeout_graceful_shutdown=1,  # second: streams of events have no end of their own
+        timeout_graceful_shutdown=2,  # seconds: what a browser does not read holds up nothing
     )
     server = _Server(config)
+
+    async def until_exit() -> None:
+        with anyio.CancelScope(shield=True):  # it ends by itself soon after `should_exit` is set
+            await server.serve([listener])
+
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(server.serve, [listener])
+        tasks.start_soon(until_exit)
         try:
             await started()
             await anyio.sleep_forever()
         finally:
+            pages.close()
             server.should_exit = True

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
@@ -39,6 +40,7 @@ from ..transports.http.stateless_channel import StatelessChannel
 from . import probes
 from .gateway import NotAdmitted
 from .http_listeners import is_trusted, networks
+from .open_streams import OpenStreams
 from .session import GatewaySession, new_session_id
 from .unused_sessions import UnusedSessions
 
@@ -136,6 +138,7 @@ class HttpAgents:
         self._users: dict[str, _User] = {}
         self._stateless: dict[tuple[str, str], _HttpSession] = {}  # by user and server
         self._unused = UnusedSessions(self._end_unused)
+        self._open_streams = OpenStreams()
         gateway.on_policy_change = self._unused.look_again
 
     def handle(self, request: Request, responder: Responder) -> None:
@@ -167,11 +170,40 @@ class HttpAgents:
             self._tasks.start_soon(self._authenticate_later, request, responder, resource)
             return
         self._handle_from(sender, request, responder)
+        if responder.is_stream:
+            self._watch(token, resource, sender, responder)
+
+    def _watch(
+        self,
+        token: bytes | Challenge,
+        resource: ProtectedResource,
+        sender: Principal | Challenge,
+        responder: Responder,
+    ) -> None:
+        """End this stream when its token is no longer in force."""
+        if not isinstance(token, Challenge) and not isinstance(sender, Challenge):
+            self._open_streams.add(responder, partial(self._may_stay, token, resource, sender.id))
+
+    async def end_forbidden_streams(self) -> None:
+        """End streams whose token is no longer in force. Runs until it is cancelled."""
+        await self._open_streams.run()
+
+    def _may_stay(self, token: bytes, resource: ProtectedResource, user: str) -> bool:
+        """Whether a stream may stay open. What cannot be known now ends nothing."""
+        try:
+            sender = self._authenticator.check_token_now(token, resource)
+        except NotReady:
+            return True
+        if isinstance(sender, Challenge):
+            return sender.status == HTTPStatus.SERVICE_UNAVAILABLE
+        return sender.id == user
 
     async def _authenticate_later(self, request: Request, responder: Responder, resource: ProtectedResource) -> None:
         try:
             sender = await self._authenticator.check(request.headers, resource)
             self._handle_from(sender, request, responder)
+            if responder.is_stream:
+                self._watch(bearer_token(request.headers, resource), resource, sender, responder)
         except Exception as defect:  # the boundary of one request
             self._report(f"a request could not be handled: {describe_error(defect)}")
             responder.respond(500)

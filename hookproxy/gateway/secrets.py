@@ -33,6 +33,12 @@ def remover(secrets: Iterable[str]) -> Callable[[str], str]:
     return lambda text: pattern.sub(MARK, text)
 
 
+def report_without_secrets(server: GatewayServer, report: Callable[[str], None]) -> Callable[[str], None]:
+    """A function that reports what concerns this server without its secrets. Raises UserError."""
+    without_secrets = remover(read_secrets(server.credentials).values())
+    return lambda text: report(without_secrets(text))
+
+
 def read_secrets(files: Mapping[str, str]) -> dict[str, str]:
     """The secrets in these files, by name, without a line end. Raises UserError, which contains no secret."""
     found = {}

@@ -148,6 +148,7 @@ async def _serve_http(gateway: Gateway, listening: Listening, tasks: TaskGroup, 
         for address, listening_socket in listening.http
     ]
     tasks.start_soon(agents.end_unused)
+    tasks.start_soon(agents.end_forbidden_streams)
     return _Web(listener, accepting)
 
 

@@ -20,7 +20,7 @@ from ..session.lifecycle import Lifecycle
 from ..session.proxy import Proxy, Report
 from ..transports.channel import OffersPassages, TakesPassages
 from .metered_audit import MeteredAudit
-from .secrets import secrets_redacted
+from .secrets import report_without_secrets, secrets_redacted
 
 if TYPE_CHECKING:
     from ..audit.log import Audit
@@ -101,7 +101,7 @@ class GatewaySession:
             settings,
             session,
             audit,
-            self.report,
+            report_without_secrets(server, self.report),
             may_change=True,
             request_states=request_states,
         )

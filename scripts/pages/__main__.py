@@ -41,6 +41,7 @@ PARTS: dict[str, Callable[[], str]] = {
 
 WHOLE: dict[str, Callable[[], str]] = {
     "hookproxy/hookproxy.schema.json": schema.schema,
+    "hookproxy/gateway.schema.json": schema.gateway_schema,
     "docs/blocked.svg": picture.picture,
 }
 """Files that are generated completely."""

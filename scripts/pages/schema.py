@@ -1,9 +1,10 @@
-"""The JSON Schema of hookproxy.toml, from the configuration's models."""
+"""The JSON Schemas of hookproxy.toml and gateway.toml, from the configuration's models."""
 
 import json
 
 from pydantic.json_schema import GenerateJsonSchema
 
+from hookproxy.config.gateway_models import GatewayFile
 from hookproxy.config.models import ConfigFile, Table
 from hookproxy.config.pydantic_models import model_of
 from hookproxy.model.settings import FORMER_KEYS
@@ -16,7 +17,7 @@ class _GeneratorWithoutTitles(GenerateJsonSchema):
         return False
 
 
-def schema(table: type[Table] = ConfigFile) -> str:
+def schema(table: type[Table] = ConfigFile, title: str = "hookproxy.toml") -> str:
     """The schema as text. TOML has no null: a key is left out."""
     document = model_of(table).model_json_schema(by_alias=True, schema_generator=_GeneratorWithoutTitles)
     for table in [document, *document["$defs"].values()]:
@@ -33,5 +34,10 @@ def schema(table: type[Table] = ConfigFile) -> str:
             if name in properties:
                 about = {"description": f"The former name of `{name}`.", "deprecated": True}
                 properties[former] = properties[name] | about
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "hookproxy.toml"}
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title}
     return json.dumps(head | document, indent=2, ensure_ascii=False) + "\n"
+
+
+def gateway_schema() -> str:
+    """The schema of gateway.toml."""
+    return schema(GatewayFile, "gateway.toml")

@@ -150,9 +150,9 @@ def test_errors_of_its_command_line(tmp_path: Path, arguments: tuple[str, ...], 
 
 def test_options_may_stand_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HOOKPROXY_SOCKET", raising=False)
-    assert connect._options(["a"]) == ("a", connect.DEFAULT_SOCKET, [])
-    assert connect._options(["a", "--socket", "/s"]) == ("a", "/s", [])
-    assert connect._options(["--socket", "/s", "a"]) == ("a", "/s", [])
-    assert connect._options(["--socket=/s", "a", "--", "cat", "--", "x"]) == ("a", "/s", ["cat", "--", "x"])
+    assert connect._options(["a"]) == ("a", connect.DEFAULT_SOCKET, [], None)
+    assert connect._options(["a", "--socket", "/s"]) == ("a", "/s", [], None)
+    assert connect._options(["--socket", "/s", "a"]) == ("a", "/s", [], None)
+    assert connect._options(["--socket=/s", "a", "--", "cat", "--", "x"]) == ("a", "/s", ["cat", "--", "x"], None)
     monkeypatch.setenv("HOOKPROXY_SOCKET", "/e")
-    assert connect._options(["a"]) == ("a", "/e", [])
+    assert connect._options(["a"]) == ("a", "/e", [], None)

@@ -116,3 +116,35 @@ def test_an_interrupt_ends_it(tmp_path: Path, home: Path) -> None:
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=PATIENCE)
     assert (process.returncode, errors) == (130, b"")
+
+
+def test_a_signal_ends_open_streams_and_trials_without_a_word(tmp_path: Path, home: Path) -> None:
+    (tmp_path / "hookproxy.toml").write_text('[[hooks.PreToolUse]]\ncommand = "mkfifo at; echo >at; exec sleep 60"\n')
+    command = [sys.executable, "-m", "hookproxy", "console", "--config", "hookproxy.toml"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment(home), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().split()[-1]
+        host, _, token = address.removeprefix("http://").partition("/")
+        stream, trial = (http.client.HTTPConnection(host, timeout=PATIENCE) for _ in range(2))
+        stream.request("GET", f"/{token}")
+        first = stream.getresponse()
+        cookie = str(first.getheader("Set-Cookie")).partition(";")[0]
+        folder = re.findall(r"url=/(\w+)/", first.read().decode())[0]
+        stream.request("GET", f"/{folder}/events", headers={"Cookie": cookie})
+        events = stream.getresponse()
+        assert events.readline().startswith(b"data: ")
+        trial.request("GET", f"/{folder}/try", headers={"Cookie": cookie})
+        form_token = re.findall(r'name="token" value="([^"]+)"', trial.getresponse().read().decode())[0]
+        headers = {"Cookie": cookie, "Origin": f"http://{host}"}
+        trial.request("POST", f"/{folder}/try", f"token={form_token}&tool=echo", headers)
+        at = tmp_path / "at"
+        subprocess.run(["sh", "-c", f"until [ -p {at} ]; do sleep 0.01; done; cat {at}"], timeout=PATIENCE, check=True)
+        process.send_signal(signal.SIGTERM)
+        assert "the trial was ended" in trial.getresponse().read().decode()
+        events.read()
+        _, errors = process.communicate(timeout=PATIENCE)
+        stream.close()
+        trial.close()
+    assert (process.returncode, errors) == (143, "")

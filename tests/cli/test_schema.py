@@ -9,7 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from hookproxy.cli.schema import SCHEMA, main
+from hookproxy.cli.schema import GATEWAY_SCHEMA, SCHEMA, main
 
 CONFIGS = sorted((Path(__file__).resolve().parents[2] / "configs").glob("*/hookproxy.toml"))
 
@@ -21,9 +21,23 @@ def test_it_prints_the_schema_or_its_path(capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr() == (f"{SCHEMA}\n", "")
 
 
-def errors(text: str) -> list[str]:
+def test_it_prints_the_schema_of_a_gateway_or_its_path(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--gateway"]) == 0
+    assert capsys.readouterr() == (GATEWAY_SCHEMA.read_text("utf-8"), "")
+    assert main(["--gateway", "--path"]) == 0
+    assert capsys.readouterr() == (f"{GATEWAY_SCHEMA}\n", "")
+
+
+def test_the_example_of_a_gateway_is_valid_and_a_misspelled_key_is_not() -> None:
+    text = (CONFIGS[0].parents[2] / "deploy" / "example" / "gateway.toml").read_text("utf-8")
+    assert errors(text, GATEWAY_SCHEMA) == []
+    assert errors(text.replace("socket_group", "socket_gruop"), GATEWAY_SCHEMA)
+    assert errors("[servers.x]\ncommand = 7\n", GATEWAY_SCHEMA)
+
+
+def errors(text: str, path: Path = SCHEMA) -> list[str]:
     """What an editor would mark."""
-    schema = json.loads(SCHEMA.read_text("utf-8"))
+    schema = json.loads(path.read_text("utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema)
     found = jsonschema.Draft202012Validator(schema).iter_errors(tomllib.loads(text))
     return [error.message for error in found]

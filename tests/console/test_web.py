@@ -109,7 +109,7 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
         started.set()
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(serve, made.pages().app(), made.listener, note)
+        tasks.start_soon(serve, made.pages(), made.listener, note)
         await started.wait()
         yield made
         tasks.cancel_scope.cancel()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -281,9 +282,44 @@ def test_probes_say_that_it_is_ready(gateway: HttpGateway) -> None:
     assert gateway.ask("alice", {}, target="/metrics")[0] == 405
 
 
-def test_a_revoked_token_is_refused_although_its_session_is_open(gateway: HttpGateway) -> None:
+def test_a_revoked_token_is_refused_although_its_session_is_open_and_its_stream_ends(gateway: HttpGateway) -> None:
     gateway.tokens["dave"] = gateway._token(gateway.folder, "dave")
     session = gateway.opened("dave")
+    headers = {"Authorization": f"Bearer {gateway.tokens['dave']}", "Mcp-Session-Id": session}
+    stream = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=20)
+    stream.request("GET", "/mcp/tools", headers={**headers, "Accept": "text/event-stream"})
+    response = stream.getresponse()
+    assert response.status == 200
     command = [HOOKPROXY, "token", "revoke", "dave", "--file", str(gateway.folder / "tokens")]
     subprocess.run(command, check=True, capture_output=True)
     assert gateway.ask("dave", call(1, "echo"), session)[0] == 401
+    assert "data: {" not in response.read().decode()  # it ends
+    stream.close()
+
+
+@pytest.mark.parametrize("source", ["file", "environment"])
+def test_connect_with_a_url_is_a_server_on_standard_input_and_output(gateway: HttpGateway, source: str) -> None:
+    command = [HOOKPROXY, "connect", "tools", "--url", f"http://127.0.0.1:{gateway.port}"]
+    env = {"PATH": os.environ["PATH"], "HOME": str(gateway.folder)}
+    if source == "file":
+        path = gateway.folder / "token"
+        path.write_text(gateway.tokens["alice"])
+        path.chmod(0o600)
+        command += ["--token-file", str(path)]
+    else:
+        env["HOOKPROXY_TOKEN"] = gateway.tokens["alice"]
+    messages = [request(0, "initialize", INITIALIZE), call(1, "echo", a=1), call(2, "forbidden")]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    responses = []
+    for message in messages:
+        process.stdin.write(json.dumps(message).encode() + b"\n")
+        process.stdin.flush()
+        responses.append(json.loads(process.stdout.readline()))
+    process.stdin.close()
+    assert process.wait(20) == 0
+    process.stdout.close()
+    assert [one["id"] for one in responses] == [0, 1, 2]
+    assert "isError" not in responses[1]["result"] or not responses[1]["result"]["isError"]
+    assert gateway.tokens["alice"] not in json.dumps(responses)

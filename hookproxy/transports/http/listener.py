@@ -293,6 +293,18 @@ class Responder:
             self.on_full = None
         connection.finished(closes)
 
+    @property
+    def is_stream(self) -> bool:
+        """True while a response is open that has been started: it may stay open for long."""
+        return self._is_started and self._connection is not None
+
+    def cut(self) -> None:
+        """End a response that has been started, whatever its writer wants, who learns that the client is gone."""
+        on_gone, self.on_gone = self.on_gone, None
+        self.end()
+        if on_gone is not None:
+            on_gone()
+
     def abort(self) -> None:
         """Break off the connection: the client cannot take what it has for a whole response. Nobody is called."""
         connection, self._connection = self._connection, None
