@@ -1,5 +1,7 @@
 """`hookproxy connect`: a stdio MCP server for agents, which passes all bytes to the gateway and back, unread.
 
+With `--url`, `connect_url` does it over HTTP.
+
 It is started for each session of each agent, so it imports nothing that is not built into Python.
 """
 
@@ -16,9 +18,7 @@ else:
     import _signal as signal  # these and not `signal` and `socket`, which make enumerations: 10 ms
     import _socket as socket
 
-USAGE = "hookproxy connect NAME [--socket PATH] [-- COMMAND [ARG...]]"
-URL_USAGE = "hookproxy connect NAME --url URL [--token-file FILE] [--ca FILE]"
-_URL_OPTIONS = ("--url", "--token-file", "--ca")
+USAGE = "hookproxy connect NAME [--socket PATH | --url URL [--token-file FILE]] [-- COMMAND [ARG...]]"
 DEFAULT_SOCKET = "/run/hookproxy/mcp.sock"  # as `config.gateway_models` has it; compared by a test
 _PIECE = 65_536  # bytes per read: the capacity of a pipe on Linux
 _LONGEST_REPLY = 2048  # bytes: the gateway's is shorter
@@ -28,14 +28,11 @@ _RIGHTS_BYTES = socket.CMSG_SPACE(8)  # two descriptors
 
 def main(arguments: "Sequence[str]") -> int:
     """Relay between the agent and the gateway until one of them ends. Returns the exit status."""
-    if any(word.partition("=")[0] in _URL_OPTIONS for word in arguments):
-        from . import connect_url  # hundreds of modules, which the socket does not need
+    name, path, command, url = _options(list(arguments))
+    if url is not None:
+        from . import connect_url  # half of what `run` imports
 
-        if "--" in arguments:
-            hint = f"a server that runs as you needs the gateway's socket; usage: {URL_USAGE}"
-            raise _error("--url is given, and so is a command", hint)
-        return connect_url.main(build_parser().parse_args(list(arguments)), URL_USAGE)
-    name, path, command = _options(list(arguments))
+        return connect_url.main(url)
     gateway = open_socket(path)
     pipes = ask(gateway, _preamble(name, command))
     server = _start(command, pipes) if command else 0
@@ -49,8 +46,11 @@ def main(arguments: "Sequence[str]") -> int:
     return status
 
 
-def _options(arguments: "list[str]") -> "tuple[str, str, list[str]]":
-    """The server's name, the socket's path, and a command. What is not the usual form is left to argparse."""
+def _options(arguments: "list[str]") -> "tuple[str, str, list[str], argparse.Namespace | None]":
+    """The server's name, the socket's path, a command, and all options if there is a URL instead of a socket.
+
+    What is not the usual form is left to argparse.
+    """
     path = os.environ.get("HOOKPROXY_SOCKET") or DEFAULT_SOCKET
     command: list[str] = []
     if "--" in arguments:
@@ -59,9 +59,16 @@ def _options(arguments: "list[str]") -> "tuple[str, str, list[str]]":
     if len(arguments) == 3 and arguments[1] == "--socket":
         arguments, path = arguments[:1], arguments[2]
     if len(arguments) == 1 and not arguments[0].startswith("-"):
-        return arguments[0], path, command
+        return arguments[0], path, command, None
     options = build_parser().parse_args(arguments)
-    return options.name, options.socket or path, command
+    if not options.url:
+        if options.token_file or options.ca or options.allow_http:
+            raise _error("--token-file, --ca and --allow-http are for --url", f"usage: {USAGE}")
+        return options.name, options.socket or path, command, None
+    if options.socket or command:
+        what = "--socket" if options.socket else "a command"
+        raise _error(f"--url and {what} exclude each other", "a server that runs as you needs the gateway's socket")
+    return options.name, "", [], options
 
 
 def _start(command: "Sequence[str]", pipes: "Sequence[int]") -> int:
@@ -206,22 +213,20 @@ def build_parser() -> "argparse.ArgumentParser":
     parser = new_parser(
         "connect",
         USAGE,
-        "Be the server NAME of the gateway for an agent that starts its servers: all bytes are passed on, both ways.",
+        "Be the server NAME of the gateway for an agent that starts its servers: all bytes are passed on, both ways. "
+        "Over HTTP the token is in FILE, in $HOOKPROXY_TOKEN, or a login of hookproxy login.",
     )
     parser.epilog = (
-        "Without --url, it connects to the gateway's socket on this machine. "
         "With a command after two dashes, the server runs as you, on your files, and the gateway gets its pipes."
     )
     parser.add_argument("name", metavar="NAME", help="the server's name in the gateway's configuration")
     parser.add_argument(
         "--socket", metavar="PATH", help=f"the gateway's socket (default: $HOOKPROXY_SOCKET, else {DEFAULT_SOCKET})"
     )
-    remote = parser.add_argument_group("a gateway that is reached over HTTP")
-    remote.add_argument("--url", help="the gateway's address: URL/mcp/NAME is asked, or URL if it ends like that")
-    remote.add_argument(
-        "--token-file",
-        metavar="FILE",
-        help="the file with the token (default: $HOOKPROXY_TOKEN, else what `hookproxy login` has stored)",
+    parser.add_argument("--url", metavar="URL", help="the gateway's address instead, https://HOST[:PORT]")
+    parser.add_argument("--token-file", metavar="FILE", help="the file with the token for --url, of mode 600")
+    parser.add_argument("--ca", metavar="FILE", help="trust the certificates in FILE instead of the system's")
+    parser.add_argument(
+        "--allow-http", action="store_true", help="allow http:// to other machines, where everybody may read along"
     )
-    remote.add_argument("--ca", metavar="FILE", help="trust the certificates in FILE instead of the system's")
     return parser

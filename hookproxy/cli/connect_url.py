@@ -1,29 +1,27 @@
-"""`hookproxy connect NAME --url URL`: a stdio MCP server for agents, which relays to a gateway over HTTP.
+"""`hookproxy connect NAME --url URL`: a stdio server for agents, which reaches a gateway over HTTP.
 
-It reads no configuration and judges nothing: the gateway does. The token is never on a command line, where every
-account of this machine could read it.
+It judges nothing: the gateway does. The token is in a file, in the environment or a stored login, never in the command
+line, which everybody on the machine can read (law 1).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import stat
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote
 
 import anyio
 
 from ..audit.log import Audit
-from ..gateway.secrets import read_secrets
 from ..hooks.evaluate import Hooks
-from ..model.errors import UserError
+from ..model.errors import UserError, file_hint
 from ..model.hooks import Session
 from ..model.settings import Settings
 from ..session.lifecycle import Lifecycle
 from ..session.proxy import Proxy
 from ..session.remote_server import RemoteOptions, headers, open_remote_server
 from ..transports.event_loop import new_loop
-from ..transports.http.address import Address, find_proxy, parse
+from ..transports.http.address import find_proxy, parse
 from ..transports.pipe import open_channel
 from .common import working_directory
 from .run import move_agent_pipes, new_reporter
@@ -31,62 +29,54 @@ from .run import move_agent_pipes, new_reporter
 if TYPE_CHECKING:
     import argparse
 
-TOKEN_VARIABLE: Final = "HOOKPROXY_TOKEN"
-"""The environment variable with the token of the gateway's user."""
+    from ..transports.http.address import Address
+
+TOKEN_VARIABLE: Final = "HOOKPROXY_TOKEN"  # its name, not its value
+_LONGEST_TOKEN: Final = 16_384  # bytes, as the gateway accepts them
+_PREFIX: Final = "/mcp/"
 
 
-def main(options: argparse.Namespace, usage: str) -> int:
+def main(options: argparse.Namespace) -> int:
     """Relay between the agent and the gateway until one of them ends. Returns the exit status. Raises UserError."""
-    if not options.url:
-        raise UserError(
-            "--token-file and --ca are for a gateway at an address, and --url names none", f"usage: {usage}"
-        )
-    if options.socket:
-        raise UserError("both --url and --socket are given", "give one of them")
-    address = parse(gateway_url(options.url, options.name))
-    if not address.is_tls and options.ca:
-        raise UserError("--ca is for https, and the URL is http", "write https://")
+    address = parse(address_of(options.url, options.name), allow_http=options.allow_http)
     find_proxy(address, os.environ)
-    remote = RemoteOptions(_authorization(options.token_file), options.ca)
-    return anyio.run(
-        _relay,
-        options.name,
-        address,
-        remote,
-        move_agent_pipes(),
-        new_reporter(),
-        backend_options={"loop_factory": new_loop},
-    )
+    remote = RemoteOptions(_headers(options.token_file), options.ca)
+    return anyio.run(_serve, address, remote, options.name, backend_options={"loop_factory": new_loop})
 
 
-def gateway_url(url: str, name: str) -> str:
-    """The address of a server of a gateway: below the gateway's address, unless this is the server's already."""
-    path = f"/mcp/{quote(name, safe='')}"
-    url = url.rstrip("/")
-    return url if url.endswith(path) else url + path
+def address_of(url: str, name: str) -> str:
+    """The address of a server of the gateway: `url` is the gateway's, or already the server's."""
+    path = f"{_PREFIX}{name}"
+    return url if url.endswith(path) else url.rstrip("/") + path
 
 
-def _authorization(token_file: str | None) -> tuple[tuple[str, str], ...]:
-    """The header with the token from the file or the environment; none: a stored login is used. Raises UserError."""
-    if token_file is not None:
-        token = read_secrets({"token": token_file})["token"]
-    else:
-        token = os.environ.get(TOKEN_VARIABLE, "")
-    os.environ.pop(TOKEN_VARIABLE, None)
-    if not token:
-        return ()
-    written = f"Authorization: Bearer ${{{TOKEN_VARIABLE}}}"
-    return headers((written,), {TOKEN_VARIABLE: token}, "the token's header")
+def _headers(token_file: str | None) -> tuple[tuple[str, str], ...]:
+    """The header with the token; none if neither a file nor the environment has one: then a stored login is used."""
+    token = _read_token(token_file) if token_file else os.environ.pop(TOKEN_VARIABLE, "")
+    return headers([f"Authorization: Bearer {token}"], {}) if token else ()
 
 
-async def _relay(
-    name: str, address: Address, remote: RemoteOptions, agent_pipes: tuple[int, int], report: Callable[[str], None]
-) -> int:
-    """Relay until one side ends, with a proxy that has no hooks and no rules."""
-    settings, cwd = Settings(audit_enabled=False), working_directory()
-    channel, server = open_remote_server(address, remote, settings, os.environ, report)
-    url = f"{address.origin}{address.target.decode()}"
-    session = Session(id="", server=name, cwd=cwd, project_dir=cwd, command=(), url=url)
+def _read_token(path: str) -> str:
+    """The token in a file that nobody else can read. Raises UserError, which does not contain it."""
+    try:
+        with open(path, "rb") as file:
+            state = os.fstat(file.fileno())
+            data = file.read(_LONGEST_TOKEN + 1)
+    except OSError as error:
+        raise UserError(f"--token-file: {path}: {error.strerror}", file_hint(path, error)) from None
+    if state.st_mode & (stat.S_IRGRP | stat.S_IROTH | stat.S_IWGRP | stat.S_IWOTH) and stat.S_ISREG(state.st_mode):
+        raise UserError(f"--token-file: {path}: others can read or change it", f"chmod 600 {path}")
+    token = data.strip()
+    if not token or len(data) > _LONGEST_TOKEN or not token.isascii() or len(token.split()) != 1:
+        raise UserError(f"--token-file: {path}: has no token", "it has one line, as hookproxy token new prints it")
+    return token.decode()
+
+
+async def _serve(address: Address, remote: RemoteOptions, name: str) -> int:
+    settings, report = Settings(audit_enabled=False), new_reporter()
+    agent = open_channel(*move_agent_pipes())
+    channel, server_end = open_remote_server(address, remote, settings, os.environ, report)
+    cwd = working_directory()
+    session = Session(id=name, server=name, cwd=cwd, project_dir=cwd)
     hooks = Hooks((), settings, name, os.environ)
-    proxy = Proxy(open_channel(*agent_pipes), channel, hooks, settings, session, Audit(settings), report)
-    return await Lifecycle(proxy, server).run()
+    return await Lifecycle(Proxy(agent, channel, hooks, settings, session, Audit(settings), report), server_end).run()

@@ -47,7 +47,10 @@ EXAMPLES: Final = {
     "login": ("hookproxy login https://mcp.example.com/mcp", "hookproxy login --list"),
     "logout": ("hookproxy logout https://mcp.example.com/mcp", "hookproxy logout --all"),
     "serve": ("hookproxy serve --config /etc/hookproxy/gateway.toml", "hookproxy serve --config gateway.toml"),
-    "connect": ("hookproxy connect tickets", "hookproxy connect git -- uvx mcp-server-git"),
+    "connect": (
+        "hookproxy connect tickets",
+        "hookproxy connect tickets --url https://mcp.example.com --token-file token",
+    ),
     "reload": ("hookproxy reload", "hookproxy reload --socket /run/hookproxy/mcp.sock"),
     "token": (
         "hookproxy token new alice --file tokens --group developers",
@@ -63,10 +66,7 @@ EXAMPLES: Final = {
         "hookproxy token revoke 3f2a91c7 --file tokens",
     ),
     "demo": ("hookproxy demo", "hookproxy demo | less"),
-    "schema": (
-        "hookproxy schema > hookproxy.schema.json",
-        "hookproxy schema --gateway > gateway.schema.json",
-    ),
+    "schema": ("hookproxy schema > hookproxy.schema.json", "hookproxy schema --gateway --path"),
     "completion": (
         "source <(hookproxy completion bash)",
         "hookproxy completion fish > ~/.config/fish/completions/hookproxy.fish",

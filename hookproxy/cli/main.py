@@ -100,7 +100,7 @@ hookproxy puts hooks in front of any MCP server.
   reload      put a changed configuration of the gateway into force
   token       make, list and revoke the tokens of a gateway's users
   demo        show an agent, a server and three hooks at work
-  schema      print the JSON Schema of hookproxy.toml or gateway.toml
+  schema      print the JSON Schema of hookproxy.toml, for editors
   completion  print a completion script for bash, zsh or fish
 
   hookproxy VERB --help   the options of a verb

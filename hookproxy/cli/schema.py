@@ -1,4 +1,4 @@
-"""`hookproxy schema`: prints the JSON Schema of hookproxy.toml or gateway.toml, for editors.
+"""`hookproxy schema`: prints the JSON Schema of hookproxy.toml or gateway.toml, with which editors check that file.
 
 `scripts/docs` makes the schemas from the configuration's models, and a test checks that they are up to date.
 """
@@ -20,7 +20,7 @@ SCHEMA: Final = Path(__file__).resolve().parents[1] / "hookproxy.schema.json"
 """The installed file."""
 
 GATEWAY_SCHEMA: Final = SCHEMA.with_name("gateway.schema.json")
-"""The installed file for gateways."""
+"""The one for gateway.toml."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str]) -> int:
 def build_parser() -> argparse.ArgumentParser:
     """The parser of this verb's command line."""
     parser = new_parser("schema", USAGE, "Print the JSON Schema of hookproxy.toml, or of gateway.toml.")
-    parser.add_argument("--gateway", action="store_true", help="the schema of gateway.toml, for `hookproxy serve`")
+    parser.add_argument("--gateway", action="store_true", help="the schema of gateway.toml, for hookproxy serve")
     parser.add_argument(
         "--path", action="store_true", help="print the path of the schema instead, for an editor's settings"
     )

@@ -20,6 +20,9 @@ USAGE: Final = "hookproxy top [--server NAME] [--tool NAME] [--agent NAME] [--de
 def main(arguments: Sequence[str]) -> int:
     """Show the calls until the person quits. Returns the exit status."""
     options = build_parser().parse_args(list(arguments))
+    from ..console.call_filter import CallFilter
+    from ..console.top import Top, place  # its extra may be missing, and the help is shown all the same
+
     if not all(map(os.isatty, (0, 1, 2))):  # it draws on standard error
         raise UserError(
             "top needs a terminal", "hookproxy audit prints calls, hookproxy console shows them in a browser"
@@ -28,9 +31,6 @@ def main(arguments: Sequence[str]) -> int:
     if not folder:
         raise UserError("runs cannot be found: there is no folder for them", "set XDG_RUNTIME_DIR or HOME")
     registry.prepare_folder(folder)
-    from ..console.call_filter import CallFilter
-    from ..console.top import Top, place
-
     Top(folder, CallFilter.from_query({name: value or "" for name, value in vars(options).items()}), place()).run()
     return 0
 

@@ -222,6 +222,6 @@ class GatewayFile(ConfigFile, frozen=True):
     permissions: GatewayPermissions = field(default_factory=GatewayPermissions)
     """Permission rules for all servers. They are applied to the final arguments, after every rewrite."""
     gateway: GatewayTable = field(default_factory=GatewayTable)
-    """Where the gateway listens, how it knows its users, and its limits."""
+    """Where the gateway listens, and its limits."""
     servers: dict[Annotated[str, Meta(pattern=SERVER_NAME)], ServerTable] = field(default_factory=dict)
     """The servers, each by its name: one `[servers.NAME]` table for each."""

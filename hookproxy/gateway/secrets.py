@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from ..jsonrpc.redact import MARK
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from ..model.settings import Settings
 
 _SHORTEST_SECRET: Final = 8  # characters, as in the audit: shorter values, such as `1`, would redact ordinary text
-_MARK: Final = MARK.encode()
-_MAX_SEARCHED: Final = 1024 * 1024  # bytes: they take some milliseconds
 _MAX_SECRET_BYTES: Final = 65_536
 """A secret is a token or a small key file; a file that grows without end must not fill memory."""
 
@@ -26,29 +24,19 @@ def secrets_redacted(server: GatewayServer, settings: Settings) -> Settings:
     return with_values_redacted(settings, read_secrets(server.credentials).values())
 
 
-class Remover:
-    """Removes secrets from what a server prints before it is in the log: a server may print what it has."""
+def remover(secrets: Iterable[str]) -> Callable[[str], str]:
+    """A function that removes these secrets from a line of the log: a server may print what it has."""
+    lines = {line for one in secrets for line in one.splitlines() if len(line) >= _SHORTEST_SECRET}
+    if not lines:
+        return lambda text: text
+    pattern = re.compile("|".join(re.escape(line) for line in sorted(lines, key=len, reverse=True)))
+    return lambda text: pattern.sub(MARK, text)
 
-    def __init__(self, secrets: Iterable[str] = ()) -> None:
-        self._lines = {line for one in secrets for line in one.splitlines() if len(line) >= _SHORTEST_SECRET}
-        found = sorted((line.encode() for line in self._lines), key=len, reverse=True)
-        self._pattern = re.compile(b"|".join(map(re.escape, found))) if found else None
-        self.longest = len(found[0]) if found else 0
-        """Bytes of the longest secret: whoever cuts a text cuts none in two."""
 
-    def and_of(self, secrets: Iterable[str]) -> Remover:
-        """One that removes these secrets, too: a running server still has those that it was started with."""
-        return Remover((*self._lines, *secrets))
-
-    def __call__(self, data: bytes) -> bytes:
-        """The bytes without any of the secrets. Many bytes are removed as a whole, which takes no time."""
-        if self._pattern is None:
-            return data
-        return self._pattern.sub(_MARK, data) if len(data) <= _MAX_SEARCHED else _MARK
-
-    def text(self, text: str) -> str:
-        """The text without any of the secrets."""
-        return self(text.encode(errors="replace")).decode(errors="replace") if self._pattern is not None else text
+def report_without_secrets(server: GatewayServer, report: Callable[[str], None]) -> Callable[[str], None]:
+    """A function that reports what concerns this server without its secrets. Raises UserError."""
+    without_secrets = remover(read_secrets(server.credentials).values())
+    return lambda text: report(without_secrets(text))
 
 
 def read_secrets(files: Mapping[str, str]) -> dict[str, str]:

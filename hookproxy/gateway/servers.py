@@ -20,7 +20,7 @@ from ..transports.http.address import parse
 from ..transports.line_log import relay_lines
 from ..transports.pipe import open_channel
 from ..transports.shared_server import SharedServer
-from .secrets import Remover, read_secrets
+from .secrets import read_secrets, report_without_secrets
 
 if TYPE_CHECKING:
     from ..config.gateway import GatewayServer
@@ -58,7 +58,7 @@ class Servers:
         if server.table.url is not None:
             return _open_remote(server, settings, session.report)
         if server.table.share == "session":
-            channel, process = _start(server, session.report)
+            channel, process = _start(server, report_without_secrets(server, session.report))
             return channel, process
         channel = self._shared_by(server, session, settings).server.open_channel(session.identity.principal.id)
         return channel, RemoteServer(channel)
@@ -75,9 +75,7 @@ class Servers:
             raise UserError(problem, f"it is started again in {seconds:.0f} s; the gateway's log has what it printed")
         name = f"{server.name}, {session.identity.principal.name}" if user else server.name
 
-        def report(text: str) -> None:
-            self._report(f"{name}: {text}")
-
+        report = report_without_secrets(server, lambda text: self._report(f"{name}: {text}"))
         channel, process = _start(server, report)
         shared = SharedServer(
             channel, Multiplexer(one_owner=bool(user), report=report), settings.max_message_bytes, report
@@ -159,11 +157,10 @@ class _SharedProcess:
 
 
 def _start(server: GatewayServer, report: Report) -> tuple[Channel, ServerProcess]:
-    """Start a process of the server. Raises UserError."""
+    """Start a process of the server, whose standard error goes to `report`. Raises UserError."""
     account = service.account_named(server.table.user) if server.table.user else service.own_account()
     secrets = read_secrets(server.credentials)
     values = {**server.table.env, **secrets}
-    remover = Remover(secrets.values())
     output, stderr = os.pipe()
     try:
         started = service.start(
@@ -174,7 +171,7 @@ def _start(server: GatewayServer, report: Report) -> tuple[Channel, ServerProces
         raise
     finally:
         os.close(stderr)
-    relay_lines(output, lambda line: report(f"the server says: {line}"), remover, remover.longest)
+    relay_lines(output, lambda line: report(f"the server says: {line}"))
     return open_channel(started.from_server, started.to_server), ServerProcess(started, leads_group=True)
 
 

@@ -21,7 +21,7 @@ from ..session.proxy import Proxy, Report
 from ..transports.channel import OffersPassages, TakesPassages
 from .hooks_account import environment_account
 from .metered_audit import MeteredAudit
-from .secrets import Remover, read_secrets, secrets_redacted
+from .secrets import report_without_secrets, secrets_redacted
 
 if TYPE_CHECKING:
     from ..audit.log import Audit
@@ -56,8 +56,7 @@ class GatewaySession:
         """`feed` is what consoles see, if there is one."""
         self.identity = identity
         self.server = server
-        self._report = report
-        self._remover = Remover()
+        self.report = report
         self._metrics = metrics
         self._feed = feed
         self._proxy: Proxy | None = None
@@ -65,10 +64,6 @@ class GatewaySession:
         self._has_ended = False
         self._end = ChangeEvent()
         self._withdrawn = False
-
-    def report(self, text: str) -> None:
-        """Report something about this session, without the secrets of its server."""
-        self._report(self._remover.text(text))
 
     async def run(
         self,
@@ -107,11 +102,10 @@ class GatewaySession:
             settings,
             session,
             audit,
-            self.report,
+            report_without_secrets(server, self.report),
             may_change=True,
             request_states=request_states,
         )
-        self._proxy.remove_secrets = lambda line: self._remover(line)
         self._proxy.on_tools_listed = lambda line, _tools, _server_name: note_parameters(parameters, line)
         if isinstance(channel, OffersPassages) and isinstance(agent, TakesPassages):
             channel.find_passage = partial(self._proxy.open_passage, agent)
@@ -128,7 +122,6 @@ class GatewaySession:
 
     def _policy(self, server: GatewayServer, policy: SessionPolicy) -> tuple[Hooks, Settings, Audit]:
         """What judges the calls of this session. Raises UserError."""
-        self._remover = self._remover.and_of(read_secrets(server.credentials).values())
         settings = secrets_redacted(server, server.settings_for(self.identity.principal))
         environ = service.environment(environment_account(), {})
         command = tuple(server.table.command or ())

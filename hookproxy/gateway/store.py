@@ -77,6 +77,25 @@ end
 return {0, 0}
 """
 
+_SINCE: Final = "since"
+"""The key with the time, in seconds since 1970, from which on the store has everything."""
+
+_REMEMBERS: Final = """
+return redis.call('SET', KEYS[1], redis.call('TIME')[1], 'NX')
+"""
+
+_USE_ONCE: Final = """
+-- KEYS: of what is used, and of the time from which on the store knows what was used. ARGV: for how many milliseconds
+-- it is kept, and when it was made. Returns 1 if it was certainly not used before.
+local since = redis.call('GET', KEYS[2])
+if not since then
+  since = redis.call('TIME')[1]
+  redis.call('SET', KEYS[2], since)
+end
+if tonumber(ARGV[2]) < tonumber(since) then return 0 end
+return redis.call('SET', KEYS[1], 1, 'NX', 'PX', ARGV[1]) and 1 or 0
+"""
+
 _ALLOW: Final = """
 -- KEYS[1] has what is allowed. ARGV: what to add, how many there may be, and for how many milliseconds they are kept.
 if redis.call('SCARD', KEYS[1]) < tonumber(ARGV[2]) then redis.call('SADD', KEYS[1], ARGV[1]) end
@@ -140,6 +159,8 @@ class Store:
         """Look whether the store answers. It does not raise: a change is reported."""
         try:
             memory = await self._answer("INFO", "memory")
+            if self.failure:
+                await self._answer("EVAL", _REMEMBERS, 1, self.prefix + _SINCE)
         except StoreUnavailable as problem:
             self._note_failure(str(problem))
             return
@@ -171,10 +192,10 @@ class Store:
         joined = "".join(f"{len(part)}:{part}" for part in parts).encode(errors="surrogatepass")
         return f"{self.prefix}{kind}:{hashlib.sha256(joined).hexdigest()[:32]}"
 
-    async def use_once(self, text: str) -> bool:
-        """As in UsedTexts."""
-        milliseconds = round(USED_SECONDS * _MILLISECONDS)
-        return await self.ask("SET", f"{self.prefix}used:{text}", 1, "NX", "PX", milliseconds) is not None
+    async def use_once(self, text: str, made: float) -> bool:
+        """As in UsedTexts. A store that has lost its memory does not know what was used before."""
+        keys = [f"{self.prefix}used:{text}", self.prefix + _SINCE]
+        return await self.run_script(_USE_ONCE, keys, round(USED_SECONDS * _MILLISECONDS), made) == 1
 
     def _note_failure(self, why: str) -> None:
         if self._was_reached is not False:

@@ -170,8 +170,11 @@ class UsedTexts(Protocol):
     def failure(self) -> str:
         """As in RequestStates."""
 
-    async def use_once(self, text: str) -> bool:
-        """Note that a text is used, for USED_SECONDS; False: it was used before. Raises StoreUnavailable."""
+    async def use_once(self, text: str, made: float) -> bool:
+        """Note that a text is used, for USED_SECONDS; False: it was used before, or nobody can know it any more.
+
+        `made` is when it was made, in seconds since 1970. Raises StoreUnavailable.
+        """
 
 
 class SharedStates:
@@ -226,13 +229,13 @@ class SharedStates:
             return None
         bound = self._bound(payload, tool, arguments)
         opened = next((kept for key in self._keys() if (kept := key.open(sealed, bound)) is not None), None)
-        if opened is None or self._now() >= float(_member(payload, "e")):
+        if opened is None or self._now() >= (expiry := float(_member(payload, "e"))):
             return None
         try:
             found = msgpack.decode(opened, type=CallRound)
         except DecodeError:  # of another version of hookproxy
             return None
-        if not await self._used.use_once(_member(payload, "n")):
+        if not await self._used.use_once(_member(payload, "n"), expiry - LIFETIME):
             return None
         return replace(found, tool=tool, state=_member(payload, "s").encode())
 
@@ -254,7 +257,7 @@ class UsedHere:
         self._clock = clock
         self._used: dict[str, float] = {}  # and until when each is kept; the oldest first
 
-    async def use_once(self, text: str) -> bool:
+    async def use_once(self, text: str, made: float) -> bool:
         """As in UsedTexts. With too many texts none is new: nothing may pass twice."""
         now = self._clock()
         while self._used and next(iter(self._used.values())) <= now:

@@ -17,21 +17,14 @@ class _GeneratorWithoutTitles(GenerateJsonSchema):
         return False
 
 
-def gateway_schema() -> str:
-    """The schema of gateway.toml as text."""
-    return schema(GatewayFile, "gateway.toml")
-
-
-def schema(file: type[Table] = ConfigFile, title: str = "hookproxy.toml") -> str:
-    """The schema of a file as text. TOML has no null: a key is left out."""
-    document = model_of(file).model_json_schema(by_alias=True, schema_generator=_GeneratorWithoutTitles)
+def schema(table: type[Table] = ConfigFile, title: str = "hookproxy.toml") -> str:
+    """The schema as text. TOML has no null: a key is left out."""
+    document = model_of(table).model_json_schema(by_alias=True, schema_generator=_GeneratorWithoutTitles)
     for table in [document, *document["$defs"].values()]:
         del table["title"]
         if "properties" not in table:
             table.pop("description", None)  # of an enum, which is for readers of the code
         for key in table.get("properties", {}).values():
-            if "patternProperties" in key:
-                key["additionalProperties"] = False  # other names are refused
             if "null" in [one.get("type") for one in key.get("anyOf", ())]:
                 (only,) = [one for one in key.pop("anyOf") if one.get("type") != "null"]
                 del key["default"]
@@ -43,3 +36,8 @@ def schema(file: type[Table] = ConfigFile, title: str = "hookproxy.toml") -> str
                 properties[former] = properties[name] | about
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title}
     return json.dumps(head | document, indent=2, ensure_ascii=False) + "\n"
+
+
+def gateway_schema() -> str:
+    """The schema of gateway.toml."""
+    return schema(GatewayFile, "gateway.toml")

@@ -14,7 +14,6 @@ import pytest
 
 from hookproxy.cli import connect
 from hookproxy.gateway import preamble
-from hookproxy.model.errors import UserError
 from tests.end.agent import HOOKPROXY
 
 _ALLOWED = {
@@ -151,33 +150,9 @@ def test_errors_of_its_command_line(tmp_path: Path, arguments: tuple[str, ...], 
 
 def test_options_may_stand_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HOOKPROXY_SOCKET", raising=False)
-    assert connect._options(["a"]) == ("a", connect.DEFAULT_SOCKET, [])
-    assert connect._options(["a", "--socket", "/s"]) == ("a", "/s", [])
-    assert connect._options(["--socket", "/s", "a"]) == ("a", "/s", [])
-    assert connect._options(["--socket=/s", "a", "--", "cat", "--", "x"]) == ("a", "/s", ["cat", "--", "x"])
+    assert connect._options(["a"]) == ("a", connect.DEFAULT_SOCKET, [], None)
+    assert connect._options(["a", "--socket", "/s"]) == ("a", "/s", [], None)
+    assert connect._options(["--socket", "/s", "a"]) == ("a", "/s", [], None)
+    assert connect._options(["--socket=/s", "a", "--", "cat", "--", "x"]) == ("a", "/s", ["cat", "--", "x"], None)
     monkeypatch.setenv("HOOKPROXY_SOCKET", "/e")
-    assert connect._options(["a"]) == ("a", "/e", [])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        (("--url", "http://127.0.0.1:1", "--", "cat"), "--url is given, and so is a command"),
-        (("--url", "http://127.0.0.1:1", "--socket", "s"), "both --url and --socket"),
-        (("--token-file", "token"), "--url names none"),
-        (("--url", "http://127.0.0.1:1", "--ca", "ca.pem"), "--ca is for https"),
-        (("--url=http://example.com",), "unencrypted"),
-        (("--url", "http://127.0.0.1:1", "--token-file", "/nonexistent"), "cannot be read from /nonexistent"),
-    ],
-)
-def test_options_of_an_address_that_do_not_fit_are_errors(arguments: tuple[str, ...], problem: str) -> None:
-    with pytest.raises(UserError) as raised:
-        connect.main(["tools", *arguments])
-    assert problem in raised.value.message
-
-
-def test_a_token_that_no_header_can_contain_is_an_error_without_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOOKPROXY_TOKEN", "hkp_sécret")
-    with pytest.raises(UserError) as raised:
-        connect.main(["tools", "--url", "http://127.0.0.1:1"])
-    assert "sécret" not in raised.value.message + raised.value.hint
+    assert connect._options(["a"]) == ("a", "/e", [], None)

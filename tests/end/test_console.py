@@ -373,12 +373,13 @@ def test_an_approval_reaches_a_real_agent_that_waits(live: Live) -> None:
         browser.click(ALLOW)
         browser.until_text("Allowed once")
         browser.until(lambda: browser.count(".approval:not(.settled)") == 1)
-        wait_for_approval(browser)
         browser.driver.execute_script("document.querySelector('.approval.settled')?.remove()")
+        wait_for_approval(browser)
         browser.type(".approval [name=reason]", "Not in this folder.")
         browser.click(DENY)
-        wait_for_approval(browser)
+        browser.until(lambda: browser.count(".approval.settled") == 1)
         browser.driver.execute_script("document.querySelector('.approval.settled')?.remove()")
+        wait_for_approval(browser)
         browser.click(ALLOW)
         assert results.result(PATIENCE) == [False, True, False]
     audit = [json.loads(line) for line in (live.folder / "audit.jsonl").read_text().splitlines()]

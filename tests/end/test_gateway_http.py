@@ -297,50 +297,29 @@ def test_a_revoked_token_is_refused_although_its_session_is_open_and_its_stream_
     stream.close()
 
 
-# --- hookproxy connect NAME --url URL ---
-
-
-def connect(
-    gateway: HttpGateway, *arguments: str, env: dict[str, str] | None = None, name: str = "tools"
-) -> subprocess.CompletedProcess[str]:
-    """Two requests by way of `hookproxy connect` in an environment with nothing but this."""
-    messages = (
-        request(0, "initialize", INITIALIZE),
-        {"jsonrpc": "2.0", "method": "notifications/initialized"},
-        call(1, "echo", a="b"),
-    )
-    return subprocess.run(
-        [HOOKPROXY, "connect", name, *arguments],
-        input="".join(f"{json.dumps(one)}\n" for one in messages),
-        env={"PATH": os.environ["PATH"], "HOME": str(gateway.folder), **(env or {})},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-
-
-@pytest.mark.parametrize("path", ["", "/", "/mcp/tools"])
-def test_an_agent_of_stdio_reaches_it_with_a_token_from_the_environment(gateway: HttpGateway, path: str) -> None:
-    url = f"http://127.0.0.1:{gateway.port}{path}"
-    ended = connect(gateway, "--url", url, env={"HOOKPROXY_TOKEN": gateway.tokens["alice"]})
-    assert ended.returncode == 0, ended.stderr
-    first, second = ended.stdout.splitlines()
-    assert json.loads(first)["id"] == 0
-    assert json.loads(text_of(second)) == {"a": "b"}
-
-
-def test_an_agent_of_stdio_reaches_it_with_a_token_in_a_file(gateway: HttpGateway) -> None:
-    file = gateway.folder / "token-of-bob"
-    file.write_text(gateway.tokens["bob"] + "\n")
-    url = f"http://127.0.0.1:{gateway.port}"
-    wrong = {"HOOKPROXY_TOKEN": "hkp_wrong"}  # the file wins
-    ended = connect(gateway, "--url", url, "--token-file", str(file), env=wrong, name="bobs")
-    assert json.loads(text_of(ended.stdout.splitlines()[1])) == {"a": "b"}
-    assert gateway.tokens["bob"] not in ended.stderr
-
-
-def test_an_agent_of_stdio_without_a_valid_token_gets_errors_for_its_requests(gateway: HttpGateway) -> None:
-    ended = connect(gateway, "--url", f"http://127.0.0.1:{gateway.port}", env={"HOOKPROXY_TOKEN": "hkp_wrong"})
-    assert "401" in ended.stdout
-    assert all("error" in json.loads(line) for line in ended.stdout.splitlines())
-    assert "hkp_wrong" not in ended.stdout + ended.stderr
+@pytest.mark.parametrize("source", ["file", "environment"])
+def test_connect_with_a_url_is_a_server_on_standard_input_and_output(gateway: HttpGateway, source: str) -> None:
+    command = [HOOKPROXY, "connect", "tools", "--url", f"http://127.0.0.1:{gateway.port}"]
+    env = {"PATH": os.environ["PATH"], "HOME": str(gateway.folder)}
+    if source == "file":
+        path = gateway.folder / "token"
+        path.write_text(gateway.tokens["alice"])
+        path.chmod(0o600)
+        command += ["--token-file", str(path)]
+    else:
+        env["HOOKPROXY_TOKEN"] = gateway.tokens["alice"]
+    messages = [request(0, "initialize", INITIALIZE), call(1, "echo", a=1), call(2, "forbidden")]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    responses = []
+    for message in messages:
+        process.stdin.write(json.dumps(message).encode() + b"\n")
+        process.stdin.flush()
+        responses.append(json.loads(process.stdout.readline()))
+    process.stdin.close()
+    assert process.wait(20) == 0
+    process.stdout.close()
+    assert [one["id"] for one in responses] == [0, 1, 2]
+    assert "isError" not in responses[1]["result"] or not responses[1]["result"]["isError"]
+    assert gateway.tokens["alice"] not in json.dumps(responses)

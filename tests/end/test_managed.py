@@ -158,7 +158,7 @@ async def test_check_shows_what_is_managed(box: Box) -> None:
     assert "  managed  runs last, on the final arguments; cannot be switched off\n" in shown
     assert "managed permission rules\n  deny     die\n" in shown
     assert "managed tools\n  limit    e*: 9 calls per day\n" in shown
-    assert "  setting  on_ask = deny (/etc/hookproxy/managed.toml: on_ask)\n" in shown
+    assert '  setting  on_ask = "deny" (/etc/hookproxy/managed.toml: on_ask)\n' in shown
 
 
 async def test_check_reports_a_users_hook_that_would_stop_the_start(box: Box) -> None:

@@ -111,6 +111,7 @@ def test_the_base_runs_hooks_and_names_the_extra_of_what_it_lacks(home: Path) ->
         (["demo"], "mcp", "demo"),
         (["login", "https://127.0.0.1:9/mcp"], "mcp", "remote"),
         (["run", "--url", "http://127.0.0.1:9/mcp"], "httptools", "remote"),
+        (["top"], "textual", "console"),
     ):
         ended = run(hookproxy, *verb, home=home)
         assert ended.returncode == 2, ended.stderr

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from time import time
 
 import anyio
 import pytest
@@ -146,13 +147,30 @@ async def test_what_was_used_once_is_used_at_every_gateway(server: StoreProcess)
         won: list[bool] = []
 
         async def use(store: Store) -> None:
-            won.append(await store.use_once("nonce"))
+            won.append(await store.use_once("nonce", time()))
 
         async with anyio.create_task_group() as tasks:
             for store in (one, two, one, two, two):
                 tasks.start_soon(use, store)
         assert sorted(won) == [False] * 4 + [True]
-        assert await one.use_once("another")
+        assert await one.use_once("another", time())
+
+
+async def test_what_was_made_before_the_store_has_lost_its_memory_counts_as_used(server: StoreProcess) -> None:
+    async with open_store(server) as store:
+        assert await store.use_once("early", time())
+        made = time() - 10
+        for loss in ("unseen", "seen"):
+            if loss == "seen":
+                server.kill()
+                await store.look()
+                server.start()
+                await until_back(store)
+            else:
+                assert server.ask("FLUSHALL") == b"+OK\r\n"
+            assert not await store.use_once("early", made)
+            assert not await store.use_once("never used", made), "nobody can know it"
+            assert await store.use_once("new", time() + 2)
 
 
 async def test_what_is_allowed_for_a_session_is_allowed_everywhere(server: StoreProcess) -> None:
@@ -197,11 +215,11 @@ async def test_approvals_of_one_session_have_a_bound(server: StoreProcess) -> No
 async def test_everything_in_the_store_is_forgotten_some_time_and_names_nobody(server: StoreProcess) -> None:
     async with open_store(server) as store:
         await limits_of(store).count([MINUTE, SESSION])
-        await store.use_once("nonce")
+        await store.use_once("nonce", time())
         await StoreApprovals(store, "files", "alice", "policy", 60).allow(Approved("write"))
         keys = server.ask("KEYS", "*").decode().split("\r\n")[2::2]
-        assert len(keys) == 4
-        for key in keys:
+        assert len(keys) == 5
+        for key in set(keys) - {"test:since"}:
             assert key.startswith("test:")
             assert "alice" not in key
             assert int(server.ask("TTL", key)[1:]) > 0
@@ -225,7 +243,7 @@ async def test_a_store_that_is_away_is_reported_once_and_comes_back_by_itself(se
             with pytest.raises(StoreUnavailable, match="the store cannot be reached"):
                 await limits_of(store).count([MINUTE])
             with pytest.raises(StoreUnavailable):
-                await store.use_once("nonce")
+                await store.use_once("nonce", time())
             await store.look()
         found = metrics.text(Counter(), "", draining=False)
         assert "hookproxy_store_up 0\n" in found
@@ -247,10 +265,10 @@ async def test_a_gateway_may_start_before_its_store(server: StoreProcess) -> Non
     async with open_store(server, reports) as store:
         assert len(reports) == 1
         with pytest.raises(StoreUnavailable):
-            await store.use_once("nonce")
+            await store.use_once("nonce", time())
         server.start()
         await until_back(store)
-        assert await store.use_once("nonce")
+        assert await store.use_once("nonce", time())
 
 
 async def test_a_store_that_does_not_answer_holds_nobody_up_for_long(server: StoreProcess) -> None:
@@ -258,9 +276,9 @@ async def test_a_store_that_does_not_answer_holds_nobody_up_for_long(server: Sto
         with anyio.fail_after(20):
             assert server.ask("CLIENT", "PAUSE", "3000", "ALL") == b"+OK\r\n"
             with pytest.raises(StoreUnavailable, match=r"(?i)time"):
-                await store.use_once("nonce")
+                await store.use_once("nonce", time())
             with anyio.fail_after(0.5), pytest.raises(StoreUnavailable):  # at once, now that it is known
-                await store.use_once("nonce")
+                await store.use_once("nonce", time())
             await until_back(store)
 
 
@@ -283,7 +301,7 @@ async def test_a_call_that_is_cancelled_before_it_was_sent_does_not_count(server
     async with open_store(server) as store:
         assert server.ask("CLIENT", "PAUSE", "500", "ALL") == b"+OK\r\n"
         async with anyio.create_task_group() as others:
-            others.start_soon(store.use_once, "a command that is sent before")
+            others.start_soon(store.use_once, "a command that is sent before", time())
             await anyio.wait_all_tasks_blocked()
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(limits_of(store).count, [limit])
@@ -306,7 +324,7 @@ async def test_a_store_that_is_full_refuses(server: StoreProcess) -> None:
     async with open_store(server) as store:
         assert server.ask("CONFIG", "SET", "maxmemory", "1") == b"+OK\r\n"
         with pytest.raises(StoreUnavailable, match="maxmemory"):
-            await store.use_once("nonce")
+            await store.use_once("nonce", time())
         server.ask("CONFIG", "SET", "maxmemory", "0")
         await until_back(store)
         assert await limits_of(store).count([MINUTE]) is None

@@ -234,20 +234,20 @@ async def test_half_of_a_surrogate_pair_in_a_shared_round_becomes_a_question_mar
 async def test_texts_are_used_once_and_remembered_long_enough() -> None:
     clock = Clock()
     used = UsedHere(clock)
-    assert await used.use_once("a")
+    assert await used.use_once("a", 0)
     clock.now += USED_SECONDS - 1
-    assert not await used.use_once("a")
-    assert await used.use_once("b")
+    assert not await used.use_once("a", 0)
+    assert await used.use_once("b", 0)
     clock.now += 1
-    assert await used.use_once("a")
-    assert not await used.use_once("b")
+    assert await used.use_once("a", 0)
+    assert not await used.use_once("b", 0)
 
 
 async def test_with_too_many_texts_none_is_new() -> None:
     clock = Clock()
     used = UsedHere(clock)
     for number in range(100_000):
-        assert await used.use_once(str(number))
-    assert not await used.use_once("one more")
+        assert await used.use_once(str(number), 0)
+    assert not await used.use_once("one more", 0)
     clock.now += USED_SECONDS
-    assert await used.use_once("one more")
+    assert await used.use_once("one more", 0)

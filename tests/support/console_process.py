@@ -18,7 +18,7 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 
-CHROMIUM: Final = shutil.which("chromium")
+CHROMIUM: Final = shutil.which("chromium") or shutil.which("google-chrome")
 DRIVER: Final = shutil.which("chromedriver")
 PATIENCE: Final = 30.0  # seconds until a test stops waiting for what should come at once
 _OPTIONS: Final = (

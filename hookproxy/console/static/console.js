@@ -178,6 +178,7 @@ class Live {
     article.querySelector("output").textContent = `${outcome}.`;
     this.changedAt = performance.now();
     setTimeout(() => {
+      if (!article.isConnected) return;
       article.remove();
       this.changedAt = performance.now();
     }, SETTLED_SECONDS * 1000);
