@@ -39,6 +39,12 @@ def report_without_secrets(server: GatewayServer, report: Callable[[str], None])
     return lambda text: report(without_secrets(text))
 
 
+def bytes_remover(secrets: Iterable[str]) -> Callable[[bytes], bytes]:
+    """The same as `remover` for what a server prints, before it is cut."""
+    remove = remover(secrets)
+    return lambda data: remove(data.decode(errors="surrogateescape")).encode(errors="surrogateescape")
+
+
 def read_secrets(files: Mapping[str, str]) -> dict[str, str]:
     """The secrets in these files, by name, without a line end. Raises UserError, which contains no secret."""
     found = {}

@@ -20,7 +20,7 @@ from ..transports.http.address import parse
 from ..transports.line_log import relay_lines
 from ..transports.pipe import open_channel
 from ..transports.shared_server import SharedServer
-from .secrets import read_secrets, report_without_secrets
+from .secrets import bytes_remover, read_secrets, report_without_secrets
 
 if TYPE_CHECKING:
     from ..config.gateway import GatewayServer
@@ -171,7 +171,8 @@ def _start(server: GatewayServer, report: Report) -> tuple[Channel, ServerProces
         raise
     finally:
         os.close(stderr)
-    relay_lines(output, lambda line: report(f"the server says: {line}"))
+    longest = max((len(one.encode()) for one in secrets.values()), default=0)
+    relay_lines(output, lambda line: report(f"the server says: {line}"), bytes_remover(secrets.values()), longest)
     return open_channel(started.from_server, started.to_server), ServerProcess(started, leads_group=True)
 
 

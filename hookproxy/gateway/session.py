@@ -21,7 +21,7 @@ from ..session.proxy import Proxy, Report
 from ..transports.channel import OffersPassages, TakesPassages
 from .hooks_account import environment_account
 from .metered_audit import MeteredAudit
-from .secrets import report_without_secrets, secrets_redacted
+from .secrets import bytes_remover, read_secrets, report_without_secrets, secrets_redacted
 
 if TYPE_CHECKING:
     from ..audit.log import Audit
@@ -106,6 +106,7 @@ class GatewaySession:
             may_change=True,
             request_states=request_states,
         )
+        self._proxy.remove_secrets = bytes_remover(read_secrets(server.credentials).values())
         self._proxy.on_tools_listed = lambda line, _tools, _server_name: note_parameters(parameters, line)
         if isinstance(channel, OffersPassages) and isinstance(agent, TakesPassages):
             channel.find_passage = partial(self._proxy.open_passage, agent)

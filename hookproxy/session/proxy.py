@@ -75,6 +75,7 @@ class Proxy:
         "on_tools_listed",
         "passed",
         "relay",
+        "remove_secrets",
         "report",
         "report_once",
         "request_states",
@@ -129,6 +130,8 @@ class Proxy:
         self.server_lost = ""
         """Why the server answers no more, in a sentence without a full stop; empty while it may answer."""
         self.on_tools_listed: OnToolsListed = lambda _line, _tools, _server_name: None
+        self.remove_secrets: Callable[[bytes], bytes] = bytes
+        """What a line of the server that is not JSON goes through before it is reported."""
         """Called with each tools/list response and the server's own name, after the agent has got the response."""
         self.changes = ChangeEvent()
         self.run_changes = ChangeEvent()  # of the whole run: separate, because calls end often
@@ -281,7 +284,7 @@ class Proxy:
                 self.relay.to_agent(self._edit_tool_list(line, tools, server_name))
                 self.on_tools_listed(line, tools, server_name)
             case actions.NotJson():
-                shown = line[:_MAX_NOISE_SHOWN].decode(errors="replace").rstrip()
+                shown = self.remove_secrets(line)[:_MAX_NOISE_SHOWN].decode(errors="replace").rstrip()
                 self.report(f"the server printed a line that is not JSON: {shown}")
             case actions.Dropped(why, raw_id):
                 self.report(f"dropped {why}")

@@ -18,13 +18,22 @@ without end takes a fifth of the time, and others are served meanwhile. It waits
 _LONGEST_LINE: Final = 4096  # bytes of a line that are reported at once: a longer one becomes several
 
 
-def relay_lines(source: int, report: Callable[[str], None]) -> None:
-    """Report each line that comes from this descriptor, until its end; then it is closed."""
-    _LineLog(source, report)
+def relay_lines(
+    source: int, report: Callable[[str], None], remove: Callable[[bytes], bytes] = bytes, longest: int = 0
+) -> None:
+    """Report each line that comes from this descriptor, until its end; then it is closed.
+
+    `remove` removes what must not be in the report, of at most `longest` bytes, wherever a long line is cut.
+    """
+    _LineLog(source, report, remove, max(longest - 1, 0))
 
 
 class _LineLog:
-    def __init__(self, source: int, report: Callable[[str], None]) -> None:
+    def __init__(
+        self, source: int, report: Callable[[str], None], remove: Callable[[bytes], bytes], overlap: int
+    ) -> None:
+        self._remove = remove
+        self._overlap = overlap  # what may be the beginning of something to remove
         self._source = source
         self._report = report
         self._rest = b""
@@ -38,8 +47,13 @@ class _LineLog:
         except BlockingIOError:
             return
         *lines, self._rest = (self._rest + piece).split(b"\n")
-        if not piece or len(self._rest) > _LONGEST_LINE:
-            lines, self._rest = [*lines, self._rest], b""
+        lines = [self._remove(line) for line in lines]
+        if not piece:
+            lines, self._rest = [*lines, self._remove(self._rest)], b""
+        elif len(self._rest) > _LONGEST_LINE + self._overlap:
+            rest = self._remove(self._rest)
+            end = max(len(rest) - self._overlap, 0)
+            lines, self._rest = [*lines, rest[:end]], rest[end:]
         for line in lines:
             for start in range(0, len(line), _LONGEST_LINE):
                 self._report(printable(line[start : start + _LONGEST_LINE].decode(errors="replace")))

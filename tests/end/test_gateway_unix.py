@@ -498,6 +498,16 @@ async def test_a_secret_that_a_server_prints_is_not_in_the_log(
     assert SECRET not in log
 
 
+async def test_a_secret_is_not_in_the_log_where_it_cuts_a_long_line(own_gateway: GatewayProcess, scene: Scene) -> None:
+    shell = ("/bin/sh", "-c", 'printf "%1990s%s.\\n" x "$TOKEN"; exec cat')
+    own_gateway.reload(table("loud", 'credentials = { TOKEN = "file:secret" }', command=shell))
+    agent = connect(scene, own_gateway, "loud")
+    log = own_gateway.logged("a line that is not JSON")
+    agent.end_input()
+    await agent.ended()
+    assert SECRET[:8] not in log
+
+
 # --- servers that the user starts ---
 
 

@@ -85,3 +85,19 @@ async def test_a_flood_of_lines_leaves_time_for_others_and_is_reported_whole(pip
     assert len(lines) < 5000  # others have had a turn
     await lines.reach(6000)
     assert len(lines) == 6000
+
+
+async def test_what_is_to_be_removed_is_found_wherever_a_long_line_is_cut(pipe: tuple[int, int]) -> None:
+    secret = b"sekret-4711-value"
+    for before in range(4096 - len(secret) - 1, 4096 + 2):
+        source, sink = os.pipe()
+        lines = Lines()
+        relay_lines(source, lines, lambda data: data.replace(secret, b"[]"), len(secret))
+        os.write(sink, b"x" * before + secret[:5])
+        await anyio.lowlevel.checkpoint()
+        os.write(sink, secret[5:] + b"y" * 5000)
+        os.close(sink)
+        with anyio.fail_after(30):
+            while not "".join(lines).endswith("y" * 5000):
+                await anyio.lowlevel.checkpoint()
+        assert "".join(lines) == "x" * before + "[]" + "y" * 5000
