@@ -162,6 +162,7 @@ def _server(folder: Path, audit: Path, record_file: Path) -> StdioServerParamete
         env={
             "PATH": os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)]),  # python3
             "XDG_CONFIG_HOME": str(folder),  # so that the user's own hooks do not run
+            "XDG_STATE_HOME": str(folder),  # so that nothing is left behind
         },
     )
 
