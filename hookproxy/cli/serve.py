@@ -62,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
         listening = Listening(unix_listeners, http_listeners, tls, probes)
         anyio.run(serve, config, listening, report, load, backend_options={"loop_factory": new_loop})
     finally:
-        for listener in (*unix_listeners, *(one for _, one in http_listeners)):
+        for listener in (*unix_listeners, *(one for _, one in http_listeners), *([probes] if probes else [])):
             listener.close()
     return 0
 

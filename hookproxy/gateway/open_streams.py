@@ -1,4 +1,4 @@
-"""Ends streams whose user may no longer have them: a token was revoked or has expired, or a server is forbidden.
+"""Ends streams whose token was revoked or has expired. Whoever loses the right to a server loses the whole session.
 
 Requests are checked when they come. A stream stays open for hours, so its token is looked at again meanwhile (law 1).
 """

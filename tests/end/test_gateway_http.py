@@ -292,9 +292,9 @@ def test_a_revoked_token_is_refused_although_its_session_is_open_and_its_stream_
     assert response.status == 200
     command = [HOOKPROXY, "token", "revoke", "dave", "--file", str(gateway.folder / "tokens")]
     subprocess.run(command, check=True, capture_output=True)
-    assert gateway.ask("dave", call(1, "echo"), session)[0] == 401
-    assert "data: {" not in response.read().decode()  # it ends
+    assert "data: {" not in response.read().decode()  # it ends, although no further request comes
     stream.close()
+    assert gateway.ask("dave", call(1, "echo"), session)[0] == 401
 
 
 @pytest.mark.parametrize("source", ["file", "environment"])
