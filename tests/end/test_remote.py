@@ -214,7 +214,7 @@ async def test_the_model_and_the_audit_read_the_same_about_each_failure(scene: S
         read = {}
         for number, name in enumerate(KNOWN):
             if name == "gone":
-                server.stop()
+                await server.stop()
             read[name] = (await agent.ask(call(number, name)))["error"]["message"]
     recorded = {one["tool"]: one["reason"] for one in map(json.loads, audit.read_text().splitlines())}
     assert recorded == read

@@ -78,8 +78,8 @@ class Server:
     port: int
     requests: list[Request] = field(default_factory=list)
     connections: int = 0
-    stop: Callable[[], None] = lambda: None
-    """Accept no more connections, and close those that are open."""
+    stop: Callable[[], Awaitable[None]] = lambda: asyncio.sleep(0)
+    """Accept no more connections, and close those that are open. Afterwards the client's system knows it."""
 
     def of(self, method: str) -> list[Request]:
         """The requests with this MCP method, or this HTTP method."""
@@ -132,16 +132,16 @@ async def serving(  # noqa: C901  # all of it is one server
 
     listener = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=tls)
 
-    def stop() -> None:
+    async def stop() -> None:
         listener.close()
-        for task in list(tasks):
+        ending = list(tasks)
+        for task in ending:
             task.cancel()
+        await asyncio.gather(*ending, return_exceptions=True)
+        await asyncio.sleep(0)  # an aborted transport closes its socket in the loop's next turn
 
     server = Server(listener.sockets[0].getsockname()[1], stop=stop)
     try:
         yield server
     finally:
-        stop()
-        with contextlib.suppress(Exception):
-            await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.sleep(0)  # an aborted transport closes its socket in the loop's next turn
+        await stop()
