@@ -214,7 +214,9 @@ async def test_what_a_server_has_started_ends_with_its_session(gateway: GatewayP
     await agent.send(call(2, "orphan", status=0))
     await ends(server)
     assert await agent.ended() == 1
-    assert not [pid for pid, command in marked(f"E2E_ORPHAN={gateway.folder}").items() if "tool_server" in command]
+    for pid, command in marked(f"E2E_ORPHAN={gateway.folder}").items():
+        if "tool_server" in command:  # those of earlier tests may be ending still
+            await ends(pid)
 
 
 async def test_nothing_is_left_after_kill_9_of_the_gateway(own_gateway: GatewayProcess, scene: Scene) -> None:
