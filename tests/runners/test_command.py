@@ -491,7 +491,7 @@ async def test_a_hook_that_survives_kill_times_out_and_is_reaped_when_it_ends(
     gate = os.open(fifo.path, os.O_WRONLY)
     os.write(gate, b"end\n")
     os.close(gate)
-    with anyio.fail_after(5):
+    with anyio.fail_after(20):
         while children():
             await anyio.lowlevel.checkpoint()
 

@@ -148,7 +148,7 @@ async def test_a_thousand_calls_use_few_connections_and_leave_none() -> None:
                     tasks.start_soon(runner.run, hook, Document(b"{}", {}), {})
         assert (server.connections <= 20, len(server.requests)) == (True, 1000)
         await runner.aclose()
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             while server.open:  # noqa: ASYNC110 - there is no event for it
                 await anyio.sleep(0.001)
         assert len(os.listdir("/proc/self/fd")) == before
@@ -311,7 +311,7 @@ async def post(connection: Connection) -> bytes:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    with anyio.fail_after(5):
+    with anyio.fail_after(20):
         while not condition():  # noqa: ASYNC110 - there is no event for it
             await anyio.sleep(0.001)
 

@@ -286,7 +286,7 @@ async def test_a_command_that_is_not_there_is_a_failure(harness: Harness) -> Non
 async def test_the_end_leaves_nothing_behind(harness: Harness, code: str) -> None:
     harness.write(code)
     await harness.output()
-    with anyio.fail_after(3):
+    with anyio.fail_after(20):
         await harness.runner.aclose()
     assert children() == []
 

@@ -61,9 +61,9 @@ async def test_a_process_that_does_not_end_with_its_input_is_killed() -> None:
     child = LongLivedProcess(
         get_watch(asyncio.get_running_loop()), pid, fds, lambda _one: printed.set(), lambda _one, _how: None
     )
-    with anyio.fail_after(5):
+    with anyio.fail_after(20):
         await printed.wait()
         await child.aclose(0.05)
-    with anyio.fail_after(5):
+    with anyio.fail_after(20):
         while lives(int(child.output)):  # noqa: ASYNC110 - killed, and dead soon; there is no event for it
             await anyio.sleep(0.001)

@@ -57,7 +57,7 @@ class Kept:
 
     async def next(self) -> Responder:
         """The responder of the next request."""
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             await self._came.wait()
         self._came.clear()
         return self.responders[-1]
@@ -101,7 +101,7 @@ class Client:
 
     async def rest(self) -> bytes:
         """All that comes until the listener closes the connection."""
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             return await self.reader.read()
 
 
@@ -128,7 +128,7 @@ async def listening(
         asyncio.get_running_loop().remove_reader(server)
         server.close()
         listener.close()
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             await listener.closed()
         assert listener.connections == 0
         assert listener.unfinished_bytes == 0
@@ -185,7 +185,7 @@ async def test_a_body_in_chunks_is_one_body() -> None:
 async def test_a_client_that_asks_whether_it_may_send_its_body_may() -> None:
     async with client_of() as client:
         client.writer.write(b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nExpect: 100-Continue\r\n\r\n")
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             assert await client.reader.readexactly(25) == b"HTTP/1.1 100 Continue\r\n\r\n"
         await client.ask(b"abc")
         assert client.body == b"POST /x abc"
@@ -196,7 +196,7 @@ async def test_the_question_about_a_body_is_answered_after_the_response_before_i
     async with client_of(kept) as client:
         client.writer.write(POST + b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n")
         (await kept.next()).respond(204)
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             head = await client.reader.readuntil(b"\r\n\r\n")
             assert head.startswith(b"HTTP/1.1 204")
             assert await client.reader.readexactly(25) == b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -317,7 +317,7 @@ async def test_a_handler_that_fails_when_its_client_is_gone_keeps_nobody_else_fr
             client.writer.write(POST)
             (await kept.next()).on_gone = fail
         listener.close()
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             await listener.closed()
     assert [str(one["exception"]) for one in contexts] == ["as a test"] * 2
 
@@ -676,7 +676,7 @@ async def test_too_many_bytes_ahead_end_the_connection_and_the_handler_learns_of
         client.writer.write(POST)
         (await kept.next()).on_gone = gone.set
         client.writer.write(b"x" * 1001)
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             await gone.wait()
 
 
@@ -751,7 +751,7 @@ async def test_a_client_that_goes_before_the_end_is_noticed(started: bool, reset
             client.writer.transport.abort()
         else:
             client.writer.write_eof()
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             await gone.wait()
             assert not responder.is_open
             responder.write(b"dropped")
@@ -768,7 +768,7 @@ async def test_a_client_that_reads_nothing_is_noticed_and_its_end_too() -> None:
         responder.on_full = lambda now: full.set() if now else full.clear()
         responder.on_gone = gone.set
         responder.start(200)
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             while not full.is_set():
                 responder.write(b"x" * 65536)
             assert responder.is_full
@@ -795,7 +795,7 @@ async def test_a_client_that_reads_again_gets_all() -> None:
             responder.write(b"x" * 65536)
             written += 65536
         reading = asyncio.ensure_future(client.response())
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             await empty.wait()
             responder.end()
             await reading
@@ -811,7 +811,7 @@ async def test_a_client_that_takes_nothing_for_long_is_disconnected() -> None:
         responder = await kept.next()
         responder.on_gone = gone.set
         responder.start(200, [], b"x" * 20_000_000)
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             await gone.wait()
 
 
@@ -835,7 +835,7 @@ async def test_while_draining_the_next_response_is_the_last_of_its_connection() 
         responder.respond(200, [], b"last")
         response = await client.response()
         assert dict(response.headers)[b"connection"] == b"close"
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             await listener.closed()
 
 
@@ -856,7 +856,7 @@ async def test_to_close_ends_streams_and_their_handlers_learn_of_it() -> None:
         responder.start(200)
         listener.close()
         assert gone.is_set()
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             await listener.closed()
 
 
@@ -886,7 +886,7 @@ async def test_tcp_looks_for_peers_that_are_gone_without_a_word() -> None:
         assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
         assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 40
         transport.abort()
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             await listener.closed()
 
 
