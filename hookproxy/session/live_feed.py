@@ -383,13 +383,14 @@ class _Console:
         self._known_counts = Counts()
 
     def note_ended(self, session: _Session, record: Record) -> None:
-        """A call has ended."""
-        size = _size(record)
-        if len(self._ended) < _MOST_WAITING and self._ended_bytes + size <= _MOST_BYTES_WAITING:
-            self._ended.append((session, record))
-            self._ended_bytes += size
-        elif record.call in self._known_calls:
-            self._gone.append(record.call)
+        """A call has ended. If too many wait, the oldest ones are only counted."""
+        self._ended.append((session, record))
+        self._ended_bytes += _size(record)
+        while len(self._ended) > _MOST_WAITING or self._ended_bytes > _MOST_BYTES_WAITING:
+            _, oldest = self._ended.popleft()
+            self._ended_bytes -= _size(oldest)
+            if oldest.call in self._known_calls:
+                self._gone.append(oldest.call)
 
     def note_settled(self, settled: Settled) -> None:
         """A question waits no more. That of a question which the console does not know yet is not sent."""

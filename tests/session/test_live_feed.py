@@ -342,7 +342,7 @@ async def test_what_waits_for_a_console_that_does_not_read_is_bounded_and_the_su
     async with watched(tmp_path, stub_group(stub(PRE))) as one:
         await handshake(one)
         for number in range(1, 20):
-            await one.agent.send(call(number, text="x" * 300))
+            await one.agent.send(call(number, text=f"number {number} " + "x" * 300))
             await one.server.line()
             await one.server.send(answer(number))
             await one.agent.line()
@@ -352,6 +352,7 @@ async def test_what_waits_for_a_console_that_does_not_read_is_bounded_and_the_su
         assert changes is not None
         assert changes.counts.calls == 19
         assert 0 < len(changes.ended) < 19
+        assert b"number 19 " in bytes(changes.ended[-1]), "the newest are kept"
         assert console._ended_bytes == 0
 
 
