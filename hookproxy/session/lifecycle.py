@@ -51,7 +51,7 @@ class Lifecycle:
         self._forwards_signals = forwards_signals
         self._proxy = proxy
         self._server = server
-        self._status = 0  # as `ServerEnd.wait` gives it
+        self._status = 0  # as `ServerEnd.watch` gives it
         self._exited = False
         self._signal = 0  # the first one that we got
         self._server_killed = False  # it has not exited by itself
@@ -73,7 +73,7 @@ class Lifecycle:
 
     async def _relay_until_end(self) -> None:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._watch_server)
+            self._server.watch(tasks, self._server_exited)
             if self._forwards_signals:
                 tasks.start_soon(self._forward_signals)
             self._proxy.open(tasks)
@@ -101,8 +101,8 @@ class Lifecycle:
         self._server.output_ended()
         self._notify()
 
-    async def _watch_server(self) -> None:
-        self._status = await self._server.wait()
+    def _server_exited(self, status: int) -> None:
+        self._status = status
         self._exited = True
         self._notify()
 

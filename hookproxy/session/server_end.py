@@ -6,19 +6,23 @@ import contextlib
 import os
 import signal
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import anyio
 
 from ..processes import process
 from ..processes.process import Server
+from ..transports.channel import EndSignal
+
+if TYPE_CHECKING:
+    from anyio.abc import TaskGroup
 
 
 class ServerEnd(Protocol):
     """What `lifecycle` needs to know of the server, besides its channel."""
 
-    async def wait(self) -> int:
-        """Wait until it has ended; return its exit status, negative for a signal."""
+    def watch(self, tasks: TaskGroup, on_end: Callable[[int], object]) -> None:
+        """Call `on_end` when it has ended, with its exit status, negative for a signal; until then `tasks` go on."""
 
     def signal(self, number: int) -> None:
         """Pass a signal on, as long as it has not ended."""
@@ -41,8 +45,19 @@ class ServerProcess:
         self._pid = server.pid
         self._leads_group = leads_group
 
+    def watch(self, tasks: TaskGroup, on_end: Callable[[int], object]) -> None:
+        """As in ServerEnd."""
+
+        async def wait() -> None:
+            on_end(await self.wait())
+
+        tasks.start_soon(wait)
+
     async def wait(self) -> int:
-        """As in ServerEnd. What it has left running in its own group is ended too."""
+        """Wait until it has ended; return its exit status, negative for a signal. On cancel it goes on.
+
+        What it has left running in its own group is ended too.
+        """
         exit_fd = process.open_exit_fd(self._pid)
         try:
             await anyio.wait_readable(exit_fd)
@@ -74,7 +89,7 @@ class ServerProcess:
 class RemoteChannel(Protocol):
     """The part of a channel to a remote server that ends its session."""
 
-    ended: anyio.Event
+    ended: EndSignal
 
     @property
     def is_ending(self) -> bool:
@@ -94,10 +109,9 @@ class RemoteServer:
         self._channel = channel
         self._signal = 0
 
-    async def wait(self) -> int:
+    def watch(self, tasks: TaskGroup, on_end: Callable[[int], object]) -> None:
         """As in ServerEnd. The status is 0, or that of the signal that has ended us."""
-        await self._channel.ended.wait()
-        return -self._signal
+        self._channel.ended.tell(lambda: on_end(-self._signal))
 
     def signal(self, number: int) -> None:
         """As in ServerEnd: the session is closed, at SIGKILL without telling the server."""
@@ -126,12 +140,11 @@ class ForeignServer:
     def __init__(self, close: Callable[[], None]) -> None:
         """`close` closes its pipes."""
         self._close = close
-        self._ended = anyio.Event()
+        self._ended = EndSignal()
 
-    async def wait(self) -> int:
+    def watch(self, tasks: TaskGroup, on_end: Callable[[int], object]) -> None:
         """As in ServerEnd. It has ended when its output has, or when its pipes are closed."""
-        await self._ended.wait()
-        return 0
+        self._ended.tell(lambda: on_end(0))
 
     def signal(self, number: int) -> None:
         """As in ServerEnd: its pipes are closed, which whoever started it takes for the end."""

@@ -40,6 +40,29 @@ class OffersPassages(Protocol):
     """Where the long response to a request goes in pieces; None: it must come whole."""
 
 
+class EndSignal:
+    """Tells one listener that something has ended: an event would need a task that waits, which takes kilobytes."""
+
+    __slots__ = ("_listener", "is_set")
+
+    def __init__(self) -> None:
+        self.is_set = False
+        self._listener: Callable[[], object] | None = None
+
+    def set(self) -> None:
+        """It has ended. Further calls do nothing."""
+        if not self.is_set:
+            self.is_set = True
+            if self._listener is not None:
+                self._listener()
+
+    def tell(self, listener: Callable[[], object]) -> None:
+        """Call this when it ends; at once if it has ended already."""
+        self._listener = listener
+        if self.is_set:
+            listener()
+
+
 class Channel(Protocol):
     """One peer's pair of byte streams. Everything happens in the event loop's own thread, and nothing blocks."""
 

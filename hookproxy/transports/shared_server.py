@@ -11,12 +11,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-import anyio
-
 from ..protocol import feedback
 from ..protocol.fast_scan import request_id, response_id
 from ..protocol.multiplex import SERVER, Multiplexer, Send
-from .channel import Channel
+from .channel import Channel, EndSignal
 from .lines import Lines
 
 MAX_QUEUED_BYTES: Final = 4 * 1024 * 1024
@@ -133,7 +131,7 @@ class SessionChannel:
 
     def __init__(self, shared: SharedServer, client: int, paused: bool) -> None:
         self.client = client
-        self.ended = anyio.Event()
+        self.ended = EndSignal()
         """The server has ended, or the session's part in it; `drain` hands over what is left."""
         self._shared = shared
         self._loop = asyncio.get_running_loop()

@@ -145,7 +145,7 @@ async def test_a_slow_session_is_ended_and_the_others_go_on(shared: Shared) -> N
         shared.answer(shared.call(other), "y" * 300)
     await turn()
     assert (slow.lines, slow.ends, slow.gone) == ([], 1, 1)
-    assert slow.channel.ended.is_set()
+    assert slow.channel.ended.is_set
     assert len(other.lines) == 4
     assert shared.server.sessions == 1
     assert shared.left == 1
@@ -207,7 +207,7 @@ async def test_when_the_server_ends_every_session_sees_the_end_after_its_last_li
     await turn()
     assert b"unfinished" in one.lines[0]
     assert (one.ends, two.ends, shared.ends) == (1, 0, 1)
-    assert two.channel.ended.is_set()
+    assert two.channel.ended.is_set
     two.channel.drain()
     assert (len(two.lines), two.ends) == (1, 1)
     late = shared.session()
@@ -256,7 +256,7 @@ async def test_a_session_that_leaves_cancels_its_calls(shared: Shared, closes: b
     (one.channel.close if closes else one.channel.abandon)()
     await turn()
     assert b'"requestId":%d' % number in shared.peer.got
-    assert (one.ends, one.channel.ended.is_set()) == (0 if closes else 1, True)
+    assert (one.ends, one.channel.ended.is_set) == (0 if closes else 1, True)
     shared.answer(number, "late")
     shared.answer(shared.call(two))
     assert (one.lines, len(two.lines)) == ([], 1)

@@ -8,14 +8,13 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Final
 
-import anyio
 from msgspec import Struct
 
 from ...model.credentials import Credentials, NoCredentials, NotReady
 from ...model.errors import printable
 from ...protocol import feedback
 from ...protocol.fast_scan import request_id
-from ..channel import HIGH_WATER, LOW_WATER, Passage
+from ..channel import HIGH_WATER, LOW_WATER, EndSignal, Passage
 from ..lines import Lines
 from . import connect
 from .address import Address, Proxy
@@ -127,7 +126,7 @@ class HttpChannel:
         self._login_hint = "" if "authorization" in own else remote.credentials.hint
         self.is_substitute = False
         """As in Channel."""
-        self.ended = anyio.Event()
+        self.ended = EndSignal()
         """Nothing more comes from the server."""
         self.find_passage: Callable[[bytes], Passage | None] = lambda _id: None
         """Where the long response to a request may go in pieces; None: it must come whole."""
