@@ -180,7 +180,7 @@ def main() -> int:
         os.chdir(folder)
         everywhere = placements()
         if options.gateway:
-            return measure_gateway(everywhere[-1], folder, options.markdown)
+            return max(measure_gateway(one, folder / one.name, options.markdown) for one in everywhere)
         if options.portable:
             return max(measure_portable(one, folder / one.name, rounds, options.markdown) for one in everywhere)
         contestants = all_contestants(folder)

@@ -1,7 +1,8 @@
 """The gateway side by side with nginx and with bridges to servers on pipes: scripts/bench --gateway.
 
-Each contestant runs on one CPU, agent and servers on another where there are two. Bridges start their server
-themselves, so it moves to the agent's CPU on its own.
+It is measured twice: pinned, everything on one CPU, which measures the length of the path; and spread, where each
+contestant runs on one CPU, agent and servers on another. Bridges start their server themselves, so it moves to the
+agent's CPU on its own.
 """
 
 from __future__ import annotations
@@ -398,6 +399,7 @@ def absolute(figures: Figures) -> list[list[str]]:
 
 def measure_gateway(placement: Placement, folder: Path, markdown: bool) -> int:
     """Measure everything in one placement and print it. Returns 1 where the gateway itself was wrong."""
+    folder.mkdir()
     move_to(placement.agent)
     remarks: list[str] = []
     server = echo_server() + placement.server_options
@@ -440,8 +442,8 @@ def measure_gateway(placement: Placement, folder: Path, markdown: bool) -> int:
     parts.append(("2,000 sessions, each with an idle stream", [OURS], crowd))
     limits += absolute(crowd)
     for title, columns, figures in parts:
-        print(table([title, *columns], rows_of(figures, columns), markdown), end="\n\n")
-    print(table(["limit", "measured", "", "kept"], limits, markdown), end="\n\n")
+        print(table([f"{title}, {placement.name}", *columns], rows_of(figures, columns), markdown), end="\n\n")
+    print(table([f"limit, {placement.name}", "measured", "", "kept"], limits, markdown), end="\n\n")
     for remark in remarks:
         print(f"note: {remark}")
     return 1 if any(remark.startswith(f"{OURS}:") for remark in remarks) else 0
