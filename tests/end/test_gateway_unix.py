@@ -111,6 +111,31 @@ async def test_a_call_reaches_the_server(gateway: GatewayProcess, scene: Scene) 
     assert await agent.ended() == 0
 
 
+def content(path: str) -> str:
+    return Path(path).read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [("tools", ()), ("mine", ("--from-caller",))], ids=["of the gateway", "from the caller"]
+)
+async def test_an_entry_that_wrap_writes_reaches_the_server(
+    gateway: GatewayProcess, scene: Scene, name: str, options: tuple[str, ...]
+) -> None:
+    before = json.dumps({"mcpServers": {name: {"command": SERVER[0], "args": SERVER[1:], "env": {"MINE": "yes"}}}})
+    file = scene.file("mcp.json", before)
+    wrapping = [HOOKPROXY, "wrap", file, "--gateway", f"unix:{gateway.socket}", *options]
+    assert scene.complete(wrapping).returncode == 0
+    entry = json.loads(content(file))["mcpServers"][name]
+    agent = scene.start([entry["command"], *entry["args"]], entry["env"])
+    await agent.initialize()
+    assert json.loads(text_of(await agent.ask(call(1, "echo", a=1)))) == {"a": 1}
+    assert "forbidden" in refused(await agent.ask(call(2, "forbidden")))
+    agent.end_input()
+    assert await agent.ended() == 0
+    assert scene.complete([HOOKPROXY, "unwrap", file]).returncode == 0
+    assert content(file) == before
+
+
 async def test_a_rule_denies_and_the_server_gets_nothing(gateway: GatewayProcess, scene: Scene) -> None:
     agent = connect(scene, gateway)
     await agent.initialize()
