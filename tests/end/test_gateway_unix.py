@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import grp
 import json
 import os
 import pwd
 import signal
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
@@ -568,8 +570,45 @@ async def test_a_server_of_the_user_ends_with_the_session_and_the_session_with_i
     await ends(server)
 
 
-async def test_a_server_of_the_user_can_open_its_pipes_by_name(gateway: GatewayProcess, scene: Scene) -> None:
-    agent = connect(scene, gateway, "mine", "--", "/bin/sh", "-c", "exec cat </dev/stdin >/dev/stdout")
+HOLDS_ITS_INPUT = """
+import ctypes, fcntl, struct, sys
+system = ctypes.CDLL(None, use_errno=True)
+system.mmap.restype = ctypes.c_void_p
+system.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+system.read.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t]
+faults = system.syscall(int(sys.argv[1]), 0)
+page = system.mmap(None, 4096, 3, 0x22, -1, 0)
+fcntl.ioctl(faults, 0xC018AA3F, bytearray(struct.pack("QQQ", 0xAA, 0, 0)))
+fcntl.ioctl(faults, 0xC020AA00, bytearray(struct.pack("QQQQ", page, 4096, 1, 0)))
+system.read(0, page, 4096)
+"""
+"""A server that begins to read into memory that it never provides: meanwhile the kernel holds a lock of the pipe."""
+
+USERFAULTFD = {"x86_64": 323, "aarch64": 282}.get(os.uname().machine, -1)
+"""The number of the system call; other machines have none here."""
+
+
+async def test_a_server_of_the_user_cannot_hold_up_the_gateway(own_gateway: GatewayProcess, scene: Scene) -> None:
+    if (descriptor := ctypes.CDLL(None).syscall(USERFAULTFD, 0)) < 0:
+        pytest.skip("this account may not handle faults of the kernel")
+    os.close(descriptor)
+    own_gateway.reload(f"{table('tools')}[servers.mine]\nfrom_caller = true\n")
+    hostile = connect(scene, own_gateway, "mine", "--", sys.executable, "-c", HOLDS_ITS_INPUT, str(USERFAULTFD))
+    other = connect(scene, own_gateway)
+    await other.initialize()
+    for number in range(20):
+        await hostile.send(request(number, "ping"))
+        await other.ask(call(number, "echo"))
+        await anyio.sleep(0.02)  # nothing shows from outside that the server has begun to read
+    hostile.signal(signal.SIGTERM)
+    await hostile.ended()
+
+
+async def test_the_ends_that_a_server_of_the_user_gets_share_no_lock_with_ours(
+    gateway: GatewayProcess, scene: Scene
+) -> None:
+    script = "test -S /dev/stdin && test -S /dev/stdout && exec cat"
+    agent = connect(scene, gateway, "mine", "--", "/bin/sh", "-c", script)
     await agent.send(request(1, "ping"))
     assert (await agent.message())["method"] == "ping"
     agent.end_input()
