@@ -122,7 +122,7 @@ def kept(output: bytes) -> dict[str, object]:
         (b'{"decision":"deny"} {}', {}),
         (b'["deny"]', {}),
         (b"", {}),
-        (b'{"decision":"deny","a":' + b"[" * 100_000 + b"]" * 100_000 + b"}", {}),
+        (b'{"decision":"deny","a":' + b"[" * 1_000_000 + b"]" * 1_000_000 + b"}", {}),
     ],
     ids=lambda one: str(one)[:40],
 )  # fmt: skip
