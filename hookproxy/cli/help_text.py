@@ -24,7 +24,7 @@ EXAMPLES: Final = {
         """hookproxy try write_file '{"path": ".env"}'""",
         "hookproxy try delete_file @arguments.json --hooks .claude/settings.json",
     ),
-    "wrap": ("hookproxy wrap claude-desktop --dry-run", "hookproxy wrap zed --server git --config hookproxy.toml"),
+    "wrap": ("hookproxy wrap zed --server git --config hookproxy.toml", "hookproxy wrap cursor --gateway --dry-run"),
     "unwrap": ("hookproxy unwrap claude-desktop", "hookproxy unwrap --all --dry-run"),
     "audit": ("hookproxy audit --since 2h --decision '*deny'", "hookproxy audit audit.jsonl --follow"),
     "audit show": ("hookproxy audit show 3f2a91c7b04e", "hookproxy audit show 3f2a91 audit.jsonl"),

@@ -28,6 +28,7 @@ from ..wrapping import agent_files, edit_plan, files, known_agents
 from ..wrapping.agent_files import AgentFile, PlannedFile
 from ..wrapping.diff import unified
 from ..wrapping.find_servers import Entry, Kind, NoServers
+from ..wrapping.gateway_entry import Gateway
 from ..wrapping.known_agents import AGENTS, AGENTS_BY_NAME, ConfigFile
 from ..wrapping.version_control import is_shared
 from ..wrapping.wrap_entry import PROGRAM, RunOptions
@@ -39,10 +40,11 @@ if TYPE_CHECKING:
 
 USAGE: Final = (
     "hookproxy wrap [AGENT|FILE|--all] [--server NAME]... [--config FILE] [--hooks [DIALECT=]FILE]... "
-    "[--project DIR] [--replace-mcp-remote] [--dry-run]"
+    "[--project DIR] [--replace-mcp-remote] [--gateway [SOCKET|URL] [--from-caller]] [--dry-run]"
 )
 
 _MAX_FINDINGS: Final = 5  # what fits beside a diff on a screen
+_DEFAULT_GATEWAY: Final = "unix:"  # as in gateway.toml, without a path: where `connect` finds it
 _STYLES: Final = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -51,6 +53,10 @@ def main(arguments: Sequence[str]) -> int:
     options = build_parser().parse_args(list(arguments))
     if options.target is None and not options.all:
         return _list(options)
+    if options.from_caller and options.gateway is None:
+        raise UserError("--from-caller is for --gateway", f"usage: {USAGE}")
+    if options.gateway is not None:
+        return _wrap_for_gateway(options)
     cwd = working_directory()
     # raises if wrapped servers would not start
     loaded = load_named(options, cwd)
@@ -67,6 +73,46 @@ def main(arguments: Sequence[str]) -> int:
         return [*explain_wrap(planned, program, shared), *_repeated_hooks(planned, loaded)]
 
     return change_all(options, found, plan, "wrapped", explain, _notes(loaded))
+
+
+def _wrap_for_gateway(options: argparse.Namespace) -> int:
+    """Let the named files' servers be reached through the gateway. Returns the exit status. Raises UserError."""
+    if options.config or options.hooks or options.project or options.replace_mcp_remote:
+        hint = "leave out --config, --hooks, --project and --replace-mcp-remote"
+        raise UserError("behind a gateway, its own configuration says which hooks run", hint)
+    gateway = _gateway(options.gateway, options.from_caller)
+    program = own_program()
+    found = named_files(options)
+    shared = shared_files(found)
+
+    def plan(file: AgentFile, names: Sequence[str]) -> edit_plan.Plan:
+        if file.configuration is None:
+            raise ValueError("a file without a configuration cannot be wrapped")
+        is_shared_file = file.config_file.path in shared
+        return edit_plan.wrap_for_gateway(
+            file.configuration, names, lambda entry: program.words(entry, is_shared_file), gateway
+        )
+
+    return change_all(options, found, plan, "wrapped", lambda planned: explain_wrap(planned, program, shared))
+
+
+def _gateway(where: str, from_caller: bool) -> Gateway:
+    """The gateway that `--gateway` names. Raises UserError."""
+    if "://" in where:
+        if from_caller:
+            raise UserError("--from-caller needs the gateway's socket", "name its path instead of a URL")
+        from ..transports.http.address import parse
+
+        try:
+            parse(where, allow_http=False)
+        except UserError as error:
+            raise UserError(f"--gateway: {error.message.removeprefix('--url ')}", "write https://HOST[:PORT]") from None
+        return Gateway(url=where)
+    path = os.path.expanduser(where.removeprefix("unix:"))
+    if path and not os.path.isabs(path):
+        hint = "name the agent first: hookproxy wrap AGENT --gateway" if "/" not in where else "begin the path with /"
+        raise UserError(f"--gateway {where}: this is neither the full path of a socket nor a URL", hint)
+    return Gateway(path, from_caller=from_caller)
 
 
 def _notes(loaded: Loaded) -> list[str]:
@@ -90,6 +136,19 @@ def build_parser() -> argparse.ArgumentParser:
     add_target_options(parser)
     add_mcp_remote_option(parser)
     add_hook_options(parser)
+    parser.add_argument(
+        "--gateway",
+        metavar="SOCKET|URL",
+        nargs="?",
+        const=_DEFAULT_GATEWAY,
+        help="reach the servers through a gateway (hookproxy connect), which has servers of the same names; "
+        "without a value: the one on this machine",
+    )
+    parser.add_argument(
+        "--from-caller",
+        action="store_true",
+        help="with --gateway: the servers run as whoever starts the agent, as from_caller says in gateway.toml",
+    )
     return parser
 
 
@@ -299,7 +358,7 @@ def _explain_shared(planned: PlannedFile, program: Program) -> list[str]:
 
 
 def _option_words(planned: PlannedFile, entry: Entry) -> tuple[str, ...]:
-    """The words between `run` and the server's command in the changed file."""
+    """The words between the verb and the server's command in the changed file."""
     after = edit_plan.read(planned.snapshot.path, planned.plan.text)
     wrapped = next(one for one in after.entries if one.key_path == entry.key_path)
     wrapping = edit_plan.wrapping(wrapped)
@@ -416,12 +475,14 @@ def _why_unchanged(plan: edit_plan.Plan, entry: Entry) -> str:
 def _wrapping_words(entry: Entry) -> str:
     """The words before a wrapped server's own command."""
     configuration = edit_plan.wrapping(entry)
-    return " ".join((*configuration.launcher, "run", *configuration.options.words)) if configuration else ""
+    if configuration is None:
+        return ""
+    return " ".join((*configuration.launcher, configuration.verb, *configuration.options.words))
 
 
 def _list(options: argparse.Namespace) -> int:
     """List every configuration that exists. Returns the exit status."""
-    if options.server or options.config or options.hooks or options.dry_run:
+    if options.server or options.config or options.hooks or options.dry_run or options.gateway is not None:
         raise UserError("no agent and no file is named", f"usage: {USAGE}")
     found = agent_files.read(known_agents.config_files(os.environ, os.path.expanduser("~"), working_directory()))
     if list_files(found):

@@ -161,7 +161,7 @@ def _start(server: GatewayServer, report: Report) -> tuple[Channel, ServerProces
     account = service.account_named(server.table.user) if server.table.user else service.own_account()
     secrets = read_secrets(server.credentials)
     values = {**server.table.env, **secrets}
-    output, stderr = os.pipe()
+    output, stderr = service.socket_pair() if service.is_other(account) else os.pipe()
     try:
         started = service.start(
             server.table.command or (), service.environment(account, values), server.cwd, account, stderr

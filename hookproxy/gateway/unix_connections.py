@@ -6,7 +6,6 @@ import contextlib
 import os
 import socket
 import struct
-import sys
 import traceback
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
@@ -17,7 +16,7 @@ import anyio.to_thread
 from msgspec import Struct
 
 from ..model.errors import UserError, describe_error
-from ..processes import spawn
+from ..processes import service, spawn
 from ..processes.process import close_all
 from ..session.server_end import ForeignServer
 from ..transports import unix_socket
@@ -187,18 +186,16 @@ class _Connection:
 
 
 def _send_pipes(peer: socket.socket) -> tuple[Channel, ServerEnd]:
-    """Make the pipes of a server that the peer starts, and send their far ends with `ok`. Raises OSError.
+    """Make the sockets of a server that the peer starts, and send their far ends with `ok`. Raises OSError.
 
     They are ours and not the peer's: whoever shares an open file with us could make it blocking, and to close a file of
     a user's own file system could take for ever.
     """
     ends: list[int] = []
     try:
-        ends += os.pipe()
-        ends += os.pipe()
+        ends += service.socket_pair()
+        ends += service.socket_pair()
         stdin, to_server, from_server, stdout = ends
-        for one in (stdin, stdout) if sys.platform == "linux" else ():
-            os.fchmod(one, 0o666)  # so that the server, as another user, can open /dev/stdin and /dev/stdout
         rights = _TWO_DESCRIPTORS.pack(stdin, stdout)
         peer.sendmsg([preamble.OK], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
     except BaseException:

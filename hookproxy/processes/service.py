@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,18 @@ PATH: Final = SYSTEM_PATH
 """Where servers find programs, unless their `env` says otherwise."""
 
 _PIPE_BYTES: Final = 262_144  # as under `run`: long results take a tenth less time
+
+
+def socket_pair() -> tuple[int, int]:
+    """Two connected sockets, for a process of another account.
+
+    A pipe has one lock for both of its ends. Whoever reads or writes it with memory that is not there yet (a file of a
+    file system of his own, userfaultfd) holds that lock for as long as he likes, and stops us at the other end, even
+    where we do not wait. The two ends of a socket have a lock each. Such a socket cannot be opened by a name such as
+    /dev/stdin; agents that are written for Node start servers so, too.
+    """
+    one, other = socket.socketpair()
+    return one.detach(), other.detach()
 
 
 class Account(Struct, frozen=True):
@@ -55,6 +68,11 @@ def own_account() -> Account:
         return Account(str(uid), uid, os.getegid(), tuple(os.getgroups()), "/")
 
 
+def is_other(account: Account) -> bool:
+    """True if this is not the account that we run as."""
+    return account.uid != os.geteuid()
+
+
 def environment(account: Account, values: Mapping[str, str]) -> dict[str, str]:
     """The environment of a server: nothing of ours but these values."""
     names = {"USER": account.name, "LOGNAME": account.name}
@@ -67,14 +85,16 @@ def start(argv: Sequence[str], env: Mapping[str, str], cwd: str, account: Accoun
     program = find_program(argv[0], env.get("PATH"), cwd)
     if program is None:
         raise UserError(f"cannot start the server: command not found: {argv[0]}", "install it, or give its full path")
-    other = account.uid != os.geteuid()
-    stdin, to_server = os.pipe()
+    other = is_other(account)
+    new_pair = socket_pair if other else os.pipe
+    stdin, to_server = new_pair()
     try:
-        from_server, stdout = os.pipe()
+        from_server, stdout = new_pair()
     except OSError:
         close_all((stdin, to_server))
         raise
-    widen_pipe(from_server, _PIPE_BYTES)
+    if not other:
+        widen_pipe(from_server, _PIPE_BYTES)
     try:
         process = subprocess.Popen(
             list(argv),

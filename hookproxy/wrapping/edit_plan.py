@@ -15,13 +15,14 @@ from msgspec.structs import replace
 from ..dialects.shared.hook_file import suggestion
 from ..model.env_references import ENTRY_VARIABLE
 from ..model.errors import ConfigError
-from . import mcp_remote, remote_entry, rewrite_entry, wrap_entry
+from . import gateway_entry, mcp_remote, remote_entry, rewrite_entry, wrap_entry
 from .find_servers import Entry, Kind, NoServers, servers
+from .gateway_entry import Gateway
 from .json_file import JSON
 from .remote_entry import NotTranslatable, Remote
 from .syntax_tree import Edit, MappingNode, Syntax, Tree, apply_edits, location, plain_value, printable_name
 from .toml_file import TOML
-from .wrap_entry import RunOptions, Wrapping
+from .wrap_entry import CONNECT, RUN, RunOptions, Wrapping
 from .yaml_file import YAML
 
 SYNTAXES: Final = (JSON, TOML, YAML)
@@ -94,9 +95,11 @@ def wrap(
     """
     notes: list[str] = []
     remotes = _remotes(_selected(configuration, names), configuration.syntax.name, replace_mcp_remote)
-    rewritten = _rewrites(configuration, remotes, launcher, options)
+    rewritten = _rewrites(configuration, remotes, _run_words(launcher, options))
 
     def change(entry: Entry) -> Change | None:
+        if (present := wrapping(entry)) is not None and present.verb != RUN:
+            raise NotTranslatable("reaches the gateway, which judges its calls: unwrap it first")
         found = rewritten.get(entry.key_path)
         if isinstance(found, Change):
             notes.extend(f"{entry.key_path}: {note}" for note in found.notes)
@@ -114,11 +117,45 @@ def wrap(
     return replace(_plan(configuration, names, change), notes=tuple(notes))
 
 
+def wrap_for_gateway(configuration: Configuration, names: Sequence[str], launcher: Launcher, gateway: Gateway) -> Plan:
+    """Reach the servers with these names, or all if none are given, through the gateway. Raises ConfigError."""
+    notes: list[str] = []
+    selected = [one for one in _selected(configuration, names) if not wrapping(one) and one.kind is not Kind.OTHER]
+    remotes = [] if gateway.from_caller else [(entry, _attempt(gateway_entry.rewritten, entry)) for entry in selected]
+    rewritten = _rewrites(configuration, remotes, lambda entry, _: gateway.words(entry, launcher(entry)))
+
+    def change(entry: Entry) -> Change | None:
+        found, present = rewritten.get(entry.key_path), wrapping(entry)
+        if isinstance(found, Change):
+            notes.extend(f"{entry.key_path}: {note}" for note in found.notes)
+            return found
+        if entry.kind is Kind.OTHER or found is not None:
+            raise found or NotTranslatable(NO_COMMAND)
+        if present is not None and (present.verb != CONNECT or present.is_remote == gateway.from_caller):
+            raise NotTranslatable("is wrapped in another way already: unwrap it first")
+        words = gateway.words(entry, launcher(entry))
+        edits = wrap_entry.wrap(configuration.text, configuration.syntax, entry, words)
+        return Change(tuple(edits), (*words, *wrap_entry.server_command(entry))) if edits else None
+
+    return replace(_plan(configuration, names, change), notes=tuple(notes))
+
+
+def _attempt(translate: Callable[[Entry], Remote], entry: Entry) -> Remote | NotTranslatable:
+    try:
+        return translate(entry)
+    except NotTranslatable as reason:
+        return reason
+
+
+def _run_words(launcher: Launcher, options: RunOptions) -> Callable[[Entry, Remote], tuple[str, ...]]:
+    return lambda entry, remote: wrap_entry.remote_words(entry, launcher(entry), options, remote.options)
+
+
 def why_not(configuration: Configuration) -> dict[str, str]:
     """Why entries cannot be wrapped, by their key paths: those that can be, or are, are not in it."""
     others = {entry.key_path: NO_COMMAND for entry in configuration.entries if entry.kind is Kind.OTHER}
     remotes = _remotes(configuration.entries, configuration.syntax.name, replace_mcp_remote=False)
-    rewritten = _rewrites(configuration, remotes, lambda _entry: (wrap_entry.PROGRAM,), RunOptions())
+    rewritten = _rewrites(configuration, remotes, _run_words(lambda _entry: (wrap_entry.PROGRAM,), RunOptions()))
     return others | {path: str(found) for path, found in rewritten.items() if isinstance(found, NotTranslatable)}
 
 
@@ -141,18 +178,17 @@ def _remotes(
 def _rewrites(
     configuration: Configuration,
     remotes: Sequence[tuple[Entry, Remote | NotTranslatable]],
-    launcher: Launcher,
-    options: RunOptions,
+    words_of: Callable[[Entry, Remote], tuple[str, ...]],
 ) -> dict[str, Change | NotTranslatable]:
-    """The changes by which these entries become commands, or why they do not, by their key paths."""
+    """The changes by which these entries start other words, or why they do not, by their key paths."""
     found: dict[str, Change | NotTranslatable] = {}
     changes: dict[str, Change] = {}
     for entry, remote in remotes:
         if isinstance(remote, NotTranslatable):
             found[entry.key_path] = remote
             continue
-        words = wrap_entry.remote_words(entry, launcher(entry), options, remote.options)
         try:
+            words = words_of(entry, remote)
             edits = rewrite_entry.wrap(configuration.text, configuration.syntax, entry, words, remote)
             changes[entry.key_path] = Change(tuple(edits), words, is_rewritten=True, notes=remote.notes)
         except NotTranslatable as reason:
@@ -223,8 +259,11 @@ def _restore(
         raise NotTranslatable(f"was written by hand, or its variable {ENTRY_VARIABLE} was removed")
     if before is None:
         raise rewrite_entry.changed_error(path, text, entry, "its layout")
-    remote = remote_entry.remote(before, syntax.name, replace_mcp_remote=True)
-    if remote is None or wrap_entry.remote_options(present.options) != remote.options:
+    if present.verb == CONNECT:
+        remote: Remote | None = gateway_entry.rewritten(before)
+    else:
+        remote = remote_entry.remote(before, syntax.name, replace_mcp_remote=True)
+    if remote is None or (present.verb == RUN and wrap_entry.remote_options(present.options) != remote.options):
         raise rewrite_entry.changed_error(path, text, entry, "its --url or --header")
     if lost := rewrite_entry.lost_keys(entry, remote, before):
         raise rewrite_entry.changed_error(path, text, entry, f"its {', '.join(lost)}")

@@ -10,7 +10,8 @@ If an entry has no arguments, `wrap` adds the key and `unwrap` removes it. If it
 must keep it: to show that, the name is given in one word, `--name=git`, which means the same to `run`. A name such as
 `-x` is always given in one word; if the key was added, it is given twice.
 
-The entry of a server at an address has no command to keep: `rewrite_entry` makes it one.
+The entry of a server at an address has no command to keep: `rewrite_entry` makes it one. `gateway_entry` has the words
+that reach a gateway.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from .find_servers import Entry
 from .syntax_tree import Edit, ListNode, Syntax
 
 PROGRAM: Final = "hookproxy"
+RUN: Final = "run"
+CONNECT: Final = "connect"
 
 _PYTHON: Final = re.compile(r"(?:python|pypy)[0-9.]*t?")
 _OPTIONS_WITH_VALUE: Final = ("--config", "--hooks", "--project", "--name", "--audit", "--url", "--header", "--ca")
@@ -62,14 +65,22 @@ class Wrapping(Struct, frozen=True):
     count: int
     """The number of all these words, including `run` and `--`."""
     is_remote: bool = False
-    """True if hookproxy connects to an address, and starts no command."""
+    """True if hookproxy connects to an address, or to the gateway, and starts no command."""
+    verb: str = RUN
+
+    @property
+    def added_list(self) -> bool:
+        """True if the entry had no list of arguments before."""
+        return len(self.options.name) == 2 if self.verb == RUN else "--socket" in self.options.others
 
 
 def parse_wrapping(argv: Sequence[str]) -> Wrapping | None:
     """The words of hookproxy at the beginning of a command line; None if it is not wrapped, or wraps nothing."""
     launcher = _launcher_length(argv)
     words = list(argv[launcher:])
-    if not launcher or words[:1] != ["run"]:
+    if launcher and words[:1] == [CONNECT]:
+        return _parse_connect(argv[:launcher], words)
+    if not launcher or words[:1] != [RUN]:
         return None
     end, command = _command_start(words)
     options = _parse_options(words[1:end])
@@ -77,6 +88,17 @@ def parse_wrapping(argv: Sequence[str]) -> Wrapping | None:
     if command >= len(words) and not is_remote:
         return None
     return Wrapping(tuple(argv[:launcher]), options, launcher + command, is_remote)
+
+
+def _parse_connect(launcher: Sequence[str], words: Sequence[str]) -> Wrapping | None:
+    """The words that reach the gateway, with the command of a server that runs as its user, if there is one."""
+    end = words.index("--") if "--" in words else len(words)
+    command = min(end + 1, len(words))
+    has_command = command < len(words)
+    if len(words) < 2 or (end < len(words) and not has_command):
+        return None
+    options = RunOptions(others=tuple(words[1:end]))
+    return Wrapping(tuple(launcher), options, len(launcher) + command, not has_command, CONNECT)
 
 
 def _command_start(words: Sequence[str]) -> tuple[int, int]:
@@ -183,7 +205,7 @@ def wrapping_words(entry: Entry, launcher: tuple[str, ...], options: RunOptions)
         if new_options == present.options and name == new_options.name and launcher == present.launcher:
             return entry.argv[: present.count]
     end = () if present is not None and present.is_remote else ("--",)
-    return (*launcher, "run", *replace(new_options, name=name).words, *end)
+    return (*launcher, RUN, *replace(new_options, name=name).words, *end)
 
 
 def remote_words(
@@ -196,7 +218,7 @@ def remote_words(
         config=options.config or options.fallback,
         others=(*options.others, *where),
     )
-    return (*launcher, "run", *new_options.words)
+    return (*launcher, RUN, *new_options.words)
 
 
 def wrap(text: str, syntax: Syntax, entry: Entry, words: tuple[str, ...]) -> list[Edit]:
@@ -266,6 +288,6 @@ def unwrap(text: str, syntax: Syntax, entry: Entry) -> list[Edit]:
     edits = [Edit(command.value.start, command.value.end, text[server_program.start : server_program.end])]
     if present.count < len(list_node.items):
         return [*edits, Edit(list_node.starts[0], list_node.starts[present.count], "")]
-    if len(present.options.name) == 2 and entry.args is not None:
+    if present.added_list and entry.args is not None:
         return [*edits, syntax.drop(text, entry.parent, entry.args)]
     return [*edits, *([list_node.clear] if list_node.clear else [])]

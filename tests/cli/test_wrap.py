@@ -298,3 +298,71 @@ def test_findings_of_check_are_told_and_strict_stops(folder: Path) -> None:
     done = run(folder, "wrap", "x.json", "--config", "hooks.toml")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: strict: ")
+
+
+def test_entries_reach_a_gateway_and_come_back(folder: Path) -> None:
+    before = (folder / "x.json").read_text()
+    done = run(folder, "wrap", "x.json", "--gateway")
+    assert done.returncode == 0, done.stderr
+    assert {name: entry["args"] for name, entry in servers(folder / "x.json").items()} == {
+        "git": ["connect", "git"],
+        "time": ["connect", "time"],
+    }
+    again = run(folder, "wrap", "x.json", "--gateway")
+    assert again.stderr.endswith("x.json: nothing to do\n")
+    assert f"mcpServers.git is already wrapped: {HOOKPROXY} connect git\n" in again.stderr
+    other = run(folder, "wrap", "x.json")
+    assert "reaches the gateway, which judges its calls: unwrap it first" in other.stderr
+    assert run(folder, "unwrap", "x.json").returncode == 0
+    assert (folder / "x.json").read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("where", "arguments"),
+    [
+        ("/run/x.sock", ["--socket", "/run/x.sock"]),
+        ("unix:/run/x.sock", ["--socket", "/run/x.sock"]),
+        ("https://far.example:8443", ["--url", "https://far.example:8443"]),
+        ("http://127.0.0.1:8765", ["--url", "http://127.0.0.1:8765"]),
+    ],
+)
+def test_a_gateway_elsewhere_is_named(folder: Path, where: str, arguments: list[str]) -> None:
+    assert run(folder, "wrap", "x.json", "--gateway", where, "--server", "git").returncode == 0
+    assert servers(folder / "x.json")["git"]["args"] == ["connect", "git", *arguments]
+    assert servers(folder / "x.json")["time"]["args"] == ["time"]
+
+
+def test_a_server_that_runs_as_its_user_keeps_its_command(folder: Path) -> None:
+    before = (folder / "x.json").read_text()
+    assert run(folder, "wrap", "x.json", "--gateway", "--from-caller").returncode == 0
+    socket = ["--socket", "/run/hookproxy/mcp.sock"]
+    assert servers(folder / "x.json")["git"]["args"] == ["connect", "git", *socket, "--", "npx", "git"]
+    assert run(folder, "unwrap", "x.json").returncode == 0
+    assert (folder / "x.json").read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["--gateway", "--hooks", "x.json"], "its own configuration says which hooks run"),
+        (["--gateway", "mcp.sock"], "neither the full path of a socket nor a URL"),
+        (["--gateway", "./mcp.sock"], "begin the path with /"),
+        (["--gateway", "http://far.example"], "would send everything unencrypted"),
+        (["--gateway", "ftp://far.example"], "--gateway"),
+        (["--gateway", "https://far.example", "--from-caller"], "--from-caller needs the gateway's socket"),
+        (["--from-caller"], "--from-caller is for --gateway"),
+    ],
+)
+def test_a_gateway_that_cannot_be_reached_so_is_an_error(folder: Path, arguments: list[str], what: str) -> None:
+    before = (folder / "x.json").read_bytes()
+    done = run(folder, "wrap", "x.json", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert what in done.stderr
+    assert (folder / "x.json").read_bytes() == before
+
+
+def test_a_name_that_no_gateway_has_is_left_and_named(folder: Path) -> None:
+    (folder / "x.json").write_text(configuration("git", "two words"))
+    done = run(folder, "wrap", "x.json", "--gateway")
+    assert "mcpServers.two words is not changed: it has a name that no server of a gateway can have" in done.stderr
+    assert servers(folder / "x.json")["two words"] == {"command": "npx", "args": ["two words"]}

@@ -380,7 +380,7 @@ class Scene:
         """The processes that this scene began and that have this in their command lines."""
         return {pid: command for pid, command in marked(self.mark).items() if word in command}
 
-    async def empty(self, within: float = 1.0, word: str = "") -> None:
+    async def empty(self, within: float = 10.0, word: str = "") -> None:
         """Wait until none of the processes that this scene began is left, or none with this in its command line."""
         try:
             with anyio.fail_after(within):

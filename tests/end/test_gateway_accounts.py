@@ -169,8 +169,9 @@ async def test_a_server_of_the_user_runs_as_the_user(gateway: GatewayProcess, sc
     await ends(pid)
 
 
-async def test_a_server_of_the_user_can_open_its_pipes_by_name(gateway: GatewayProcess, scene: Scene) -> None:
-    agent = connect(scene, gateway, ALICE, "mine", "--", "/bin/sh", "-c", "exec cat </dev/stdin >/dev/stdout")
+async def test_a_server_of_the_user_has_no_pipe_of_the_gateway(gateway: GatewayProcess, scene: Scene) -> None:
+    script = "test -S /dev/stdin && test -S /dev/stdout && exec cat"  # a pipe's lock would be the user's too
+    agent = connect(scene, gateway, ALICE, "mine", "--", "/bin/sh", "-c", script)
     await agent.send(request(1, "ping"))
     assert (await agent.message())["method"] == "ping"
     agent.end_input()
@@ -203,6 +204,8 @@ async def test_a_server_can_run_as_another_account(nobody: int, tmp_path: Path, 
             [groups] = [line.split()[1:] for line in status.splitlines() if line.startswith("Groups:")]
             assert "0" not in groups
             assert "USER=nobody" in proc(pid, "environ").split("\0")
+            for number in range(3):  # a pipe's lock would be the server's too
+                assert os.readlink(f"/proc/{pid}/fd/{number}").startswith("socket:")
             gateway.kill()
             await ends(pid, 5)
         finally:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import grp
 import json
 import os
 import pwd
 import signal
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
@@ -109,6 +111,31 @@ async def test_a_call_reaches_the_server(gateway: GatewayProcess, scene: Scene) 
     assert json.loads(text_of(await agent.ask(call(1, "echo", a=1)))) == {"a": 1}
     agent.end_input()
     assert await agent.ended() == 0
+
+
+def content(path: str) -> str:
+    return Path(path).read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [("tools", ()), ("mine", ("--from-caller",))], ids=["of the gateway", "from the caller"]
+)
+async def test_an_entry_that_wrap_writes_reaches_the_server(
+    gateway: GatewayProcess, scene: Scene, name: str, options: tuple[str, ...]
+) -> None:
+    before = json.dumps({"mcpServers": {name: {"command": SERVER[0], "args": SERVER[1:], "env": {"MINE": "yes"}}}})
+    file = scene.file("mcp.json", before)
+    wrapping = [HOOKPROXY, "wrap", file, "--gateway", f"unix:{gateway.socket}", *options]
+    assert scene.complete(wrapping).returncode == 0
+    entry = json.loads(content(file))["mcpServers"][name]
+    agent = scene.start([entry["command"], *entry["args"]], entry["env"])
+    await agent.initialize()
+    assert json.loads(text_of(await agent.ask(call(1, "echo", a=1)))) == {"a": 1}
+    assert "forbidden" in refused(await agent.ask(call(2, "forbidden")))
+    agent.end_input()
+    assert await agent.ended() == 0
+    assert scene.complete([HOOKPROXY, "unwrap", file]).returncode == 0
+    assert content(file) == before
 
 
 async def test_a_rule_denies_and_the_server_gets_nothing(gateway: GatewayProcess, scene: Scene) -> None:
@@ -543,8 +570,45 @@ async def test_a_server_of_the_user_ends_with_the_session_and_the_session_with_i
     await ends(server)
 
 
-async def test_a_server_of_the_user_can_open_its_pipes_by_name(gateway: GatewayProcess, scene: Scene) -> None:
-    agent = connect(scene, gateway, "mine", "--", "/bin/sh", "-c", "exec cat </dev/stdin >/dev/stdout")
+HOLDS_ITS_INPUT = """
+import ctypes, fcntl, struct, sys
+system = ctypes.CDLL(None, use_errno=True)
+system.mmap.restype = ctypes.c_void_p
+system.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+system.read.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t]
+faults = system.syscall(int(sys.argv[1]), 0)
+page = system.mmap(None, 4096, 3, 0x22, -1, 0)
+fcntl.ioctl(faults, 0xC018AA3F, bytearray(struct.pack("QQQ", 0xAA, 0, 0)))
+fcntl.ioctl(faults, 0xC020AA00, bytearray(struct.pack("QQQQ", page, 4096, 1, 0)))
+system.read(0, page, 4096)
+"""
+"""A server that begins to read into memory that it never provides: meanwhile the kernel holds a lock of the pipe."""
+
+USERFAULTFD = {"x86_64": 323, "aarch64": 282}.get(os.uname().machine, -1)
+"""The number of the system call; other machines have none here."""
+
+
+async def test_a_server_of_the_user_cannot_hold_up_the_gateway(own_gateway: GatewayProcess, scene: Scene) -> None:
+    if (descriptor := ctypes.CDLL(None).syscall(USERFAULTFD, 0)) < 0:
+        pytest.skip("this account may not handle faults of the kernel")
+    os.close(descriptor)
+    own_gateway.reload(f"{table('tools')}[servers.mine]\nfrom_caller = true\n")
+    hostile = connect(scene, own_gateway, "mine", "--", sys.executable, "-c", HOLDS_ITS_INPUT, str(USERFAULTFD))
+    other = connect(scene, own_gateway)
+    await other.initialize()
+    for number in range(20):
+        await hostile.send(request(number, "ping"))
+        await other.ask(call(number, "echo"))
+        await anyio.sleep(0.02)  # nothing shows from outside that the server has begun to read
+    hostile.signal(signal.SIGTERM)
+    await hostile.ended()
+
+
+async def test_the_ends_that_a_server_of_the_user_gets_share_no_lock_with_ours(
+    gateway: GatewayProcess, scene: Scene
+) -> None:
+    script = "test -S /dev/stdin && test -S /dev/stdout && exec cat"
+    agent = connect(scene, gateway, "mine", "--", "/bin/sh", "-c", script)
     await agent.send(request(1, "ping"))
     assert (await agent.message())["method"] == "ping"
     agent.end_input()
