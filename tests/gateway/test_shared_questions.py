@@ -213,7 +213,7 @@ async def test_without_the_store_each_gateway_shows_its_own_questions(server: St
 
 
 async def test_a_gateway_that_was_killed_is_forgotten(server: StoreProcess, tmp_path: Path) -> None:
-    async with two(server, tmp_path) as both:
+    async with two(server, tmp_path):
         server.ask("SADD", "hookproxy:gateways", "gone")
         await until(lambda: b"gone" not in server.ask("SMEMBERS", "hookproxy:gateways"))
 
