@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -101,7 +101,9 @@ async def connected(
     person = person or Person()
     with (scene.folder / "stderr").open("a") as errors, anyio.fail_after(2 * PATIENCE):
         async with Client(
-            stdio_client(parameters(scene, argv, env), errlog=errors) if isinstance(argv, (list, tuple)) else argv,
+            argv
+            if isinstance(argv, (str, AbstractAsyncContextManager))
+            else stdio_client(parameters(scene, argv, env), errlog=errors),
             mode=era,
             sampling_callback=person.sample,
             elicitation_callback=person.elicit,
