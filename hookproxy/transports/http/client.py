@@ -355,6 +355,18 @@ class Client:
             self._refused(exchange)
         self._check_end()
 
+    def takes_whole(self, exchange: Exchange, size: int) -> bool:
+        """Whether `whole` may have the response to this request, with a JSON body of this size."""
+        is_short = 0 < size < _PASSED_FROM and size <= self._limit
+        is_usual = exchange.kind is Kind.REQUEST and bool(exchange.ids) and exchange.method != messages.INITIALIZE
+        return is_short and is_usual and not self._old_endpoint
+
+    def whole(self, exchange: Exchange, headers: dict[bytes, bytes], body: bytes) -> None:
+        """A JSON response of status 200 has come whole: in place of `head`, `body` and `complete`."""
+        exchange.status, exchange.headers, exchange.content_type, exchange.collected = 200, headers, _JSON, body
+        self._answered(exchange)
+        self._check_end()
+
     def lost(self, exchange: Exchange, why: str) -> None:
         """The request could not be sent, or its response has broken off; `why` is a sentence without a full stop."""
         self._break_passage(exchange, why)

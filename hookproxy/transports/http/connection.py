@@ -39,6 +39,15 @@ class Handler(Protocol):
     def on_complete(self) -> None:
         """The response is complete."""
 
+    def takes_whole(self, size: int) -> bool:
+        """Whether a JSON body of this size may come in one call, to `on_whole`."""
+
+    def on_whole(self, headers: dict[bytes, bytes], body: bytes) -> None:
+        """A response of status 200 has come whole: in place of `on_head`, `on_body` and `on_complete`.
+
+        The headers are those of an earlier response, which differ from this one's in the length only.
+        """
+
     def on_lost(self, why: str) -> None:
         """There will be no complete response; `why` is a part of a sentence."""
 
@@ -65,6 +74,8 @@ class _KnownResponse(Struct, frozen=True, gc=False):
 
     head: KnownHead
     headers: dict[bytes, bytes]
+    is_json: bool
+    """Its content type is JSON's, and nothing says that the body is encoded."""
 
 
 class Connection(asyncio.Protocol):
@@ -178,6 +189,10 @@ class Connection(asyncio.Protocol):
         if len(body) != int(digits):
             return False
         self._complete = self._keep_alive = True
+        if known.is_json and handler.takes_whole(len(body)):
+            self._release()
+            handler.on_whole(known.headers, body)
+            return True
         handler.on_head(200, {**known.headers, b"content-length": digits})
         if self._handler is handler and body:
             handler.on_body(body)
@@ -191,7 +206,8 @@ class Connection(asyncio.Protocol):
         is_whole = length.isdigit() and len(data) == size + int(length) and not self._interim and self._keep_alive
         is_usual = self._parser.get_status_code() == 200 and _READ_EACH_TIME.isdisjoint(self._headers)
         head = known_head(data[:size], self._headers, int(length)) if is_whole and is_usual else None
-        self._known = _KnownResponse(head, self._headers) if head is not None else None
+        is_json = self._headers.get(b"content-type") == b"application/json" and b"content-encoding" not in self._headers
+        self._known = _KnownResponse(head, self._headers, is_json) if head is not None else None
 
     def eof_received(self) -> bool:
         """As documented."""
@@ -222,13 +238,17 @@ class Connection(asyncio.Protocol):
 
     def _end(self, handler: Handler, *, reusable: bool = True) -> None:
         """The response is complete."""
+        self._release(reusable=reusable)
+        handler.on_complete()
+
+    def _release(self, *, reusable: bool = True) -> None:
+        """Give the connection back to its owner, or close it: its response is complete."""
         self._handler = None
         if not reusable or self._until_close or self.unsent or not self._keep_alive:
             self.close()
         else:
             self._parser = httptools.HttpResponseParser(self) if self._interim else self._parser
             self._owner.idle(self)
-        handler.on_complete()
 
     # --- callbacks of the parser ---
 
