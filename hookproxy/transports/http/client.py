@@ -315,6 +315,7 @@ class Client:
             exchange.reader.pass_on(lambda piece: self._pass_piece(exchange, piece))
         else:
             exchange.collected = b""
+            passage.size = int(length) if length else None
             self._pass_piece(exchange, bytes(beginning))
 
     def _pass_piece(self, exchange: Exchange, piece: bytes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from typing import Final
 
 from hypothesis import given
@@ -149,3 +150,63 @@ def test_the_length_is_the_one_that_came() -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Length: %b\r\n\r\n"
     events = events_of([head % b"3" + b"abc", head % b"4" + b"abcd"], cut=False)
     assert events[-3:] == [(200, [(b"content-length", b"4")]), "idle", ("complete", b"abcd")]
+
+
+LONG: Final = 600_000
+LONG_HEADS: Final = st.sampled_from(
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n",
+        b"HTTP/1.0 200 OK\r\nContent-Length: %d\r\n\r\n",
+        b"HTTP/1.1 500 No\r\nContent-Length: %d\r\n\r\n",
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nContent-Length: 3\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: %d\r\n\r\n",
+    ]
+)
+
+
+def events_of_pieces(pieces: list[bytes]) -> list[object]:
+    """What is told of a response that comes in these pieces, and of a short one after it; then the server closes."""
+    owner = Owner()
+
+    async def run() -> None:
+        connection = Connection(owner, asyncio.get_running_loop())
+        connection.connection_made(Wire())
+        connection.request(b"", b"", Handler(owner.events))
+        for piece in pieces:
+            if not connection.is_closed:
+                connection.data_received(piece)
+        if owner.events[-2:-1] == ["idle"]:
+            connection.request(b"", b"", Handler(owner.events))
+            connection.data_received(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc")
+        if not connection.is_closed:
+            connection.eof_received()
+
+    asyncio.run(run())
+    return owner.events
+
+
+@given(LONG_HEADS, st.lists(st.integers(0, LONG), max_size=4), st.sampled_from([0, -1, 1]))
+def test_a_long_body_in_pieces_is_read_like_one_that_comes_at_once(head: bytes, cuts: list[int], more: int) -> None:
+    text = head % LONG + b"x" * (LONG + more)
+    start = len(head % LONG)
+    cuts = sorted({*cuts, LONG - 1})
+    places = [0, start + 1, *(start + 1 + cut for cut in cuts), len(text)]
+    pieces = [text[one:other] for one, other in pairwise(places) if one < other]
+    bytewise = [text[: start + 1], *(text[at : at + 100_000] for at in range(start + 1, len(text), 100_000))]
+    told = events_of_pieces(pieces)
+    if more <= 0:  # a byte too many is seen with the end, or after it
+        assert told == events_of_pieces(bytewise)
+    if more == 0 and head.startswith(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n"):
+        assert told[1:3] == ["idle", ("complete", b"x" * LONG)]
+        assert told[-3:] == ["idle", ("complete", b"abc"), "closed"]
+    elif more != 0:
+        assert ("complete", b"abc") not in told, "the connection is not used again"
+
+
+def test_bytes_behind_a_long_body_are_never_the_next_response() -> None:
+    forged = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged"
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % LONG
+    told = events_of_pieces([head + b"x", b"x" * (LONG - 2), b"x" + forged])
+    assert told[-2:] == ["closed", ("lost", b"x" * LONG)]
