@@ -14,6 +14,9 @@ LOW_WATER: Final = 64 * 1024  # bytes queued at which reading resumes: one pipe,
 class Passage(Protocol):
     """A long response on its way to the agent: its beginning is sent before its end has come."""
 
+    size: int | None
+    """Bytes of the whole message, for whoever knows it before the first of them; None: nobody does."""
+
     def write(self, piece: bytes) -> None:
         """Send the next bytes of the message."""
 

@@ -53,10 +53,11 @@ class _Passage:
         self._channel = channel
         self.stream = stream
         self.on_end = on_end
+        self.size: int | None = None
 
     def write(self, piece: bytes) -> None:
         """As in Passage."""
-        self.stream.send_piece(piece)
+        self.stream.send_piece(piece, self.size)
 
     def end(self) -> None:
         """As in Passage."""

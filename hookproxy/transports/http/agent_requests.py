@@ -359,8 +359,13 @@ class _Message(Struct):
 
 def _message(head: Head, body: bytes, parameters: Parameters) -> Accepted:
     version = head.version
-    line = _stripped(body, version, head.rules)
-    message = _read_call(line) or _read(line)
+    message = _read_call(body)
+    if message is not None:
+        line = body  # it is ASCII, and has blanks at most in its arguments
+        _check_depth(line, head.rules)
+    else:
+        line = _stripped(body, version, head.rules)
+        message = _read(line)
     era = _era(message, head.headers, version)
     stateless = era is Era.STATELESS
     if stateless and not message.method:
@@ -394,9 +399,13 @@ def _stripped(body: bytes, version: str, rules: Rules) -> bytes:
         raw_json.check_utf8(line)
     except raw_json.Unreadable:
         _refuse(400, "The body is not UTF-8.", PARSE_ERROR)
+    _check_depth(line, rules)
+    return line
+
+
+def _check_depth(line: bytes, rules: Rules) -> None:
     if nesting.is_deeper(line, rules.max_depth):
         _refuse(400, f"The message is nested deeper than {rules.max_depth} levels.")
-    return line
 
 
 def _one_line(line: bytes) -> bytes:

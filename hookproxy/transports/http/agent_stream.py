@@ -91,15 +91,15 @@ class AgentStream:
             self.responder.respond(status, _with_json(self._headers), line.rstrip(b"\n"))
         self.close()
 
-    def send_piece(self, piece: bytes) -> None:
-        """Send a part of the response, which is no stream of events."""
+    def send_piece(self, piece: bytes, size: int | None) -> None:
+        """Send a part of the response, which is no stream of events. `size` is that of the whole, if it is known."""
         if self.responder is None:
             return
         if self.has_begun:
             self.responder.write(piece)
         else:
             self.has_begun = True
-            self.responder.start(200, (JSON_HEADER, *self._headers), piece)
+            self.responder.start(200, (JSON_HEADER, *self._headers), piece, size)
 
     def end_pieces(self) -> None:
         """All parts are sent."""

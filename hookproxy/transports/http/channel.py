@@ -81,6 +81,15 @@ class _Transfer:
         self._channel.transfer_ended(self)
         self._channel.client.complete(self.exchange)
 
+    def takes_whole(self, size: int) -> bool:
+        """As in Handler."""
+        return self._channel.client.takes_whole(self.exchange, size)
+
+    def on_whole(self, headers: dict[bytes, bytes], body: bytes) -> None:
+        """As in Handler."""
+        self._channel.transfer_ended(self)
+        self._channel.client.whole(self.exchange, headers, body)
+
     def on_lost(self, why: str) -> None:
         """As in Handler."""
         self._channel.transfer_ended(self)
@@ -424,7 +433,8 @@ class HttpChannel:
         """Its response is complete, or lost."""
         if self._transfers.get(transfer.exchange) is transfer:
             del self._transfers[transfer.exchange]
-        self._read_stalled()
+        if self.stalled:
+            self._read_stalled()
 
     def bound_memory(self) -> None:
         """If unfinished responses take more than the longest message may, read only the one that has come furthest."""

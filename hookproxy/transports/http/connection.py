@@ -23,6 +23,10 @@ _IDLE_SECONDS: Final = 4.0  # that an idle connection is used again, if the serv
 _LONGEST_IDLE: Final = 60.0  # seconds, whatever the server says: balancers in between may close earlier
 _IDLE_MARGIN: Final = 1.0  # seconds before the server closes that a connection is not used any more
 _SMALL_BODY: Final = 64 * 1024  # bytes: copying less takes less time than a second write
+_LONG_REST: Final = 256 * 1024  # bytes of a body: for fewer, a new parser takes more time than it saves
+_MAX_DIGITS: Final = 18  # of a length, as in known_head
+_FRAMES: Final = frozenset({b"transfer-encoding", b"connection", b"upgrade"})
+"""Headers that may change how the body comes, or what comes after it."""
 _KEEPALIVE: Final = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
 """A peer that is gone without a word is noticed after two minutes."""
 
@@ -38,6 +42,15 @@ class Handler(Protocol):
 
     def on_complete(self) -> None:
         """The response is complete."""
+
+    def takes_whole(self, size: int) -> bool:
+        """Whether a JSON body of this size may come in one call, to `on_whole`."""
+
+    def on_whole(self, headers: dict[bytes, bytes], body: bytes) -> None:
+        """A response of status 200 has come whole: in place of `on_head`, `on_body` and `on_complete`.
+
+        The headers are those of an earlier response, which differ from this one's in the length only.
+        """
 
     def on_lost(self, why: str) -> None:
         """There will be no complete response; `why` is a part of a sentence."""
@@ -65,6 +78,8 @@ class _KnownResponse(Struct, frozen=True, gc=False):
 
     head: KnownHead
     headers: dict[bytes, bytes]
+    is_json: bool
+    """Its content type is JSON's, and nothing says that the body is encoded."""
 
 
 class Connection(asyncio.Protocol):
@@ -80,12 +95,14 @@ class Connection(asyncio.Protocol):
         self._overhead = 0  # bytes since the last byte of a body
         self._interim = 0
         self._in_head = True
+        self._received = 0  # bytes of the body
         self._until_close = False
         self._complete = False
         self._keep_alive = False
         self._fault = ""
         self._paused = False
         self._known: _KnownResponse | None = None
+        self._unparsed = 0  # bytes of a long body that are still to come, and that the parser need not see
         self._idle_seconds = _IDLE_SECONDS
         self.last_byte = 0.0
         """When something was sent or received last, by the loop's clock."""
@@ -99,7 +116,7 @@ class Connection(asyncio.Protocol):
         assert self._handler is None
         self._handler = handler
         self._in_head, self._until_close, self._complete, self._fault = True, False, False, ""
-        self._overhead = self._interim = 0
+        self._overhead = self._interim = self._unparsed = 0
         self._headers = {}
         self.last_byte = self._loop.time()
         if len(body) < _SMALL_BODY:
@@ -152,8 +169,14 @@ class Connection(asyncio.Protocol):
         if self._handler is None:  # bytes that nobody has asked for could be taken for the next response
             self.close()
             return
+        if self._unparsed:
+            self._add_to_long_body(self._handler, data)
+            return
         if self._in_head and not self._overhead and self._is_known_response(self._handler, data):
             return
+        self._parse(data)
+
+    def _parse(self, data: bytes) -> None:
         self._overhead += len(data)
         try:
             self._parser.feed_data(data)
@@ -168,6 +191,22 @@ class Connection(asyncio.Protocol):
         elif self._complete and self._handler is not None:
             self._learn_head(data)
             self._end(self._handler)
+        elif not self._complete:
+            self._unparsed = self._rest_of_long_body()
+
+    def _add_to_long_body(self, handler: Handler, data: bytes) -> None:
+        """Pass on a part of a long body whose length is known: to parse it would be to copy it."""
+        part = data if len(data) <= self._unparsed else data[: self._unparsed]
+        self._unparsed -= len(part)
+        handler.on_body(part)
+        if self._unparsed or self._handler is not handler:
+            return
+        self._complete = self._keep_alive = True
+        self._parser = httptools.HttpResponseParser(self)  # the one before still waits for the body
+        if len(part) < len(data):
+            self._break("it has sent a second response")
+        else:
+            self._end(handler)
 
     def _is_known_response(self, handler: Handler, data: bytes) -> bool:
         """Handle a whole response whose head is that of an earlier one: nearly every short one. False: it is none."""
@@ -178,6 +217,10 @@ class Connection(asyncio.Protocol):
         if len(body) != int(digits):
             return False
         self._complete = self._keep_alive = True
+        if known.is_json and handler.takes_whole(len(body)):
+            self._release()
+            handler.on_whole(known.headers, body)
+            return True
         handler.on_head(200, {**known.headers, b"content-length": digits})
         if self._handler is handler and body:
             handler.on_body(body)
@@ -191,7 +234,17 @@ class Connection(asyncio.Protocol):
         is_whole = length.isdigit() and len(data) == size + int(length) and not self._interim and self._keep_alive
         is_usual = self._parser.get_status_code() == 200 and _READ_EACH_TIME.isdisjoint(self._headers)
         head = known_head(data[:size], self._headers, int(length)) if is_whole and is_usual else None
-        self._known = _KnownResponse(head, self._headers) if head is not None else None
+        is_json = self._headers.get(b"content-type") == b"application/json" and b"content-encoding" not in self._headers
+        self._known = _KnownResponse(head, self._headers, is_json) if head is not None else None
+
+    def _rest_of_long_body(self) -> int:
+        """How much of a long body is still to come, if its length is all that there is to know; else 0."""
+        length = self._headers.get(b"content-length", b"")
+        if self._in_head or not length.isdigit() or len(length) > _MAX_DIGITS or not _FRAMES.isdisjoint(self._headers):
+            return 0
+        is_usual = self._parser.get_status_code() == 200 and self._parser.get_http_version() == "1.1"
+        rest = int(length) - self._received
+        return rest if is_usual and rest >= _LONG_REST else 0
 
     def eof_received(self) -> bool:
         """As documented."""
@@ -222,13 +275,17 @@ class Connection(asyncio.Protocol):
 
     def _end(self, handler: Handler, *, reusable: bool = True) -> None:
         """The response is complete."""
+        self._release(reusable=reusable)
+        handler.on_complete()
+
+    def _release(self, *, reusable: bool = True) -> None:
+        """Give the connection back to its owner, or close it: its response is complete."""
         self._handler = None
         if not reusable or self._until_close or self.unsent or not self._keep_alive:
             self.close()
         else:
             self._parser = httptools.HttpResponseParser(self) if self._interim else self._parser
             self._owner.idle(self)
-        handler.on_complete()
 
     # --- callbacks of the parser ---
 
@@ -264,6 +321,7 @@ class Connection(asyncio.Protocol):
         self._until_close = chunked is None and b"content-length" not in headers and status not in (204, 304)
         self._note_idle_time(headers.get(b"keep-alive", b""))
         self._in_head = False
+        self._received = 0
         if self._handler is not None and not self._fault:
             self._handler.on_head(status, headers)
 
@@ -275,6 +333,7 @@ class Connection(asyncio.Protocol):
     def on_body(self, body: bytes) -> None:
         """As documented."""
         self._overhead = 0
+        self._received += len(body)
         if self._handler is not None and not self._fault and not self._complete:
             self._handler.on_body(body)
 

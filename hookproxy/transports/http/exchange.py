@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum, auto
+from typing import Final
 
 from ..channel import Passage
 from .messages import Message, keys_of
@@ -19,6 +20,9 @@ class Kind(Enum):
     ENDPOINT = auto()  # GET of HTTP+SSE (2024-11-05): it names the address for messages, and carries all responses
     REOPEN = auto()  # POST of the recorded `initialize`, because the server has lost the session
     DELETE = auto()  # the end of the session
+
+
+_GETS: Final = (Kind.LISTEN, Kind.RESUME, Kind.ENDPOINT)
 
 
 class Exchange:
@@ -95,7 +99,7 @@ class Exchange:
     @property
     def is_get(self) -> bool:
         """It is a GET request, whose response is a stream."""
-        return self.kind in (Kind.LISTEN, Kind.RESUME, Kind.ENDPOINT)
+        return self.kind in _GETS
 
     @property
     def method(self) -> str:

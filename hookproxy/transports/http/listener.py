@@ -195,6 +195,7 @@ class Responder:
         "_head_only",
         "_is_last",
         "_is_started",
+        "_left",
         "_version_1_0",
         "on_full",
         "on_gone",
@@ -207,6 +208,7 @@ class Responder:
         self._is_last = is_last
         self._is_started = False
         self._chunked = False
+        self._left: int | None = None  # bytes of the body that must still be written, if its length was sent
         self.on_gone: Callable[[], None] | None = None
         """Called once if the client disconnects before the response has ended, also while nothing is written."""
         self.on_full: Callable[[bool], None] | None = None
@@ -246,18 +248,24 @@ class Responder:
             connection.send_all((head, body))
         self._finish(connection, closes)
 
-    def start(self, status: int, headers: Headers = (), piece: bytes = b"") -> None:
-        """Send the head of a response whose length is not known yet, at once, with the first piece of its body.
+    def start(self, status: int, headers: Headers = (), piece: bytes = b"", length: int | None = None) -> None:
+        """Send the head of a response that comes in pieces, at once, with the first piece of its body.
 
-        Raises ValueError if a header contains a line end, or if the response has been started already.
+        `length` is that of the whole body, if it is known: if the response ends with fewer bytes, the connection is
+        broken off. Raises ValueError if a header contains a line end, if the response has been started already, or if
+        the piece is longer than the body.
         """
         connection = self._connection
         if connection is None:
             return
         if self._is_started:
             raise ValueError("the response has been started already")
-        self._chunked = not self._version_1_0
+        self._left = length
+        self._count_off(piece)
+        self._chunked = length is None and not self._version_1_0
         framing = _CHUNKED if self._chunked else b""
+        if length is not None:
+            framing = b"Content-Length: %d\r\n" % length
         if self._is_last or connection.listener.is_draining:
             framing += _CLOSE
             self._is_last = True
@@ -266,11 +274,15 @@ class Responder:
         connection.send(head + self._framed(piece))
 
     def write(self, piece: bytes) -> None:
-        """Send a piece of the body. An empty one sends nothing. Raises ValueError before `start`."""
+        """Send a piece of the body. An empty one sends nothing.
+
+        Raises ValueError before `start`, or if the body becomes longer than `start` has said.
+        """
         connection = self._connection
         if connection is None:
             return
         self._check_started()
+        self._count_off(piece)
         if not piece or self._head_only:
             return
         if len(piece) < _SMALL_PIECE:
@@ -281,11 +293,15 @@ class Responder:
             connection.send(piece)
 
     def end(self, piece: bytes = b"") -> None:
-        """Send the last piece and end the response. Raises ValueError before `start`."""
+        """Send the last piece and end the response. Raises ValueError as `write`."""
         connection = self._connection
         if connection is None:
             return
         self._check_started()
+        self._count_off(piece)
+        if self._left and not self._head_only:  # else the next response would be read as the rest of this one
+            self.abort()
+            return
         last = self._framed(piece)
         if self._chunked and not self._head_only:
             last += _LAST_CHUNK
@@ -335,6 +351,12 @@ class Responder:
         if not piece or self._head_only:
             return b""
         return b"%x\r\n%b\r\n" % (len(piece), piece) if self._chunked else piece
+
+    def _count_off(self, piece: bytes) -> None:
+        if self._left is not None:
+            if len(piece) > self._left:
+                raise ValueError("the body is longer than its length, which was sent")
+            self._left -= len(piece)
 
     def _check_started(self) -> None:
         if not self._is_started:

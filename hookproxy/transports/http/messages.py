@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from ...protocol.calls import CLIENT_INFO_KEY, PROTOCOL_VERSION_KEY, id_key
-from ...protocol.fast_scan import END_BYTES, response_id
+from ...protocol.fast_scan import END_BYTES, compact_call, response_id
 
 Raw = msgspec.Raw
 
@@ -81,6 +81,10 @@ class Message(msgspec.Struct, gc=False):
 
 def read(line: bytes) -> Message:
     """Return what is known of a line. One that cannot be read is posted as it is: the server responds to it."""
+    call = compact_call(line) if line.endswith(b"\n") and len(line) <= _LONG_LINE else None
+    if call is not None and not len(call.params.meta):  # what a gateway has checked, and the router reads, is known
+        params = Params(call.params.name, arguments=call.params.arguments)
+        return Message(line[:-1], (bytes(call.id),), CALL_TOOL, params)
     body = line.rstrip(b"\r\n")
     try:
         found = _MESSAGE.decode(body)

@@ -72,6 +72,14 @@ class _Response:
         if not self.ended.done():
             self.ended.set_result((self._status, self._body))
 
+    def takes_whole(self, size: int) -> bool:
+        """As in Handler: each connection has one response, so none has the head of an earlier one."""
+        return False
+
+    def on_whole(self, headers: dict[bytes, bytes], body: bytes) -> None:
+        """As in Handler."""
+        raise AssertionError("a response came whole that must come in parts")
+
     def on_lost(self, why: str) -> None:
         """As in Handler."""
         if not self.ended.done():

@@ -339,7 +339,7 @@ class _Responder(Responder):
         self.start(status, headers, body)
         self._open = False
 
-    def start(self, status: int, headers: Headers = (), piece: bytes = b"") -> None:
+    def start(self, status: int, headers: Headers = (), piece: bytes = b"", length: int | None = None) -> None:
         assert not self.sent, "a response begins once"
         assert self._open
         self.sent += [b"%d" % status, piece]

@@ -21,7 +21,7 @@ class _Responder(Responder):
     def is_open(self) -> bool:
         return True
 
-    def start(self, status: int, headers: Headers = (), piece: bytes = b"") -> None:
+    def start(self, status: int, headers: Headers = (), piece: bytes = b"", length: int | None = None) -> None:
         self.body += piece
 
     def write(self, piece: bytes) -> None:

@@ -92,6 +92,12 @@ class Session:
     def on_complete(self) -> None:
         self.client.complete(self.exchange)
 
+    def takes_whole(self, size: int) -> bool:
+        return self.client.takes_whole(self.exchange, size)
+
+    def on_whole(self, headers: dict[bytes, bytes], body: bytes) -> None:
+        self.client.whole(self.exchange, headers, body)
+
     def on_lost(self, why: str) -> None:
         self.client.lost(self.exchange, f"The connection has failed: {why}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import re
 import shutil
@@ -216,6 +217,41 @@ async def test_a_response_in_pieces_has_chunks_and_the_connection_is_used_again(
             response = await client.ask(POST)
             assert (b"transfer-encoding", b"chunked") in response.headers
             assert client.body == b"one two " + b"x" * 100_000 + b" three"
+
+
+async def test_a_response_in_pieces_may_have_a_length_and_the_connection_is_used_again() -> None:
+    def handle(_request: Request, responder: Responder) -> None:
+        responder.start(200, [], b"one ", 7)
+        with pytest.raises(ValueError, match="longer than its length"):
+            responder.write(b"four")
+        responder.write(b"two")
+        with pytest.raises(ValueError, match="longer than its length"):
+            responder.end(b"!")
+        responder.end()
+
+    async with client_of(handle) as client:
+        for _ in range(2):
+            response = await client.ask(POST)
+            assert (b"content-length", b"7") in response.headers
+            assert b"transfer-encoding" not in dict(response.headers)
+            assert client.body == b"one two"
+
+
+async def test_a_response_that_ends_before_its_length_breaks_the_connection_off() -> None:
+    responders: list[Responder] = []
+
+    def handle(_request: Request, responder: Responder) -> None:
+        responders.append(responder)
+        responder.start(200, [], b"one ", 7)
+        responder.end(b"tw")
+
+    async with client_of(handle) as client:
+        client.writer.write(POST + POST)
+        with anyio.fail_after(20), contextlib.suppress(ConnectionResetError):
+            received = await client.reader.read(-1)
+            assert received.count(b"HTTP/1.1") <= 1, "a second response would be taken for the rest of the first"
+        assert len(responders) == 1
+        assert not responders[0].is_open
 
 
 async def test_to_a_client_of_http_1_0_the_end_of_the_connection_is_the_end_of_the_body() -> None:

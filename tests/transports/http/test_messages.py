@@ -87,3 +87,24 @@ def test_the_text_of_an_error_and_the_version_are_read_or_empty() -> None:
     assert messages.error_message(b'{"error":{"code":1}}') == messages.error_message(b"x") == ""
     assert messages.negotiated_version(b'{"result":{"protocolVersion":"2025-11-25"}}') == "2025-11-25"
     assert messages.negotiated_version(b'{"result":{}}') == messages.negotiated_version(b"x") == ""
+
+
+PARAMS = {"name": "t é", "arguments": {"a": [1, " "]}}
+CALL = {"jsonrpc": "2.0", "id": 7, "method": "tools/call"}
+
+
+@given(st.booleans(), st.booleans(), st.sampled_from(["\n", "", " ", "\r\n", " \n"]), st.booleans())
+def test_a_tool_call_is_read_alike_in_every_spelling(wide: bool, reversed_: bool, end: str, with_meta: bool) -> None:
+    document = CALL | {"params": PARAMS | ({"_meta": {"a": 1}} if with_meta else {})}
+    document = dict(reversed(document.items())) if reversed_ else document
+    text = json.dumps(document, separators=None if wide else (",", ":")) + end
+    message = messages.read(text.encode())
+    assert message.body == text.rstrip("\r\n").encode()
+    assert (message.ids, message.method, message.version) == ((b"7",), "tools/call", "")
+    assert message.params.name == PARAMS["name"]
+    assert json.loads(bytes(message.params.arguments)) == PARAMS["arguments"]
+
+
+def test_a_blank_in_place_of_the_line_end_costs_no_bracket() -> None:
+    line = b'{"jsonrpc": "2.0","id":7,"method":"tools/call","params":{"name":"t"}}'
+    assert messages.read(line).body == line
