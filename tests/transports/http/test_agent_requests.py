@@ -322,6 +322,22 @@ def test_bodies_that_are_no_message(case: str) -> None:
     rejected(check(body, HANDSHAKE), 400, code)
 
 
+SMUGGLED: Final = b'{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"other","arguments":{}}}'
+COMPACT: Final = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"t","arguments":{"a":[%b]}%b}}'
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
+@pytest.mark.parametrize("where", ["arguments", "_meta"])
+def test_a_line_end_between_tokens_makes_no_second_line(end: bytes, where: str) -> None:
+    """Servers on pipes read lines: what stands between two line ends would be a message that nobody has judged."""
+    second = end + SMUGGLED + end
+    body = COMPACT % ((second, b"") if where == "arguments" else (b"", b',"_meta":{"a":[%b]}' % second))
+    line = accepted(check(body, HANDSHAKE)).line
+    assert b"\n" not in line
+    assert b"\r" not in line
+    assert json.loads(line) == json.loads(body)
+
+
 BAD_MESSAGES: Final = {
     "no version of JSON-RPC": b'{"id":7,"method":"m"}',
     "another version": b'{"jsonrpc":"1.0","id":7,"method":"m"}',
