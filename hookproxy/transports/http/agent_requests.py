@@ -359,9 +359,9 @@ class _Message(Struct):
 
 def _message(head: Head, body: bytes, parameters: Parameters) -> Accepted:
     version = head.version
-    message = _read_call(body) if b"\n" not in body else None  # a server on pipes would read two lines
+    message = _read_call(body)
     if message is not None:
-        line = body  # it is ASCII, and has blanks at most in its arguments
+        line = body  # it is ASCII, and has blanks at its ends nowhere; line ends in its arguments are replaced below
         _check_depth(line, head.rules)
     else:
         line = _stripped(body, version, head.rules)
