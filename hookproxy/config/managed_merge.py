@@ -113,6 +113,7 @@ def _settings_of_managed(user: Layer, admin: Layer) -> Settings:
         on_ask_fallback=settings.on_ask_fallback,
         prompter=settings.prompter,
         console=settings.console,
+        ask_seconds=min(settings.ask_seconds, user.settings.ask_seconds),
         on_cut_input=settings.on_cut_input,
         allow=settings.allow,
         ask=settings.ask,

@@ -13,7 +13,7 @@ from typing import Annotated, Final, Literal, TypeVar
 from msgspec import Meta, Struct, field
 
 from ..model.hooks import Event
-from ..model.settings import Delivery, OnAsk, OnFailure, Results, Settings, ToolNames
+from ..model.settings import MAX_ASK_SECONDS, Delivery, OnAsk, OnFailure, Results, Settings, ToolNames
 
 MIN_MESSAGE_BYTES: Final = 1024  # less would not hold an initialize request
 MIN_DEPTH: Final = 4  # less would refuse what ordinary tools need
@@ -327,6 +327,10 @@ class ConfigFile(Table, frozen=True):
     on_ask_fallback: Literal["deny", "allow", "console"] | Prompter = "deny"
     """What happens when a person should be asked and the agent cannot ask: "deny", "allow", "console", or a program of
     your own that asks.
+    """
+    ask_seconds: Annotated[float, Meta(ge=1, le=MAX_ASK_SECONDS)] = _DEFAULTS.ask_seconds
+    """How long a question waits on a console, or for a program that asks, before the call is denied. How long an agent
+    asks is its own choice.
     """
     on_cut_input: Literal["deny", "allow"] = "deny"
     """What happens when the arguments of a call are too long for the environment variable HOOK_TOOL_INPUT, which hooks

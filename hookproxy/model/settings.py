@@ -17,6 +17,9 @@ FORMER_KEYS: Final = {"on_trouble": "on_failure"}
 MAX_DEPTH: Final = 64
 """The default of `max_depth`: four times what tools use, and a quarter of what jq 1.6 reads."""
 
+MAX_ASK_SECONDS: Final = 3600.0
+"""The default and the most of `ask_seconds`: longer than people think about a form; later, nobody will answer."""
+
 
 class OnFailure(StrEnum):
     """What follows if a hook crashes, hangs, cannot start or gives invalid output."""
@@ -111,6 +114,8 @@ class Settings(Struct, frozen=True):
     """A command that asks the person if the agent cannot; empty: there is none."""
     console: bool = False
     """If the agent cannot ask, the question waits for a person on a console."""
+    ask_seconds: float = MAX_ASK_SECONDS
+    """How long a question waits on a console, or in a prompter, before it is denied."""
     feedback: Delivery = Delivery.AUTO
     strict: bool = False
     """A finding of `check` stops start-up."""

@@ -25,7 +25,6 @@ from ..protocol.actions import ApprovalAnswered
 from ..protocol.approval_messages import Approval
 from ..protocol.calls import Call
 from ..protocol.handshake import Handshake, supports_forms
-from ..protocol.request_state import LIFETIME
 from ..runners.registry import RUNNERS
 
 _MAX_PENDING: Final = 512  # requests at a time: nobody answers so many, and each keeps its call in memory
@@ -72,13 +71,13 @@ class ApprovalQuestion(Struct, frozen=True):
         """What a prompter reads."""
         return approval_messages.prompter_document(self.server, self.tool, self.arguments, self.request)
 
-    def for_console(self, call: Call) -> Question:
-        """What a console shows. Which question, call and session it is, the feed adds."""
+    def for_console(self, call: Call, seconds: float) -> Question:
+        """What a console shows for so many seconds. Which question, call and session it is, the feed adds."""
         now = time()
         alias = "" if call.alias is None else call.alias.name
         by, reason, arguments = self.request.by, self.request.reason, Raw(self.arguments)
         return Question(
-            "", "", "", self.server, self.tool, arguments, reason, by, now, now + LIFETIME, alias, self.place
+            "", "", "", self.server, self.tool, arguments, reason, by, now, now + seconds, alias, self.place
         )
 
 
@@ -131,17 +130,18 @@ class Approvals:
         On cancel the request is withdrawn, or the prompter is ended with its whole process group.
         """
         request = question.request
+        settings = decide.settings_for(self._settings, request)
         if self.console is not None and self.uses_console(request, not self.may_ask(call)):
-            return _on_console(await self.console(call, question.for_console(call)))
+            return _on_console(await self.console(call, question.for_console(call, settings.ask_seconds)))
         if self.may_ask(call):
             return ApprovalResult(await self._ask_agent(call, question.message, bool(question.similar)))
         async with self._prompters:
-            prompter = decide.settings_for(self._settings, request).prompter
+            prompter, report = settings.prompter, self._context.report
             if failure := self._context.hooks.prompter_failure(request.managed):
                 self._context.report(f"the prompter {prompter[0]} {failure}, so the call is denied")
                 return ApprovalResult(Approval.NOT_ASKED)
             environ = self._context.hooks.prompter_environment(request.managed)
-            return ApprovalResult(await prompt(prompter, question.document, environ, self._context.report))
+            return ApprovalResult(await prompt(prompter, question.document, environ, report, settings.ask_seconds))
 
     async def _ask_agent(self, call: Call, message: str, offers_similar: bool) -> Approval:
         """`offers_similar`: the person may allow calls like this one."""
@@ -182,16 +182,18 @@ def _on_console(answer: ConsoleAnswer | None) -> ApprovalResult:
 
 
 async def prompt(
-    command: tuple[str, ...], document: Mapping[str, object], environ: Mapping[str, str], report: Callable[[str], None]
+    command: tuple[str, ...],
+    document: Mapping[str, object],
+    environ: Mapping[str, str],
+    report: Callable[[str], None],
+    seconds: float,
 ) -> Approval:
     """Ask through the operator's prompter: it reads `document` as JSON; exit status 0 means yes, 2 means no.
 
-    After LIFETIME seconds nobody has answered; any other end is a failure, which is reported: the person was not asked.
+    After so many seconds nobody has answered; any other end is a failure, which is reported: the person was not asked.
     Neither approves. On cancel it is ended with its whole process group.
     """
-    spec = HookSpec(
-        "hookproxy", "on_ask_fallback", Event.PERMISSION_REQUEST, command[0], argv=command, timeout=LIFETIME
-    )
+    spec = HookSpec("hookproxy", "on_ask_fallback", Event.PERMISSION_REQUEST, command[0], argv=command, timeout=seconds)
     stdin = Document(raw_json.encode(document) + b"\n", {})
     try:
         result = await RUNNERS[spec.type](spec, stdin, environ)

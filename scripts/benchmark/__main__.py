@@ -19,6 +19,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from agent import Placement
+from console import measure_console
 from contestants import DIRECT, OWN_ENVIRONMENT, PRE_HOOK, SPAWN, all_contestants, echo_server, try_out
 from gateway import measure_gateway
 from measures import Bench, Samples, hooked, remote, unhooked
@@ -100,6 +101,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="about one minute; ratios are rough")
     parser.add_argument("--rounds", type=int, help="default: 5, or 2 with --quick")
     parser.add_argument("--gateway", action="store_true", help="only the gateway, beside nginx and other bridges")
+    parser.add_argument("--console", action="store_true", help="only what a console costs the calls that it shows")
     parser.add_argument("--portable", action="store_true", help="only the portable way, beside Linux's own")
     parser.add_argument("--only", action="append", choices=names, default=[], help="only this; may be repeated")
     parser.add_argument("--markdown", action="store_true", help="print tables as Markdown")
@@ -181,6 +183,8 @@ def main() -> int:
         everywhere = placements()
         if options.gateway:
             return max(measure_gateway(one, folder / one.name, options.markdown) for one in everywhere)
+        if options.console:
+            return max(measure_console(one, folder / one.name, options.markdown) for one in everywhere)
         if options.portable:
             return max(measure_portable(one, folder / one.name, rounds, options.markdown) for one in everywhere)
         contestants = all_contestants(folder)

@@ -56,6 +56,7 @@ def test_every_setting_has_a_key_that_can_be_managed() -> None:
         ("feedback", Delivery.STRIP_OUTPUT_SCHEMA, Delivery.AUTO),
         ("max_message_bytes", 4096, 8192),
         ("max_depth", 64, 250),
+        ("ask_seconds", 60.0, 600.0),
         ("audit_file", "/var/log/a.jsonl", "/dev/null"),
         ("audit_required", True, False),
         ("audit_digest", False, True),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, TextIO
@@ -18,6 +19,7 @@ from selenium.webdriver.common.keys import Keys
 
 from tests.end.agent import HOOKPROXY, INITIALIZED, SERVER, Json, call, line_of, notification, request
 from tests.support.console_process import CHROMIUM, DRIVER, FAULTS, PATIENCE, PLACES, Browser, console, environment
+from tests.support.http_server import Request, serving
 
 pytestmark = [
     pytest.mark.slow,
@@ -227,8 +229,10 @@ ASK: Final = """\
 class LiveAgent:
     """An agent that speaks MCP line by line, and cannot ask a person. It ends with its block."""
 
-    def __init__(self, folder: Path, environ: Mapping[str, str], name: str, agent: str) -> None:
-        command = [HOOKPROXY, "run", "--config", "live.toml", "--name", name, "--", *SERVER]
+    def __init__(
+        self, folder: Path, environ: Mapping[str, str], name: str, agent: str, server: Sequence[str] = ("--", *SERVER)
+    ) -> None:
+        command = [HOOKPROXY, "run", "--config", "live.toml", "--name", name, *server]
         self.process = subprocess.Popen(
             command, cwd=folder, env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
@@ -278,9 +282,11 @@ class Live:
         self.browser = browser
         self.agents: list[LiveAgent] = []
 
-    def agent(self, name: str = "files", agent: str = "lean-agent") -> LiveAgent:
+    def agent(
+        self, name: str = "files", agent: str = "lean-agent", server: Sequence[str] = ("--", *SERVER)
+    ) -> LiveAgent:
         """A new agent of a server, which the page already knows."""
-        self.agents.append(LiveAgent(self.folder, self.environ, name, agent))
+        self.agents.append(LiveAgent(self.folder, self.environ, name, agent, server))
         self.browser.until_text(name[:30], "#runs")  # a long name is cut
         return self.agents[-1]
 
@@ -426,6 +432,64 @@ def test_a_press_right_after_a_change_of_the_approvals_is_not_taken(live: Live) 
     assert agent.text(1) == "ran write"
 
 
+FORM: Final = "return new URLSearchParams(new FormData(document.querySelector('.approval form'))).toString()"
+"""What a press of a button would send besides the answer."""
+
+
+def answered(browser: Browser, members: object, action: str) -> Json:
+    """What the console says to an answer that is sent without its button."""
+    told: Json = browser.driver.execute_async_script(
+        "const [body, done] = arguments; fetch('answer', {method: 'POST', body: new URLSearchParams(body),"
+        "headers: {Accept: 'application/json'}}).then((one) => one.json()).then(done)",
+        f"{members}&action={action}",
+    )
+    return told
+
+
+def test_an_answer_after_the_time_is_refused_with_a_word(live: Live) -> None:
+    (live.folder / "live.toml").write_text(f"ask_seconds = 2\n{LIVE_TOML}")
+    agent, browser = live.agent(), live.browser
+    agent.send(call(1, "write", path="a"))
+    browser.until(lambda: browser.count(".approval") == 1)
+    members = browser.js(FORM)
+    assert "no answer came" in agent.text(1)
+    browser.until(lambda: browser.count(".approval:not(.settled)") == 0)
+    told = answered(browser, members, "allow")
+    assert told["over"] is True
+    assert "came too late" in told["text"]
+    [line] = (live.folder / "audit.jsonl").read_text().splitlines()
+    assert json.loads(line)["result"] == "refused"
+
+
+async def far_server(request: Request) -> None:
+    """A server at an address with one tool."""
+    if request.message.get("method") == "initialize":
+        server = {"name": "far", "version": "1"}
+        answer = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": server}
+        await request.result(json.dumps(answer))
+    elif "id" in request.message:
+        await request.result('{"content": [{"type": "text", "text": "ran far away"}]}')
+    else:
+        await request.status("405 Method Not Allowed" if request.method == "GET" else "202 Accepted")
+
+
+def test_calls_of_a_server_at_an_address_are_shown_and_answered_too(live: Live) -> None:
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[int]:
+        async with serving(far_server) as server:
+            yield server.port
+
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(opened()) as port:
+        agent, browser = live.agent("far", server=("--url", f"http://127.0.0.1:{port}/mcp")), live.browser
+        agent.send(call(1, "write", path="a"))
+        wait_for_approval(browser)
+        assert "far" in browser.text(".approval")
+        browser.click(ALLOW)
+        assert agent.text(1) == "ran far away"
+        browser.until_text("1 ended")
+        agent.close()
+
+
 def test_two_consoles_show_the_same_question_and_the_second_answer_is_told(live: Live) -> None:
     agent, browser = live.agent(), live.browser
     first = browser.driver.current_window_handle
@@ -437,19 +501,13 @@ def test_two_consoles_show_the_same_question_and_the_second_answer_is_told(live:
         try:
             browser.open(address)
             wait_for_approval(browser)
-            members = browser.js(
-                "return new URLSearchParams(new FormData(document.querySelector('.approval form'))).toString()"
-            )
+            members = browser.js(FORM)
             browser.driver.switch_to.window(first)
             browser.click(ALLOW)
             assert agent.text(1) == "ran write"
             browser.driver.switch_to.window(second)
             browser.until_text("Allowed once by")
-            told = browser.driver.execute_async_script(
-                "const [body, done] = arguments; fetch('answer', {method: 'POST', body: new URLSearchParams(body),"
-                "headers: {Accept: 'application/json'}}).then((one) => one.json()).then(done)",
-                f"{members}&action=deny",
-            )
+            told = answered(browser, members, "deny")
         finally:
             browser.driver.close()
             browser.driver.switch_to.window(first)

@@ -12,6 +12,7 @@ from typing import Final
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from hookproxy.console.follow import Follower
 from hookproxy.console.state import State
@@ -212,9 +213,9 @@ async def test_a_question_waits_for_a_console_that_is_opened_later(tmp_path: Pat
             tasks.cancel_scope.cancel()
 
 
-async def test_without_an_answer_in_time_the_call_is_denied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hookproxy.session.approval.LIFETIME", 0.01)
-    async with watched(tmp_path, stub_group(ASKS), settings=FALLBACK, follows=False) as one:
+async def test_without_an_answer_in_time_the_call_is_denied(tmp_path: Path) -> None:
+    settings = replace(FALLBACK, ask_seconds=0.01)
+    async with watched(tmp_path, stub_group(ASKS), settings=settings, follows=False) as one:
         await handshake(one)
         await one.agent.send(call(1))
         assert "no answer came" in await one.refusal()
