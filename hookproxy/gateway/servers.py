@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -58,10 +60,19 @@ class Servers:
         if server.table.url is not None:
             return _open_remote(server, settings, session.report)
         if server.table.share == "session":
-            channel, process = _start(server, report_without_secrets(server, session.report))
-            return channel, process
+            return self._own(server, session)
         channel = self._shared_by(server, session, settings).server.open_channel(session.identity.principal.id)
         return channel, RemoteServer(channel)
+
+    def _own(self, server: GatewayServer, session: GatewaySession) -> tuple[Channel, ServerEnd]:
+        """Start a process for one session. Where requests stand alone, each would start one that dies: they wait."""
+        report = report_without_secrets(server, session.report)
+        if not session.identity.is_stateless:
+            return _start(server, report)
+        key = server.name, session.identity.principal.id, True
+        self._check_pause(key)
+        channel, process = _start(server, report)
+        return channel, _NotedProcess(process, partial(self._note_end, key, anyio.current_time()))
 
     def _shared_by(self, server: GatewayServer, session: GatewaySession, settings: Settings) -> _SharedProcess:
         user = session.identity.principal.id if server.table.share == "user" else ""
@@ -69,10 +80,7 @@ class Servers:
         found = self._shared.get(key)
         if found is not None and not found.has_ended and not found.definition.starts_differently(server):
             return found
-        count, until = self._failures.get(key, (0, 0.0))
-        if (seconds := until - anyio.current_time()) > 0:
-            problem = f"the server {server.name} has ended {counted(count, 'time')} in a row"
-            raise UserError(problem, f"it is started again in {seconds:.0f} s; the gateway's log has what it printed")
+        self._check_pause(key)
         name = f"{server.name}, {session.identity.principal.name}" if user else server.name
 
         report = report_without_secrets(server, lambda text: self._report(f"{name}: {text}"))
@@ -97,14 +105,52 @@ class Servers:
             shared.kill()
             if self._shared.get(key) is shared:
                 del self._shared[key]
-        if shared.ended_by_itself:
-            quick = anyio.current_time() - started < _QUICK_SECONDS
-            count = self._failures.get(key, (0, 0.0))[0] + 1 if quick else 0
-            pause = min(2.0 ** (count - 1), _LONGEST_PAUSE) if count else 0.0
-            self._failures[key] = count, anyio.current_time() + pause
-            self._report(f"the server {key[0]} has ended by itself; the next call starts it again")
-        else:
+        self._note_end(key, started, shared.ended_by_itself)
+
+    def _check_pause(self, key: _Key) -> None:
+        """Raise UserError while a process that has failed must not be started again."""
+        count, until = self._failures.get(key, (0, 0.0))
+        if (seconds := until - anyio.current_time()) > 0:
+            problem = f"the server {key[0]} has ended {counted(count, 'time')} in a row"
+            raise UserError(problem, f"it is started again in {seconds:.0f} s; the gateway's log has what it printed")
+
+    def _note_end(self, key: _Key, started: float, by_itself: bool) -> None:
+        """A process has ended: if by itself and soon after its start, the next one waits, longer each time."""
+        if not by_itself:
             self._failures.pop(key, None)
+            return
+        quick = anyio.current_time() - started < _QUICK_SECONDS
+        count = self._failures.get(key, (0, 0.0))[0] + 1 if quick else 0
+        pause = min(2.0 ** (count - 1), _LONGEST_PAUSE) if count else 0.0
+        self._failures[key] = count, anyio.current_time() + pause
+        self._report(f"the server {key[0]} has ended by itself; the next call starts it again")
+
+
+class _NotedProcess:
+    """The process of one session, whose end is noted. As ServerEnd."""
+
+    def __init__(self, process: ServerProcess, note: Callable[[bool], None]) -> None:
+        """`note` gets whether it has failed: an end without an error may be the end of the session."""
+        self._process = process
+        self._note = note
+        self._was_signalled = False
+        self.kill = process.kill
+        self.output_ended = process.output_ended
+        self.how_it_ended = process.how_it_ended
+
+    def watch(self, tasks: anyio.abc.TaskGroup, on_end: Callable[[int], object]) -> None:
+        """As in ServerEnd."""
+
+        def note(status: int) -> None:
+            self._note(status != 0 and not self._was_signalled)
+            on_end(status)
+
+        self._process.watch(tasks, note)
+
+    def signal(self, number: int) -> None:
+        """As in ServerEnd."""
+        self._was_signalled = True
+        self._process.signal(number)
 
 
 class _SharedProcess:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
 import pytest
+from anyio.abc import TaskGroup
 
 from hookproxy.config.gateway import load_gateway
 from hookproxy.gateway import servers as gateway_servers
@@ -17,6 +19,7 @@ from hookproxy.gateway.log import GatewayLog
 from hookproxy.gateway.servers import Servers
 from hookproxy.model.errors import UserError
 from hookproxy.model.principal import Principal
+from hookproxy.session.server_end import ServerEnd
 from hookproxy.transports.channel import Channel
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -48,6 +51,14 @@ class Rig:
         ended = anyio.Event()
         channel.start(lambda _piece: None, ended.set, lambda _full: None, lambda: None)
         return channel, ended
+
+    def open_own(self, tasks: TaskGroup, *, is_stateless: bool) -> tuple[ServerEnd, anyio.Event]:
+        """A process for a new session, and what is set when it has ended."""
+        session = self.gateway.admit(ALICE, "s", is_stateless=is_stateless)
+        _, process = self.gateway.servers.open(session, session.server.loaded.settings)
+        ended = anyio.Event()
+        process.watch(tasks, lambda _status: ended.set())
+        return process, ended
 
     async def open_again(self) -> tuple[Channel, anyio.Event]:
         """Try to open a channel until the pause is over."""
@@ -135,4 +146,29 @@ async def test_a_process_that_no_session_uses_is_ended_after_its_time(tmp_path: 
         assert process.has_ended
         assert not process.ended_by_itself
         assert rig.starts == 1
+        assert not rig.gateway.servers._failures
+
+
+@pytest.mark.parametrize("is_stateless", [True, False])
+async def test_requests_that_stand_alone_do_not_start_a_process_each_time_it_dies(
+    tmp_path: Path, is_stateless: bool
+) -> None:
+    async with rig_of(tmp_path, "exit 1", "") as rig, anyio.create_task_group() as tasks:
+        _, ended = rig.open_own(tasks, is_stateless=is_stateless)
+        await ended.wait()
+        if is_stateless:
+            with pytest.raises(UserError, match="has ended 1 time in a row"):
+                rig.open_own(tasks, is_stateless=True)
+        else:  # who opens a session has asked for a process
+            _, ended = rig.open_own(tasks, is_stateless=False)
+            await ended.wait()
+            assert rig.starts == 2
+
+
+async def test_a_process_of_requests_that_stand_alone_that_we_end_has_not_failed(tmp_path: Path) -> None:
+    async with rig_of(tmp_path, "exec cat", "") as rig, anyio.create_task_group() as tasks:
+        for _ in range(2):
+            process, ended = rig.open_own(tasks, is_stateless=True)
+            process.signal(signal.SIGTERM)
+            await ended.wait()
         assert not rig.gateway.servers._failures
