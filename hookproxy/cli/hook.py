@@ -32,7 +32,7 @@ def build_parser() -> argparse.ArgumentParser:
         "hook",
         USAGE,
         "Run COMMAND, a hook that was written for one system, as a hook of another system's agent: it gets the "
-        "document that it knows, and its answer is translated for the agent. One COMMAND is a command line for the "
+        "document that it knows, and its output is translated for the agent. One COMMAND is a command line for the "
         "shell; several words are a program and its arguments.",
     )
     parser.add_argument(

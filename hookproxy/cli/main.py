@@ -97,7 +97,7 @@ hookproxy puts hooks in front of any MCP server.
   logout      remove a login
   serve       run the gateway: servers for several people, behind one policy
   connect     be a server of the gateway for an agent
-  reload      put a changed configuration of the gateway into force
+  reload      let the gateway use its changed configuration
   token       make, list and revoke the tokens of a gateway's users
   demo        show an agent, a server and three hooks at work
   schema      print the JSON Schema of hookproxy.toml, for editors

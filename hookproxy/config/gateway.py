@@ -112,7 +112,7 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConf
     """Read gateway.toml and the hook files that it names. Raises ConfigError and UserError."""
     file_context = FileContext(environ, cwd, _read)
     path = file_context.find(path, cwd)
-    text = file_context.text(path)
+    text = file_context.text(path, "--config")
     tables = read_tables(path, text)
     file = validated(path, text, tables, GatewayFile)
     _check_administration(file, path)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ..dialects.shared.hook_file import suggestion
 from ..model.aliases import Alias
-from ..model.errors import ConfigError
+from ..model.errors import ConfigError, install_command
 from ..model.settings import Limit, Per
 from .errors import line_of
 from .models import ConfigFile, LimitTable, Permissions, ToolTable
@@ -160,5 +160,4 @@ def _check_telemetry(file: ConfigFile, path: str) -> None:
         except ModuleNotFoundError:  # not even the package that contains it
             installed = False
         if not installed:
-            hint = "python3 -m pip install 'hookproxy[otel]'"
-            raise ConfigError(f"{path}: otel.enabled", f"{module} is not installed", hint)
+            raise ConfigError(f"{path}: otel.enabled", f"{module} is not installed", install_command("otel"))

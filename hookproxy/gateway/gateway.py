@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
@@ -26,7 +26,7 @@ from .store import Store, shared_of
 if TYPE_CHECKING:
     from ..config.gateway import GatewayConfig
     from ..model.principal import Principal
-    from ..protocol.request_state import RequestStates, UsedTexts
+    from ..protocol.request_state import RequestStates, SealKey, UsedTexts
     from ..session.live_feed import LiveFeed
     from ..transports.channel import Channel
     from .servers import Servers
@@ -70,6 +70,11 @@ class Gateway:
         self._windows: dict[tuple[str, str, Limit], Window] = {}
         self._seal_keys = config.seal_keys
         self._used: UsedTexts = self.store or UsedHere()
+
+    @property
+    def seal_keys(self) -> Sequence[SealKey]:
+        """Those in force: the first one seals, all of them open. None: each gateway stands alone."""
+        return self._seal_keys
 
     def admit(
         self, principal: Principal, server_name: str, caller_cwd: str = "", *, is_stateless: bool = False

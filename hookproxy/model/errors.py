@@ -39,7 +39,27 @@ class ConfigError(UserError):
 
 def not_installed(what: str, package: str, extra: str) -> UserError:
     """The error for a feature whose package comes with an extra of hookproxy that is not installed."""
-    return UserError(f"{what} needs the package {package}, which is not installed", f"pip install 'hookproxy[{extra}]'")
+    return UserError(f"{what} needs the package {package}, which is not installed", install_command(extra))
+
+
+def install_command(extra: str, environment: str = "") -> str:
+    """Return the command that adds an extra of hookproxy to the Python environment in which it is installed.
+
+    `environment` is the folder of that environment; empty: the one of this process. uv and pipx leave a file in the
+    environments that they make, which have no pip. Both replace the whole environment, so extras that are there already
+    must be named again.
+    """
+    import os.path
+    import shlex
+    import sys
+
+    environment = environment or sys.prefix
+    again = " (name the extras that you have, too, as in 'hookproxy[demo,remote]')"
+    if os.path.exists(os.path.join(environment, "uv-receipt.toml")):
+        return f"uv tool install 'hookproxy[{extra}]'{again}"
+    if os.path.exists(os.path.join(environment, "pipx_metadata.json")):
+        return f"pipx install --force 'hookproxy[{extra}]'{again}"
+    return f"{shlex.quote(os.path.join(environment, 'bin', 'python'))} -m pip install 'hookproxy[{extra}]'"
 
 
 def printable(text: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
 from time import monotonic, time
 from typing import TYPE_CHECKING, Final
@@ -98,6 +98,9 @@ class LiveFeed:
         self._sessions: dict[str, _Session] = {}
         self._consoles: set[_Console] = set()
         self._questions: dict[str, _Waiting] = {}
+        self._elsewhere: dict[str, Question] = {}
+        self.answer_elsewhere: Callable[[Answer, str], Awaitable[AnswerTaken]] | None = None
+        """Passes on an answer to a question that waits in another process."""
         self._numbers = 0
         self._calls = self._refused = self._rewritten = self._failed = self._asked = 0
 
@@ -206,7 +209,29 @@ class LiveFeed:
         waiting.answered.set()
         return AnswerTaken(answer.question, accepted=True)
 
+    def waiting_here(self) -> list[Question]:
+        """The questions that wait in this process."""
+        return [one.question for one in self._questions.values() if not one.answered.is_set()]
+
+    def show_elsewhere(self, questions: Iterable[Question]) -> None:
+        """Show these questions, which wait in other processes, and no others of that kind."""
+        before, self._elsewhere = self._elsewhere, {one.question: one for one in questions}
+        for name in before.keys() - self._elsewhere.keys():
+            for console in self._consoles:
+                console.note_settled(Settled(name, "withdrawn"))
+
+    async def answer(self, answer: Answer, by: str) -> AnswerTaken:
+        """Take an answer, or pass it on to the process in which its question waits. The first one counts."""
+        if answer.question in self._elsewhere and self.answer_elsewhere is not None:
+            return await self.answer_elsewhere(answer, by)
+        return self.take(answer, by)
+
     # --- consoles ---
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether a console is connected."""
+        return bool(self._consoles)
 
     async def serve(self) -> None:
         """Serve the consoles that connect, until it is cancelled."""
@@ -269,9 +294,10 @@ class LiveFeed:
         yield from self._sessions.values()
 
     def questions(self) -> Iterator[Question]:
-        """All questions that wait."""
+        """All questions that wait, here and elsewhere."""
         for waiting in self._questions.values():
             yield waiting.question
+        yield from self._elsewhere.values()
 
 
 def open_feed(run: Run, report: Callable[[str], None], *, needed: bool) -> LiveFeed:
@@ -507,13 +533,14 @@ class _Console:
             begun[:] = rest
             try:
                 for line in lines:
-                    self._answer(messages.from_console(line))
+                    await self._answer(messages.from_console(line))
             except messages.Unreadable:
                 piece = b""
             if not piece or len(begun) > messages.LONGEST_ANSWER or len(self._responses) > _MOST_RESPONSES:
                 scope.cancel()
                 return
 
-    def _answer(self, answer: Answer) -> None:
+    async def _answer(self, answer: Answer) -> None:
         place = answer.place[:200] or "a console"
-        self._responses.append(self._feed.take(answer, f"{self._who}, at {place}"))
+        taken = await self._feed.answer(answer, f"{self._who}, at {place}")
+        self._responses.append(taken)

@@ -255,7 +255,7 @@ def test_without_the_extra_the_start_says_what_to_install(
     monkeypatch.setitem(sys.modules, "joserfc.errors", None)
     with pytest.raises(UserError, match="joserfc, which is not installed") as raised:
         rig.known()
-    assert raised.value.hint == "pip install 'hookproxy[gateway]'"
+    assert raised.value.hint.endswith("pip install 'hookproxy[gateway]'")
 
 
 @pytest.mark.slow

@@ -128,8 +128,8 @@ def test_any_output_gives_a_verdict(
 @pytest.mark.parametrize(
     "stdout",
     [
-        b'{"a":' + b"[" * 10_000 + b"]" * 10_000 + b"}",
-        b'{"a":' * 100_000,
+        b'{"a":' + b"[" * 1_000_000 + b"]" * 1_000_000 + b"}",
+        b'{"a":' * 1_000_000,
         b"{" * 1_000_000,
         b'{"cancel":\n' * 100_000,
         b"{" + b"\xff" * 10 + b"}",
@@ -143,3 +143,15 @@ def test_malicious_output_is_never_an_approval(name: str, stdout: bytes) -> None
     verdict = dialect.read_output(one, HookResult(Ended.EXITED, 0, stdout))
     assert verdict.permission is None
     assert verdict.arguments is None
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("levels", [900, 3_000, 9_000, 40_000])  # what can be decoded differs between Pythons
+@pytest.mark.parametrize("opening", [b"[", b'{"a":'])
+def test_output_of_any_depth_is_no_crash_and_never_an_approval(name: str, levels: int, opening: bytes) -> None:
+    dialect = DIALECTS[name]
+    one = HookSpec(name, "f", Event.PRE_TOOL_USE, "guard.sh", shell="guard.sh", timeout=60)
+    deep = opening * levels + b"1" + (b"]" if opening == b"[" else b"}") * levels
+    for holder in (b"%b", b'{"x":%b}', b'{"decision":%b}', b'{"hookSpecificOutput":%b}', b'{"permission":%b}'):
+        verdict = dialect.read_output(one, HookResult(Ended.EXITED, 0, holder % deep))
+        assert verdict.permission is not Permission.ALLOW

@@ -249,15 +249,61 @@ async def test_hooks_can_run_as_another_account(nobody: int, scene: Scene) -> No
 
 
 @pytest.mark.parametrize(
-    ("hooks", "cwd", "user", "problem"),
+    "hook",
     [
-        ('command = "true"', "/root", 0, "cannot read"),
-        ('type = "python"\ncall = "guard:check"', "/", 0, "runs inside of the gateway"),
-        ('command = "true"', "/", GATEWAY, "needs a gateway that runs as root"),
+        'type = "worker"\nargv = ["/bin/sh", "-c", "while read -r x; do id -un >\'%s\'; echo \'{}\'; done"]',
+        "warm = true\ncommand = \"id -un >'%s'\"",
+    ],
+    ids=["worker", "warm"],
+)
+async def test_processes_that_wait_for_calls_run_as_the_account_of_the_hooks(
+    nobody: int, scene: Scene, hook: str
+) -> None:
+    folder = root_only_folder()
+    (seen := folder / "seen").mkdir()
+    try:
+        os.chown(seen, nobody, -1)
+        command = json.dumps([sys.executable, "-S", "-E", str(TOOLS)])
+        hooks = f"[[hooks.PreToolUse]]\n{hook % (seen / 'seen')}\n"
+        gateway = GatewayProcess(folder, f'hooks_user = "nobody"\n{hooks}[servers.tools]\ncommand = {command}\n')
+        try:
+            agent = connect(scene, gateway, 0)
+            await agent.initialize()
+            assert text_of(await agent.ask(call(1, "echo"))) == "{}"
+            assert (seen / "seen").read_text() == "nobody\n"
+        finally:
+            gateway.kill()
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_the_account_of_the_hooks_stays_while_the_gateway_runs(nobody: int) -> None:
+    folder = root_only_folder()
+    server = '[servers.one]\ncommand = ["true"]\ncwd = "/"\n'
+    try:
+        gateway = GatewayProcess(folder, f'hooks_user = "nobody"\n{server}')
+        try:
+            gateway.reload(f'hooks_user = "daemon"\n{server}', "names another account than nobody")
+            gateway.reload(server, "was removed")
+            gateway.reload(f'hooks_user = "nobody"\n{server}')
+        finally:
+            gateway.kill()
+    finally:
+        shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize(
+    ("hooks", "cwd", "user", "account", "problem"),
+    [
+        ('command = "true"', "/root", 0, "nobody", "cannot read"),
+        ('type = "python"\ncall = "guard:check"', "/", 0, "nobody", "runs inside of the gateway"),
+        ('command = "true"', "/", GATEWAY, "nobody", "needs a gateway that runs as root"),
+        ('command = "true"', "/", 0, "root", "names root"),
+        ('command = "true"', "/", 0, "no-such-account", "there is no account no-such-account"),
     ],
 )
 def test_hooks_that_cannot_run_as_another_account_stop_the_start(
-    nobody: int, hooks: str, cwd: str, user: int, problem: str
+    nobody: int, hooks: str, cwd: str, user: int, account: str, problem: str
 ) -> None:
     folder = root_only_folder()
     try:
@@ -267,7 +313,7 @@ def test_hooks_that_cannot_run_as_another_account_stop_the_start(
         (folder / "guard.py").write_text("def check(call): ...\n")
         config = folder / "gateway.toml"
         config.write_text(
-            f'[gateway]\nlisten = ["unix:{folder}/s"]\nhooks_user = "nobody"\n[[hooks.PreToolUse]]\n{hooks}\n'
+            f'[gateway]\nlisten = ["unix:{folder}/s"]\nhooks_user = "{account}"\n[[hooks.PreToolUse]]\n{hooks}\n'
             f'[servers.one]\ncommand = ["true"]\ncwd = "{cwd}"\n'
         )
         command = [*(as_user(user) if user else ()), HOOKPROXY, "serve", "--config", str(config)]

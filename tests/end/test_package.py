@@ -116,7 +116,8 @@ def test_the_base_runs_hooks_and_names_the_extra_of_what_it_lacks(home: Path) ->
         ended = run(hookproxy, *verb, home=home)
         assert ended.returncode == 2, ended.stderr
         expected = f"error: hookproxy {verb[0]} needs the package {package}, which is not installed\n"
-        assert expected + f"hint: pip install 'hookproxy[{extra}]'\n" in ended.stderr
+        hint = f"hint: {home / 'venv/bin/python'} -m pip install 'hookproxy[{extra}]'\n"
+        assert expected + hint in ended.stderr
         assert "Traceback" not in ended.stderr
 
 

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import anyio
 import pytest
 from mcp import Client, MCPError, StdioServerParameters, types
-from mcp.client import ClientRequestContext
+from mcp.client import ClientRequestContext, Transport
 from mcp.client.stdio import stdio_client
 from pydantic import BaseModel
 
@@ -92,16 +92,18 @@ def plain(model: BaseModel) -> Json:
 @asynccontextmanager
 async def connected(
     scene: Scene,
-    argv: Sequence[str] | str,
+    argv: Sequence[str] | str | Transport,
     era: str,
     person: Person | None = None,
     env: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Client]:
-    """A client of a command, or of a URL."""
+    """A client of a command, of a URL, or of whatever a transport reaches."""
     person = person or Person()
     with (scene.folder / "stderr").open("a") as errors, anyio.fail_after(2 * PATIENCE):
         async with Client(
-            argv if isinstance(argv, str) else stdio_client(parameters(scene, argv, env), errlog=errors),
+            argv
+            if isinstance(argv, (str, AbstractAsyncContextManager))
+            else stdio_client(parameters(scene, argv, env), errlog=errors),
             mode=era,
             sampling_callback=person.sample,
             elicitation_callback=person.elicit,
@@ -295,7 +297,7 @@ TOOLS: Plan = [
 ]
 
 
-async def everything(scene: Scene, era: str, _name: str, argv: Sequence[str] | str) -> object:
+async def everything(scene: Scene, era: str, _name: str, argv: Sequence[str] | str | Transport) -> object:
     """All messages of a server with all features."""
     person = Person()
     async with connected(scene, argv, era, person, {"ODD_ONE": "first\nsecond é"}) as client:

@@ -140,6 +140,9 @@ class Server:
         """Ask the agent, and respond when it has answered."""
         send({"id": "from-server", "method": params["method"], "params": {}})
 
+    def on_subscriptions_listen(self, _params: Json, _id: object) -> None:
+        """The subscription stays open."""
+
     def on_raw(self, params: Json, _id: object) -> None:
         """Send these characters, whatever they are, and no response."""
         write_raw(params["text"])

@@ -6,6 +6,8 @@ import ast
 import errno
 from pathlib import Path
 
+import pytest
+
 import hookproxy
 from hookproxy.model.errors import (
     EXIT_NOT_FOUND,
@@ -14,6 +16,7 @@ from hookproxy.model.errors import (
     UserError,
     describe_error,
     file_hint,
+    install_command,
     printable,
     resource_shortage,
 )
@@ -67,3 +70,16 @@ def test_a_shortage_of_resources_is_distinguished_from_a_defect() -> None:
     )
     assert describe_error(lacking) == "the system is short of resources: Too many open files"
     assert describe_error(KeyError("id")) == "a defect of hookproxy: KeyError('id')"
+
+
+@pytest.mark.parametrize(
+    ("marker", "command"),
+    [
+        ("uv-receipt.toml", "uv tool install 'hookproxy[otel]' ("),
+        ("pipx_metadata.json", "pipx install --force 'hookproxy[otel]' ("),
+    ],
+)
+def test_an_extra_is_installed_by_the_tool_that_made_the_environment(marker: str, command: str, tmp_path: Path) -> None:
+    assert install_command("otel", str(tmp_path)) == f"{tmp_path}/bin/python -m pip install 'hookproxy[otel]'"
+    (tmp_path / marker).touch()
+    assert install_command("otel", str(tmp_path)).startswith(command)

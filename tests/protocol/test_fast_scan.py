@@ -97,7 +97,7 @@ LEFT: Final = {
     "a method in capitals": CALL[:-1] + ',"Method":"tools/call"}',
     "a batch": f"[{CALL}]",
     "no JSON": CALL[:-1],
-    "much too deep": moved("[" * 50_000 + "]" * 50_000),
+    "much too deep": moved("[" * 1_000_000 + "]" * 1_000_000),
     "jsonrpc 1.0": CALL.replace("2.0", "1.0"),
     "NUL after the name": call(1, "safe\\u0000"),
     "a carriage return in the arguments": moved(f"[\r{EVIL}\r]"),

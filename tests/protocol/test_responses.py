@@ -8,7 +8,7 @@ from hookproxy.jsonrpc.raw_json import Unreadable
 from hookproxy.protocol import responses
 from hookproxy.protocol.responses import ResponseFrame
 
-DEEP = b"[" * 100_000 + b"]" * 100_000
+DEEP = b"[" * 1_000_000 + b"]" * 1_000_000
 
 
 def response_in(line: bytes, closely: bool = True) -> ResponseFrame:

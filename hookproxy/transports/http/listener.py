@@ -11,6 +11,7 @@ import asyncio
 import math
 import socket
 import struct
+import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -68,6 +69,12 @@ _REASONS: Final = {
     505: b"HTTP Version Not Supported",
 }
 """The words after a status, for people who read the bytes. Other statuses have none, which HTTP allows."""
+
+_WRITELINES_NEVER_PAUSES: Final = ((3, 12) <= sys.version_info < (3, 12, 9)) or (
+    (3, 13) <= sys.version_info < (3, 13, 2)
+)
+"""The transports of these Pythons do not say in `writelines` that the peer does not read: the memory would fill
+(CVE-2024-12254)."""
 
 _CHECKED: Final = frozenset(
     {b"host", b"content-length", b"transfer-encoding", b"content-encoding", b"upgrade", b"expect"}
@@ -593,7 +600,10 @@ class _Connection(asyncio.Protocol):
     def send_all(self, parts: Sequence[bytes]) -> None:
         """Send bytes without putting them together first."""
         if self._transport is not None:
-            self._transport.writelines(parts)
+            if _WRITELINES_NEVER_PAUSES:
+                self._transport.write(b"".join(parts))
+            else:
+                self._transport.writelines(parts)
 
     def finished(self, closes: bool) -> None:
         """The response in progress is complete; `closes`: there is no other one."""

@@ -110,8 +110,8 @@ def test_output_of_any_shape_can_be_read(output: dict[str, Any], code: int) -> N
 @pytest.mark.parametrize(
     "stdout",
     [
-        b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
-        b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
+        b'{"a":' + b"[" * 1_000_000 + b"]" * 1_000_000 + b"}",
+        b'{"a":' * 1_000_000 + b"1" + b"}" * 1_000_000,
         b'{"a":' + b"9" * 100_000 + b"}",
         b'{"\\ud800":1}',
         b"{" + b"\xff" * 10 + b"}",

@@ -201,7 +201,7 @@ def refusal(settings: object, dialect: Dialect = CLAW) -> tuple[str, str]:
         ('{"hooks": {}, "hooks": {}}', ": the key 'hooks' appears twice in one object", "lost"),
         ('{"hooks":{"PreToolUse":["a"],"PreToolUse":["b"]}}', ": the key 'PreToolUse' appears twice", "lost"),
         ('{"a": NaN}', ": NaN is not JSON", ""),
-        ("[" * 100_000, ": cannot be read as JSON", ""),
+        ("[" * 1_000_000, ": cannot be read as JSON", ""),
         ("[]", ": must contain one JSON object", ""),
         ({"hooks": []}, ": hooks must be an object, not a list", ""),
     ],

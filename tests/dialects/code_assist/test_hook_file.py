@@ -221,7 +221,7 @@ def refusal(settings: object) -> tuple[str, str]:
         ('{"hooks": {}', ":1: not JSON: ", ""),
         ('{"hooks": {}, "hooks": {}}', ": the key 'hooks' appears twice in one object", "lost"),
         ('{"a": NaN}', ": NaN is not JSON", ""),
-        ('{"a":' * 10_000, ": cannot be read as JSON", ""),
+        ('{"a":' * 1_000_000, ": cannot be read as JSON", ""),
         ("[]", ": must contain one JSON object", ""),
         ("", ":1: not JSON: ", ""),
         ({"hooks": []}, ": hooks must be an object, not a list", ""),

@@ -97,8 +97,8 @@ def test_json_of_any_shape_gives_a_verdict(event: Event, output: dict[str, Any],
 @pytest.mark.parametrize(
     "stdout",
     [
-        b'{"a":' + b"[" * 10_000 + b"]" * 10_000 + b"}",
-        b'{"a":' * 10_000 + b"1" + b"}" * 10_000,
+        b'{"a":' + b"[" * 1_000_000 + b"]" * 1_000_000 + b"}",
+        b'{"a":' * 1_000_000 + b"1" + b"}" * 1_000_000,
         b'{"decision":"approve","updated_input":{"a":' + b"9" * 100_000 + b"}}",
         b'{"decision":"approve","updated_input":{"a":Infinity}}',
         b'{"decision":"approve\xff"}',

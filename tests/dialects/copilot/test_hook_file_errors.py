@@ -136,7 +136,7 @@ def refusal(document: object, dialect: Dialect = COPILOT) -> tuple[str, str]:
         ('{"version": 1, "version": 1}', ": the key 'version' appears twice in one object", "lost"),
         ('{"version": 1, "hooks": {"preToolUse": [{"bash": "a", "bash": "b"}]}}', ": the key 'bash' appears twice", ""),
         ('{"version": NaN}', ": NaN is not JSON", ""),
-        ("[" * 100_000, ": cannot be read as JSON", ""),
+        ("[" * 1_000_000, ": cannot be read as JSON", ""),
         ("[]", ": must contain one JSON object", ""),
         ({"hooks": {}}, ": version is missing", 'write "version": 1'),
         ({"version": 2, "hooks": {}}, ": version must be 1, not 2", "version 1"),

@@ -103,8 +103,8 @@ def test_output_of_any_shape_can_be_read(reader: Read, output: dict[str, Any], c
 
 
 HURTING = {
-    "lists in lists": b'{"a":' + b"[" * 10_000 + b"]" * 10_000 + b"}",
-    "objects in objects": b'{"modifiedArgs":' * 100_000 + b"1" + b"}" * 100_000,
+    "lists in lists": b'{"a":' + b"[" * 1_000_000 + b"]" * 1_000_000 + b"}",
+    "objects in objects": b'{"modifiedArgs":' * 1_000_000 + b"1" + b"}" * 1_000_000,
     "a huge number": b'{"modifiedArgs":{"n":' + b"9" * 100_000 + b"}}",
     "infinity": b'{"modifiedArgs":{"n":-Infinity}}',
     "a key with half a surrogate pair, twice": b'{"modifiedArgs":{"\\ud800":1,"\\ud800":2}}',

@@ -120,9 +120,9 @@ def test_json_of_any_shape_gives_a_verdict(dialect: Dialect, output: dict[str, A
 @pytest.mark.parametrize(
     "stdout",
     [
-        b'{"a":' + b"[" * 10_000 + b"]" * 10_000 + b"}",
-        b'{"a":' * 10_000 + b"1" + b"}" * 10_000,
-        b'{"hook_specific_output":{"updated_input":' + b'{"a":' * 10_000 + b"1" + b"}" * 10_002,
+        b'{"a":' + b"[" * 1_000_000 + b"]" * 1_000_000 + b"}",
+        b'{"a":' * 1_000_000 + b"1" + b"}" * 1_000_000,
+        b'{"hook_specific_output":{"updated_input":' + b'{"a":' * 1_000_000 + b"1" + b"}" * 1_000_002,
         b'{"decision":"allow","reason":' + b"9" * 100_000 + b"}",
         b'{"decision":"allow","\\ud800":NaN}',
         b"{" + b"\xff" * 10 + b"}",

@@ -97,9 +97,9 @@ def test_json_of_any_shape_gives_a_verdict(answer: dict[str, Any], code: int) ->
 @pytest.mark.parametrize(
     "stdout",
     [
-        b'{"a":' + b"[" * 10_000 + b"]" * 10_000 + b"}",
-        b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
-        b'{"hookSpecificOutput":{"updatedInput":{"a":' + b"[" * 10_000 + b"]" * 10_000 + b"}}}",
+        b'{"a":' + b"[" * 1_000_000 + b"]" * 1_000_000 + b"}",
+        b'{"a":' * 1_000_000 + b"1" + b"}" * 1_000_000,
+        b'{"hookSpecificOutput":{"updatedInput":{"a":' + b"[" * 1_000_000 + b"]" * 1_000_000 + b"}}}",
         b'{"a":Infinity}',
         b"{" + b"\xff" * 10 + b"}",
         b"{\n}\n" * 10_000 + b"}",

@@ -126,7 +126,7 @@ def test_an_error_names_a_duplicate_key_at_any_depth() -> None:
 
 def test_an_error_names_the_line_of_the_file() -> None:
     with pytest.raises(ConfigError) as problem:
-        read_json("/f", '{\n"a": 1,\n}')
+        read_json("/f", '{\n"a": 1,\n"b" 2}')
     assert problem.value.message.startswith("/f:3: not JSON: ")
 
 

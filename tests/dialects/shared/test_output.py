@@ -51,7 +51,13 @@ def test_json_output_is_read_strictly() -> None:
 
 @pytest.mark.parametrize(
     "output",
-    [b'{"n":"5"}', b'{"n":1,"n":2}', b'{"n":1,\\u006e:2}', b"{nonsense}", b'{"a":' * 9999 + b"1" + b"}" * 9999],
+    [
+        b'{"n":"5"}',
+        b'{"n":1,"n":2}',
+        b'{"n":1,\\u006e:2}',
+        b"{nonsense}",
+        b'{"a":' * 1_000_000 + b"1" + b"}" * 1_000_000,
+    ],
 )
 def test_output_that_looks_like_json_and_cannot_be_read_is_invalid(output: bytes) -> None:
     with pytest.raises(shared_output.InvalidOutput, match="printed JSON that cannot be read"):
@@ -122,7 +128,7 @@ def kept(output: bytes) -> dict[str, object]:
         (b'{"decision":"deny"} {}', {}),
         (b'["deny"]', {}),
         (b"", {}),
-        (b'{"decision":"deny","a":' + b"[" * 100_000 + b"]" * 100_000 + b"}", {}),
+        (b'{"decision":"deny","a":' + b"[" * 1_000_000 + b"]" * 1_000_000 + b"}", {}),
     ],
     ids=lambda one: str(one)[:40],
 )  # fmt: skip

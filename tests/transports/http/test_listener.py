@@ -27,6 +27,7 @@ from hookproxy.transports.http.listener import Listener, ListenerLimits, Peer, R
 
 pytestmark = pytest.mark.anyio
 
+TCP_REPAIR: Final = 19  # of Linux's <linux/tcp.h>; the module `socket` has no name for it
 HOST: Final = b"Host: a\r\n"
 SOON: Final = 0.02  # seconds: a time limit that a test waits for
 POST: Final = b"POST /mcp/x HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"
@@ -923,6 +924,28 @@ async def test_tcp_looks_for_peers_that_are_gone_without_a_word() -> None:
         assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 40
         transport.abort()
         with anyio.fail_after(20):
+            await listener.closed()
+
+
+@pytest.mark.slow
+async def test_a_peer_that_has_vanished_without_a_word_is_disconnected() -> None:
+    kept = Kept()
+    listener = Listener(kept, ListenerLimits(dead_seconds=2))
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
+        try:
+            client.setsockopt(socket.IPPROTO_TCP, TCP_REPAIR, 1)  # it is closed without FIN and RST, as by a power cut
+        except PermissionError:
+            pytest.skip("only root can make a connection vanish")
+        client.setsockopt(socket.IPPROTO_TCP, TCP_REPAIR, 0)
+        client.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        await asyncio.get_running_loop().connect_accepted_socket(listener, server.accept()[0])
+        stream, gone = await kept.next(), asyncio.Event()
+        stream.on_gone = gone.set
+        stream.start(200)  # nothing more is ever sent: only TCP itself can find out
+        client.setsockopt(socket.IPPROTO_TCP, TCP_REPAIR, 1)
+        client.close()
+        with anyio.fail_after(60):
+            await gone.wait()
             await listener.closed()
 
 

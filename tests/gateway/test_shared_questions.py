@@ -1,0 +1,229 @@
+"""A question that waits at one gateway is answered on a console of another one: real sockets, and a real store."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import anyio
+import pytest
+
+from hookproxy.config.gateway_models import StoreTable
+from hookproxy.console.follow import Follower
+from hookproxy.gateway import shared_questions
+from hookproxy.gateway.metrics import Metrics
+from hookproxy.gateway.shared_questions import SharedQuestions
+from hookproxy.gateway.store import Store
+from hookproxy.live import messages
+from hookproxy.live.messages import Answer, AnswerTaken, Question
+from hookproxy.model.hooks import Event
+from hookproxy.model.settings import Settings
+from hookproxy.protocol.request_state import SealKey
+from hookproxy.session.live_feed import LiveFeed
+from tests.support.proxy_rig import DIRECT_LOOP, Rig, rig, stub, stub_group
+from tests.support.store_process import PROGRAM, StoreProcess
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.slow,
+    pytest.mark.skipif(PROGRAM is None, reason="neither valkey-server nor redis-server is installed"),
+]
+
+PATIENCE: Final = 20.0
+KEY: Final = SealKey(b"k" * 32)
+OTHER_KEY: Final = SealKey(b"o" * 32)
+ASKS: Final = stub(Event.PRE_TOOL_USE, permission="ask", reason="sure?")
+CALL: Final = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "write", "arguments": {"a": "s3"}}}
+
+
+@pytest.fixture
+def anyio_backend() -> object:
+    return DIRECT_LOOP
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gateways look often."""
+    monkeypatch.setattr(shared_questions, "_LOOK_SECONDS", 0.05)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[StoreProcess]:
+    (tmp_path / "store").mkdir()
+    process = StoreProcess(tmp_path / "store")
+    try:
+        yield process
+    finally:
+        process.kill()
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait until it holds. Both gateways look at the store once a second, and nothing shows when."""
+    with anyio.fail_after(PATIENCE):
+        while not condition():  # noqa: ASYNC110  # there is nothing that could be waited for
+            await anyio.sleep(0.01)
+
+
+@dataclass
+class Gateways:
+    """Two gateways: at `here` a call waits, and at `there` a console is open."""
+
+    here: LiveFeed
+    there: LiveFeed
+    rig: Rig
+    console: Follower
+    reports: list[str]
+    shared: tuple[SharedQuestions, SharedQuestions]
+
+    async def ask(self, **arguments: object) -> None:
+        """A call that needs an approval."""
+        message = {**CALL, "params": {"name": "write", "arguments": arguments or {"a": "s3"}}}
+        await self.rig.agent.send(json.dumps(message).encode() + b"\n")
+
+    async def question(self) -> Question:
+        """The question that the other gateway's console shows."""
+        await until(lambda: self.console.state.questions)
+        [waiting] = self.console.state.questions.values()
+        return waiting.question
+
+    async def say(self, question: Question, action: messages.Action, reason: str = "") -> AnswerTaken:
+        with anyio.fail_after(PATIENCE):
+            return await self.console.answer("there", question.question, action, reason, "a test")
+
+    async def refusal(self) -> str:
+        with anyio.fail_after(PATIENCE):
+            return json.dumps(await self.rig.agent.message())
+
+
+@asynccontextmanager
+async def two(server: StoreProcess, folder: Path, key_there: SealKey | None = KEY) -> AsyncIterator[Gateways]:
+    reports: list[str] = []
+    async with rig(stub_group(ASKS), settings=Settings(console=True)) as one, anyio.create_task_group() as tasks:
+        feeds, shared = [], []
+        for name, key in (("here", KEY if key_there else None), ("there", key_there)):
+            place = folder / name
+            place.mkdir(mode=0o700)
+            feeds.append(feed := LiveFeed(messages.Run(messages.VERSION, name, os.getpid(), 0.0), reports.append))
+            feed.listen(str(place))
+            store = Store(StoreTable(server.url), "/", reports.append, Metrics())
+            tasks.start_soon(store.run)
+            await store.look()
+            shared.append(SharedQuestions(store, feed, partial(list, [key] if key else []), reports.append))
+            tasks.start_soon(feed.serve)
+            tasks.start_soon(shared[-1].run)
+        here, there = feeds
+        here.add(one.proxy)
+        console = Follower(str(folder / "there"), reports.append)
+        tasks.start_soon(console.follow)
+        await until(lambda: there.is_watched)
+        yield Gateways(here, there, one, console, reports, (shared[0], shared[1]))
+        here.close()
+        there.close()
+        tasks.cancel_scope.cancel()
+
+
+async def test_an_answer_on_another_gateways_console_lets_the_call_pass(server: StoreProcess, tmp_path: Path) -> None:
+    async with two(server, tmp_path) as both:
+        await both.ask()
+        question = await both.question()
+        assert (question.tool, json.loads(bytes(question.arguments))) == ("write", {"a": "s3"})
+        assert await both.say(question, "allow") == AnswerTaken(question.question, accepted=True)
+        with anyio.fail_after(PATIENCE):
+            assert json.loads(await both.rig.server.line()) == CALL
+
+
+async def test_a_denial_reaches_the_model_with_its_reason(server: StoreProcess, tmp_path: Path) -> None:
+    async with two(server, tmp_path) as both:
+        await both.ask()
+        question = await both.question()
+        taken = await both.say(question, "deny", "Not on a Friday.")
+        assert taken == AnswerTaken(question.question, accepted=True)
+        assert "Not on a Friday." in await both.refusal()
+
+
+async def test_the_first_answer_of_all_consoles_counts(server: StoreProcess, tmp_path: Path) -> None:
+    async with two(server, tmp_path) as both:
+        await both.ask()
+        question = await both.question()
+        assert both.here.take(Answer(question.question, "deny"), "somebody here").accepted
+        late = await both.say(question, "allow")
+        assert not late.accepted
+        assert late.why
+        assert "somebody" not in await both.refusal()
+
+
+async def test_two_answers_from_elsewhere_do_not_both_count(server: StoreProcess, tmp_path: Path) -> None:
+    async with two(server, tmp_path) as both:
+        await both.ask()
+        question = await both.question()
+        first = await both.shared[1].answer(Answer(question.question, "deny"), "one")
+        second = await both.shared[1].answer(Answer(question.question, "allow"), "two")
+        assert (first.accepted, second.accepted) == (True, False)
+        assert "did not allow it" in await both.refusal()
+
+
+async def test_a_question_that_is_answered_disappears_elsewhere(server: StoreProcess, tmp_path: Path) -> None:
+    async with two(server, tmp_path) as both:
+        await both.ask()
+        question = await both.question()
+        both.here.take(Answer(question.question, "deny"), "somebody here")
+        await until(lambda: not both.console.state.questions)
+
+
+async def test_nothing_in_the_store_can_be_read_or_answered_without_the_key(
+    server: StoreProcess, tmp_path: Path
+) -> None:
+    async with two(server, tmp_path, OTHER_KEY) as both:
+        await both.ask(secret="hunter2-of-a-call")
+        await until(lambda: b"questions" in server.ask("KEYS", "*questions*"))
+        await both.shared[1].look()
+        assert list(both.there.questions()) == []
+        [question] = both.here.waiting_here()
+        forged = await both.shared[1].answer(Answer(question.question, "allow"), "a forger")
+        assert not forged.accepted
+        assert "has not confirmed" in forged.why
+        assert [one.question for one in both.here.waiting_here()] == [question.question]
+        assert b"hunter2" not in server.ask("GET", both.shared[0]._key("questions", "here"))
+
+
+async def test_a_long_question_stays_at_its_gateway_which_says_so(server: StoreProcess, tmp_path: Path) -> None:
+    async with two(server, tmp_path) as both:
+        await both.ask(text="x" * 300_000)
+        await until(lambda: any("only this gateway's consoles show it" in text for text in both.reports))
+        await both.shared[1].look()
+        assert list(both.there.questions()) == []
+
+
+async def test_without_the_store_each_gateway_shows_its_own_questions(server: StoreProcess, tmp_path: Path) -> None:
+    async with two(server, tmp_path) as both:
+        await both.ask()
+        question = await both.question()
+        server.kill()
+        await until(lambda: not both.console.state.questions)
+        answer = await both.shared[1].answer(Answer(question.question, "allow"), "one")
+        assert not answer.accepted
+        assert "could not be passed on" in answer.why
+        assert both.here.take(Answer(question.question, "deny"), "somebody here").accepted
+
+
+async def test_a_gateway_that_was_killed_is_forgotten(server: StoreProcess, tmp_path: Path) -> None:
+    async with two(server, tmp_path):
+        server.ask("SADD", "hookproxy:gateways", "gone")
+        await until(lambda: b"gone" not in server.ask("SMEMBERS", "hookproxy:gateways"))
+
+
+async def test_a_gateway_without_seal_keys_tells_nothing(server: StoreProcess, tmp_path: Path) -> None:
+    async with two(server, tmp_path, None) as both:
+        await both.ask()
+        await until(both.here.waiting_here)
+        for shared in both.shared:
+            await shared.look()
+        assert b"questions" not in server.ask("KEYS", "*questions*")
+        assert list(both.there.questions()) == []
+        assert both.here.take(Answer(both.here.waiting_here()[0].question, "deny"), "somebody here").accepted
