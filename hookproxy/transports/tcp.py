@@ -19,6 +19,7 @@ from ..processes.loop_callbacks import READABLE, WRITABLE
 from .epoll_loop import DirectLoop
 
 _READ_SIZE: Final = 256 * 1024  # bytes per read, as in asyncio
+_MUCH: Final = _READ_SIZE // 2  # bytes of the last read, after which room for a whole one is made and nothing copied
 _AT_ONCE: Final = 100  # connections that are accepted before others are served
 _NO_RESOURCES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _ACCEPT_AGAIN_SECONDS: Final = 1.0  # after an error for want of descriptors or memory, as in asyncio
@@ -57,6 +58,7 @@ class TcpTransport(asyncio.Transport):
         "_queue",
         "_queued",
         "_reading",
+        "_reads_much",
         "_sock",
         "_view",
     )
@@ -71,6 +73,7 @@ class TcpTransport(asyncio.Transport):
         self._view = _BUFFER.view
         self._queue = _NOTHING
         self._queued = 0
+        self._reads_much = False
         self._high, self._low = _HIGH_WATER, _HIGH_WATER // 4
         self._events = 0  # that epoll is asked for; 0: it does not know the descriptor
         self._reading, self._full, self._eof, self._closing = True, False, False, False
@@ -221,14 +224,20 @@ class TcpTransport(asyncio.Transport):
 
     def _read(self) -> None:
         try:
-            size = self._sock.recv_into(self._view)
+            if self._reads_much:
+                data = self._sock.recv(_READ_SIZE)
+                size = len(data)
+            else:
+                size = self._sock.recv_into(self._view)
+                data = bytes(self._view[:size])
         except (BlockingIOError, InterruptedError):
             return
         except OSError as problem:
             self._lose(problem)
             return
         if size:
-            self._protocol.data_received(bytes(self._view[:size]))
+            self._reads_much = size >= _MUCH
+            self._protocol.data_received(data)
             return
         self._reading = False
         self._watch()

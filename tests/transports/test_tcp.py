@@ -105,6 +105,19 @@ async def test_all_bytes_arrive_in_order_and_a_full_peer_is_told(here: Peer, the
 
 
 @on_both_loops
+async def test_short_and_long_pieces_in_turn_arrive_whole(here: Peer, there: Peer) -> None:
+    sent = b""
+    for piece in (b"short", LONG[:3_000_000], b"a", LONG[:300_000], b"b", b"c"):
+        here.transport.write(piece)
+        sent += piece
+        await _until(there, lambda: len(there.received) == len(sent))  # noqa: B023  # it is awaited at once
+        assert bytes(there.received) == sent
+    here.transport.close()
+    await there.ended.wait()
+    assert there.told == ["eof", "lost"]
+
+
+@on_both_loops
 async def test_close_sends_what_is_queued(here: Peer, there: Peer) -> None:
     here.transport.write(LONG)
     here.transport.close()

@@ -20,6 +20,7 @@ LIST_TOOLS: Final = "tools/list"
 CALL_TOOL: Final = "tools/call"
 
 _LONG_LINE: Final = 65536  # bytes: to read 10 MB takes 10 ms, and a shorter line less than to look at its ends
+_SHORT_LINE: Final = 4096  # bytes, as in fast_scan: a longer call is not remembered from one reader to the next
 _ABSENT: Final = Raw(b"")
 
 
@@ -81,7 +82,7 @@ class Message(msgspec.Struct, gc=False):
 
 def read(line: bytes) -> Message:
     """Return what is known of a line. One that cannot be read is posted as it is: the server responds to it."""
-    call = compact_call(line) if line.endswith(b"\n") and len(line) <= _LONG_LINE else None
+    call = compact_call(line) if len(line) < _SHORT_LINE and line.endswith(b"\n") else None
     if call is not None and not len(call.params.meta):  # what a gateway has checked, and the router reads, is known
         params = Params(call.params.name, arguments=call.params.arguments)
         return Message(line[:-1], (bytes(call.id),), CALL_TOOL, params)
