@@ -30,6 +30,7 @@ _REFRESH_SECONDS: Final = 0.2
 
 _STYLES: Final = {"good": "green", "bad": "red", "warn": "yellow", "wait": "bold yellow", "note": "cyan", "quiet": ""}
 _COLUMNS: Final = ("time", "outcome", "server", "tool", "took", "arguments")
+_PARTS: Final = 4  # of the first screen, which `draw` changes
 _WIDTHS: Final = (8, 18, 9, 13, 7, None)
 """All of it but a part of the arguments is seen at 80 columns."""
 
@@ -97,11 +98,21 @@ class Top(App[None]):
         """The list."""
         return self.screen_stack[0].query_one(DataTable)
 
+    @property
+    def _is_shown(self) -> bool:
+        """Its parts are there: when it ends, timers may go off that find none of them any more."""
+        stack = self.screen_stack
+        return bool(stack) and len(stack[0].query("#counts, #unread, #problem, DataTable")) == _PARTS
+
     def _report(self, text: str) -> None:
+        if not self._is_shown:
+            return
         self.screen_stack[0].query_one("#problem", Static).update(visible.visible(text))
 
     def draw(self) -> None:
         """Show what is known now."""
+        if not self._is_shown:
+            return
         state, first = self.state, self.screen_stack[0]
         flying = sum(len(run.calls) for run in state.runs.values())
         sums = terminal_text.counts(state.counts, len(state.runs), flying, len(state.questions))

@@ -197,3 +197,12 @@ def test_a_filter_is_read_from_words() -> None:
     assert found == CallFilter(server="git", decision="refused", text="push to x:y")
     with pytest.raises(ValueError, match="decision:maybe is none of allowed, refused"):
         terminal_text.read_filter("decision:maybe")
+
+
+async def test_a_timer_after_the_end_finds_nothing_and_does_nothing(tmp_path: Path) -> None:
+    async with shown(tmp_path, stub_group(stub(PRE))) as (_, pilot):
+        top = pilot.app
+        assert isinstance(top, Top)
+        await top.query("#counts").remove()
+        top.draw()
+        top._report("too late")
