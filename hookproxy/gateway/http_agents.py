@@ -33,6 +33,7 @@ from ..transports.http.agent_requests import (
     allowed_hosts,
     allowed_origins,
     check_body,
+    check_call,
     check_head,
 )
 from ..transports.http.agent_stream import JSON_HEADER, TooManyRequests
@@ -85,20 +86,18 @@ class _User(Load):
 class _HttpSession:
     """A session over HTTP: that of an agent, or all stateless requests of one user to one server."""
 
-    __slots__ = ("channel", "key", "session")
+    __slots__ = ("channel", "key", "load", "session", "user")
 
     def __init__(
-        self, key: str | tuple[str, str], session: GatewaySession, channel: AgentChannel | StatelessChannel
+        self, key: str | tuple[str, str], session: GatewaySession, channel: AgentChannel | StatelessChannel, load: Load
     ) -> None:
-        """`key` is the session's id, or for stateless requests user and server."""
+        """`key` is the session's id, or for stateless requests user and server; `load` is the user's."""
         self.key = key
         self.session = session
         self.channel = channel
-
-    @property
-    def user(self) -> str:
+        self.load = load
+        self.user = session.identity.principal.id
         """The id of the principal to whom it belongs."""
-        return self.session.identity.principal.id
 
     @property
     def idle_seconds(self) -> float:
@@ -145,6 +144,8 @@ class HttpAgents:
         """Handle one request; the response comes now or later."""
         known = request.notes.checked
         if isinstance(known, _KnownHead):  # on this connection
+            if self._handle_call(known, request.body, responder):
+                return
             self._authenticate(known.token, request, responder, known.resource)
             return
         if not (self._is_open_to_all or request.peer.is_tls or is_trusted(request.peer.address, self._trusted)):
@@ -160,6 +161,24 @@ class HttpAgents:
         before, prefix, name = request.target.partition(_PREFIX)
         resource = self._resource_of(name.decode() if prefix and not before and _NAME.fullmatch(name) else "")
         self._authenticate(bearer_token(request.headers, resource), request, responder, resource)
+
+    def _handle_call(self, known: _KnownHead, body: bytes, responder: Responder) -> bool:
+        """The short way of a call that nobody judges. False: nothing was done, and it must go the usual way."""
+        head = known.head
+        one = self._sessions.get(head.session or "")
+        if one is None or head.rules is not self._rules or one.session.server.name != head.server:
+            return False
+        try:
+            sender = self._authenticator.check_token_now(known.token, known.resource)
+        except NotReady:
+            return False
+        if isinstance(sender, Challenge) or sender.id != one.user:
+            return False
+        channel = one.channel
+        if not isinstance(channel, AgentChannel) or one.load.requests >= self._gateway.config.gateway.max_requests:
+            return False
+        call = check_call(head, body, self._gateway.parameters_of)
+        return call is not None and channel.post_call(call, responder)
 
     def _authenticate(
         self, token: bytes | Challenge, request: Request, responder: Responder, resource: ProtectedResource
@@ -303,8 +322,9 @@ class HttpAgents:
         session_id = f"{self._gateway.config.gateway.instance}.{new_session_id()}"
         limits = session.server.loaded.settings
         headers = ((b"mcp-session-id", session_id.encode()),)
-        channel = AgentChannel(limits.max_message_bytes, headers, self._user(sender))
-        self._sessions[session_id] = opened = _HttpSession(session_id, session, channel)
+        user = self._user(sender)
+        channel = AgentChannel(limits.max_message_bytes, headers, user)
+        self._sessions[session_id] = opened = _HttpSession(session_id, session, channel, user)
         self._tasks.start_soon(self._run, opened)
         channel.post(found.line + b"\n", _message(found), responder)
 
@@ -320,8 +340,9 @@ class HttpAgents:
         if known is None:
             session = self._gateway.admit(sender, found.server, is_stateless=True)
             most = session.server.loaded.settings.max_message_bytes
-            opened = StatelessChannel(most, session.report, self._user(sender))
-            self._stateless[key] = known = _HttpSession(key, session, opened)
+            user = self._user(sender)
+            opened = StatelessChannel(most, session.report, user)
+            self._stateless[key] = known = _HttpSession(key, session, opened, user)
             self._tasks.start_soon(self._run, known)
         channel = known.channel
         assert isinstance(channel, StatelessChannel)

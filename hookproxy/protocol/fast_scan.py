@@ -44,6 +44,17 @@ class CompactCall(msgspec.Struct, gc=False):
     params: CompactParams
 
 
+class ReadCall(msgspec.Struct, gc=False, frozen=True):
+    """A `tools/call` that was read and checked already: whoever gets it need not read its line."""
+
+    id: bytes
+    """An integer with only one spelling."""
+    name: str
+    arguments: Raw
+    line: bytes
+    """The whole message, without a line end."""
+
+
 class Head(msgspec.Struct, gc=False):
     """The members that tell a response from other messages; absent members are empty."""
 
@@ -123,6 +134,23 @@ def _compact_call(line: bytes) -> CompactCall | None:
 
 _known_call = lru_cache(maxsize=1)(_compact_call)
 """A gateway checks the line that its router reads next."""
+
+
+def read_call(line: bytes) -> ReadCall | None:
+    """Return the `tools/call` in a line without its end, if it is compact, has a plain id and has no `_meta`.
+
+    As with `compact_call`, the inside of `arguments` is not checked.
+    """
+    try:
+        call = _CALLS.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    raw_id, params = bytes(call.id), call.params
+    if len(params.meta) or len(_ENCODER.encode(call)) != len(line) or not is_plain_integer(raw_id):
+        return None
+    if not line.isascii() or b"\r" in line or b"\n" in line:
+        return None
+    return ReadCall(raw_id, params.name, params.arguments, line)
 
 
 def heads(block: bytes) -> list[Head] | None:

@@ -99,10 +99,7 @@ class InFlight(dict[bytes, RequestKind]):
     def note_all(self, keys: list[bytes]) -> bool:
         """Note many requests of kind OTHER if none of the keys is known yet. False: nothing was noted."""
         if len(keys) == 1:  # by far the most frequent, and twice as fast
-            fits = keys[0] not in self and keys[0] not in self._cancelled and keys[0] not in self._barred
-            if fits:
-                self[keys[0]] = RequestKind.OTHER
-            return fits
+            return self.note_one(keys[0])
         fresh = dict.fromkeys(keys, RequestKind.OTHER)
         if len(fresh) != len(keys) or not self.keys().isdisjoint(fresh):
             return False
@@ -110,6 +107,13 @@ class InFlight(dict[bytes, RequestKind]):
             return False
         self.update(fresh)
         return True
+
+    def note_one(self, key: bytes) -> bool:
+        """As `note_all` for one request."""
+        fits = key not in self and key not in self._cancelled and key not in self._barred
+        if fits:
+            self[key] = RequestKind.OTHER
+        return fits
 
     def settle_all(self, found: list[fast_scan.Head], key_of: Callable[[bytes], bytes]) -> bool:
         """Settle all responses among these if each ends a request of kind OTHER. False: nothing was settled."""
@@ -124,8 +128,11 @@ class InFlight(dict[bytes, RequestKind]):
         return not keys or self._settle_each(keys if fast_scan.are_plain_integers(keys) else [*map(key_of, keys)])
 
     def _settle_one(self, head: fast_scan.Head, key_of: Callable[[bytes], bytes]) -> bool:
-        key = key_of(bytes(head.id))
-        if head.method or self.get(key) is not RequestKind.OTHER:
+        return not head.method and self.settle_one(key_of(bytes(head.id)))
+
+    def settle_one(self, key: bytes) -> bool:
+        """Settle a request of kind OTHER. False: no such request has this key, and nothing was settled."""
+        if self.get(key) is not RequestKind.OTHER:
             return False
         del self[key]
         if self.released:

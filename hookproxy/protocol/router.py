@@ -115,6 +115,15 @@ class Router:
         ids = fast_scan.unjudged_calls(block, self._judged_names)
         return ids is not None and self.calls.keys().isdisjoint(ids) and self.requests.note_all(ids)
 
+    def pass_call(self, name: str, key: bytes) -> bool:
+        """The fast path for a call that was read already: True if it passes, and is noted. False: read its line.
+
+        `key` is that of its id, which is a plain integer.
+        """
+        if self._judged_names.get(name, True) or not self.handshake.opened:
+            return False
+        return key not in self.calls and self.requests.note_one(key)
+
     def cancel(self, members: Members) -> AgentAction:
         """Handle the agent's `notifications/cancelled`."""
         try:
@@ -211,6 +220,12 @@ class Router:
             return False
         heads = fast_scan.heads(block)
         return heads is not None and self.requests.settle_all(heads, id_key)
+
+    def pass_response(self, key: bytes) -> bool:
+        """The fast path for a response that was read already: True if it passes, and is noted. False: read its line."""
+        if self.calls or self.elicitations or self.tasks or not self.requests.is_simple:
+            return False
+        return self.requests.settle_one(key)
 
     def may_pass_in_pieces(self, head: bytes) -> bool:
         """True if the line that begins with `head` may pass in pieces: no response is withheld, and none must be read.
@@ -331,7 +346,7 @@ class Router:
             ready
             and raw_id not in self.calls
             and fast_scan.is_plain_integer(raw_id)
-            and self.requests.note_all([raw_id])
+            and self.requests.note_one(raw_id)
         )
 
     def _response_from_agent(self, members: Members) -> AgentAction:

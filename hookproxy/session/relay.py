@@ -9,9 +9,9 @@ from ..jsonrpc import raw_json
 from ..protocol import feedback
 from ..protocol.actions import PASS, AgentAction, Dropped, Refused, Send, ServerAction, SessionOpened
 from ..protocol.calls import id_key
-from ..protocol.fast_scan import END_BYTES, request_id, response_id
+from ..protocol.fast_scan import END_BYTES, ReadCall, request_id, response_id
 from ..protocol.router import Router
-from ..transports.channel import Channel
+from ..transports.channel import Channel, OffersCalls, TakesCalls
 from ..transports.lines import Lines, StreamedLine, TooLong
 
 STREAM_FROM_BYTES: Final = 65536  # an unfinished line of this size passes in pieces, if nobody must see it whole
@@ -53,6 +53,8 @@ class Relay:
         self._opened = False
         self._partial_line_sent = False  # the server ended within a line, and the agent has its beginning
         self._replacing = False
+        self._send_call: Callable[[ReadCall], None] = _nothing
+        self._deliver_response: Callable[[bytes, bytes], None] = _nothing
         self.on_passed: Callable[[], None] = _nothing
         """Called after lines from the server have been processed."""
 
@@ -76,6 +78,25 @@ class Relay:
             lambda full: self.pause_agent("the server does not read", full),
             _nothing,  # it may still write: it responds to what it has read
         )
+
+    def connect_calls(self, agent: OffersCalls, server: TakesCalls) -> None:
+        """Pass calls and their responses on as they were read by the two channels, where nothing judges them."""
+        assert self._strict, "else lines are sent on before they are read"
+        self._send_call, self._deliver_response = server.send_call, agent.deliver_response
+        agent.pass_call, server.pass_response = self._pass_call, self._pass_response
+
+    def _pass_call(self, call: ReadCall) -> bool:
+        if not self._opened or len(call.line) >= self._limit or not self._router.pass_call(call.name, call.id):
+            return False
+        self._send_call(call)
+        return True
+
+    def _pass_response(self, raw_id: bytes, line: bytes) -> bool:
+        if self._passage is not None or not self._router.pass_response(raw_id):
+            return False
+        self._deliver_response(raw_id, line)
+        self.on_passed()
+        return True
 
     def pause_agent(self, reason: str, paused: bool) -> None:
         """Pause or resume reading from the agent for a reason; it is read again when no reason is left."""
@@ -314,7 +335,7 @@ def _require_room(line: bytes) -> None:
         bytes(_ROOM * len(line))
 
 
-def _nothing() -> None:
+def _nothing(*_: object) -> None:
     pass
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol, runtime_checkable
 
+from ..protocol.fast_scan import ReadCall
+
 READ_SIZE: Final = 65536  # bytes per read: the capacity of a pipe on Linux
 DRAIN_LIMIT: Final = 1024 * 1024  # bytes that `drain` reads at most: the largest pipe without privileges
 HIGH_WATER: Final = 256 * 1024  # bytes queued for a slow peer at which its counterpart is paused
@@ -41,6 +43,28 @@ class OffersPassages(Protocol):
 
     find_passage: Callable[[bytes], Passage | None]
     """Where the long response to a request goes in pieces; None: it must come whole."""
+
+
+@runtime_checkable
+class OffersCalls(Protocol):
+    """An agent's side that has read calls already, to check them, and knows to which call a response belongs."""
+
+    pass_call: Callable[[ReadCall], bool]
+    """Passes a call on at once. False: it has done nothing, and the line of the call must come as all others do."""
+
+    def deliver_response(self, raw_id: bytes, line: bytes) -> None:
+        """Send the agent the response to a call that was passed on so; `line` has no line end."""
+
+
+@runtime_checkable
+class TakesCalls(Protocol):
+    """A server's side that need not read a call again, and knows to which call a response belongs."""
+
+    pass_response: Callable[[bytes, bytes], bool]
+    """Passes on the response to the call with this id. False: it has done nothing, and the line must come as others."""
+
+    def send_call(self, call: ReadCall) -> None:
+        """Send the server a call."""
 
 
 class EndSignal:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ...protocol.calls import Progress, id_key
+from ...protocol.fast_scan import ReadCall
 from ...protocol.feedback import no_stream, refused_message, remote_failure
 from ..channel import Passage
 from . import messages
@@ -83,7 +84,6 @@ class AgentChannel:
         self._output = AgentOutput(max_bytes)
         self._input = AgentInput()
         self._waiting: dict[bytes, AgentStream] = {}  # by the key of the request's id, in order of arrival
-        self._ids: dict[bytes, bytes] = {}  # the ids of these requests as spelled, by key
         self._streams: dict[int, AgentStream] = {}  # those that can be resumed
         self._listening: AgentStream | None = None
         self._unsent: list[bytes] = []  # while there is no stream
@@ -100,6 +100,8 @@ class AgentChannel:
         """When the last request has ended, in seconds of the loop's clock."""
         self.gone = False
         self.queued = 0
+        self.pass_call: Callable[[ReadCall], bool] = lambda _call: False
+        """As in OffersCalls."""
 
     # --- what the listener brings ---
 
@@ -134,16 +136,33 @@ class AgentChannel:
             text = refused_message(message.ids[0], _ID_IN_FLIGHT, unreadable=False)
             responder.respond(200, (JSON_HEADER, *self._headers), text.rstrip(b"\n"))
             return
+        self._await_response(key, message.ids[0], responder, is_call=message.method == CALL_TOOL)
+        self._feed(line)
+
+    def post_call(self, call: ReadCall, responder: Responder) -> bool:
+        """As `post` for a call that was read already. False: nothing was done, and `post` must have it."""
+        if call.id in self._waiting or not self._input.is_read:
+            return False
+        stream = self._await_response(call.id, call.id, responder, is_call=True)
+        if self.pass_call(call):
+            return True
+        del self._waiting[call.id], self._streams[stream.number]
+        self._load.requests -= 1
+        responder.on_gone = responder.on_full = None
+        return False
+
+    def _await_response(self, key: bytes, raw_id: bytes, responder: Responder, *, is_call: bool) -> AgentStream:
+        """Make the stream of a request, whose id has this key."""
         self._numbers += 1
         stream = AgentStream(responder, self._headers, self._numbers)
-        stream.is_call = message.method == CALL_TOOL
+        stream.request_id, stream.is_call = raw_id, is_call
         self._attach(stream, responder)
-        self._waiting[key], self._ids[key] = stream, message.ids[0]
+        self._waiting[key] = stream
         self._load.requests += 1
-        self._feed(line)
-        stream.opened = self.last_used
+        self.last_used = stream.opened = self._loop.time()
         if self._slow is None:
             self._slow = self._loop.call_at(stream.opened + _STREAM_AFTER_SECONDS, self._make_streams)
+        return stream
 
     def open_passage(self, raw_id: bytes, on_end: Callable[[], None]) -> Passage | None:
         """As in TakesPassages. A response that has become a stream of events must be kept whole to be resumed."""
@@ -151,7 +170,7 @@ class AgentChannel:
         stream = self._waiting.get(key)
         if stream is None or stream.is_stream or stream.responder is None:
             return None
-        del self._waiting[key], self._ids[key]
+        del self._waiting[key]
         passage = _Passage(self, stream, on_end)
         self._passages.add(passage)
         return passage
@@ -169,7 +188,6 @@ class AgentChannel:
         """The agent has cancelled a request: there is no response to it. One that comes all the same is dropped."""
         key = id_key(bytes(message.params.request))
         if (stream := self._waiting.pop(key, None)) is not None:
-            del self._ids[key]
             self._load.requests -= 1
             stream.close()
             self._streams.pop(stream.number, None)
@@ -297,7 +315,6 @@ class AgentChannel:
             key = id_key(ids[0])
             stream = self._waiting.pop(key, None)
             if stream is not None:
-                del self._ids[key]
                 self._load.requests -= 1
                 self._finish(stream, line)
         elif (target := self._stream_for_server()) is not None:
@@ -305,6 +322,13 @@ class AgentChannel:
             self._start_beat()
         else:
             self._keep(line)
+
+    def deliver_response(self, raw_id: bytes, line: bytes) -> None:
+        """As in OffersCalls."""
+        stream = self._waiting.pop(raw_id, None)
+        if stream is not None:
+            self._load.requests -= 1
+            self._finish(stream, line)
 
     def _stream_for_server(self) -> AgentStream | None:
         """Where a message of the server goes that is no response: a stream that is read, else one to be resumed."""
@@ -356,13 +380,12 @@ class AgentChannel:
 
     def fail(self, why: str) -> None:
         """Answer all requests that wait with an error that says what is known of them; `why` has no full stop."""
-        waiting, ids = self._waiting, self._ids
-        self._waiting, self._ids = {}, {}
+        waiting, self._waiting = self._waiting, {}
         self._load.requests -= len(waiting)
         unsent = {id_key(raw_id) for line in self._input.take() for raw_id in messages.read(line).ids}
         for key, stream in waiting.items():
             progress = Progress.NOT_SENT if key in unsent else Progress.NO_ANSWER
-            self._finish(stream, remote_failure(ids[key], why, progress, is_call=stream.is_call))
+            self._finish(stream, remote_failure(stream.request_id, why, progress, is_call=stream.is_call))
 
     def close(self) -> None:
         """As in Channel."""

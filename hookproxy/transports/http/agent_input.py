@@ -41,6 +41,11 @@ class AgentInput:
         ):
             raise TooManyRequests
 
+    @property
+    def is_read(self) -> bool:
+        """The relay reads: nothing waits."""
+        return self._on_line is not None
+
     def feed(self, line: bytes) -> None:
         """Give a line to the relay, or keep it until the relay reads."""
         if self._on_line is None:

@@ -164,6 +164,8 @@ class Head(Struct, frozen=True):
     token: str
     has_mirrors: bool
     """Some headers repeat what the body says, besides the version."""
+    is_of_session: bool
+    """It is the head of a POST in a session of the handshake era."""
 
 
 def check(
@@ -189,7 +191,9 @@ def check_head(method: bytes, target: bytes, headers: Headers, body: bytes, rule
     except _Refusal as refusal:
         return refusal.response
     has_mirrors = any(name in _MIRRORS or name.startswith(_PARAMETER) for name in found)
-    return Head(rules, server, found, _version(found), _session(found), _token(found), has_mirrors)
+    version, session = _version(found), _session(found)
+    of_session = method == b"POST" and bool(session) and version is not _UNKNOWN and version not in STATELESS_VERSIONS
+    return Head(rules, server, found, version, session, _token(found), has_mirrors, of_session)
 
 
 def check_body(method: bytes, head: Head, body: bytes, parameters: Parameters) -> Accepted | Rejected:
@@ -198,6 +202,19 @@ def check_body(method: bytes, head: Head, body: bytes, parameters: Parameters) -
         return _message(head, body, parameters) if method == b"POST" else _without_body(method, head, body)
     except _Refusal as refusal:
         return refusal.response
+
+
+def check_call(head: Head, body: bytes, parameters: Parameters) -> fast_scan.ReadCall | None:
+    """As `check_body` for a tool call in a session as nearly every agent writes it. None: `check_body` must look at it.
+
+    It accepts nothing that `check_body` refuses.
+    """
+    if not head.is_of_session or head.has_mirrors or len(body) >= _LONG_LINE:
+        return None
+    call = fast_scan.read_call(body)
+    if call is None or nesting.is_deeper(body, head.rules.max_depth) or parameters(head.server, call.name):
+        return None
+    return call
 
 
 class _Refusal(Exception):

@@ -58,6 +58,8 @@ class AgentStream:
         """Bytes of the events that are kept."""
         self._next = 1  # the number of the next event
         self._unsent_from = 1  # the number of the first event that has reached no connection
+        self.request_id = b""
+        """As spelled; empty: it is the stream of no request."""
         self.is_call = False
         """It is the response to a tools/call."""
         self.ended = False

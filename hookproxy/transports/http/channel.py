@@ -13,7 +13,7 @@ from msgspec import Struct
 from ...model.credentials import Credentials, NoCredentials, NotReady
 from ...model.errors import printable
 from ...protocol import feedback
-from ...protocol.fast_scan import request_id
+from ...protocol.fast_scan import ReadCall, request_id
 from ..channel import HIGH_WATER, LOW_WATER, EndSignal, Passage
 from ..lines import Lines
 from . import connect
@@ -139,6 +139,8 @@ class HttpChannel:
         """Nothing more comes from the server."""
         self.find_passage: Callable[[bytes], Passage | None] = lambda _id: None
         """Where the long response to a request may go in pieces; None: it must come whole."""
+        self.pass_response: Callable[[bytes, bytes], bool] = lambda _id, _line: False
+        """As in TakesCalls."""
 
     # --- Channel ---
 
@@ -167,6 +169,11 @@ class HttpChannel:
         else:
             for line in block[:-1].split(b"\n"):
                 self.client.send_line(line)
+
+    def send_call(self, call: ReadCall) -> None:
+        """As in TakesCalls."""
+        if not self._closed:
+            self.client.send_call(call)
 
     def pause(self) -> None:
         """As in Channel."""
@@ -235,6 +242,11 @@ class HttpChannel:
     def open_passage(self, raw_id: bytes) -> Passage | None:
         """As in Wire. Whoever connects this channel with an agent's may say how."""
         return self.find_passage(raw_id)
+
+    def deliver_response(self, raw_id: bytes, line: bytes) -> None:
+        """As in Wire."""
+        if not self.pass_response(raw_id, line):
+            self.deliver(line + b"\n")
 
     def deliver_failure(self, line: bytes) -> None:
         """As in Wire."""

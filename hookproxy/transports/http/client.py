@@ -22,7 +22,7 @@ from typing import Final, Protocol
 
 from ...protocol import feedback
 from ...protocol.calls import Progress
-from ...protocol.fast_scan import END_BYTES, response_id
+from ...protocol.fast_scan import END_BYTES, ReadCall, response_id
 from ..channel import Passage
 from . import messages, mirror_headers
 from .exchange import Exchange, Kind
@@ -64,6 +64,9 @@ class Wire(Protocol):
 
     def deliver(self, lines: bytes) -> None:
         """Give the agent's side whole lines."""
+
+    def deliver_response(self, raw_id: bytes, line: bytes) -> None:
+        """Give the agent's side the response to a call that was read already; `line` has no line end."""
 
     def open_passage(self, raw_id: bytes) -> Passage | None:
         """Begin to pass on the response to a request before its end has come; None: it must come whole."""
@@ -134,6 +137,13 @@ class Client:
             return
         else:
             self._submit_message(Exchange(Kind.MESSAGE, message))
+
+    def send_call(self, call: ReadCall) -> None:
+        """Handle a call of the agent that was read already."""
+        self._stateless = False
+        exchange = Exchange(Kind.REQUEST, messages.of_call(call))
+        exchange.call_id = call.id
+        self._submit_request(exchange)
 
     def _submit_request(self, exchange: Exchange) -> None:
         for key in exchange.ids:
@@ -364,6 +374,15 @@ class Client:
 
     def whole(self, exchange: Exchange, headers: dict[bytes, bytes], body: bytes) -> None:
         """A JSON response of status 200 has come whole: in place of `head`, `body` and `complete`."""
+        raw_id = exchange.call_id
+        if raw_id and raw_id in exchange.ids and messages.is_response_to(raw_id, body) and not _has_line_end(body):
+            exchange.ids.clear()
+            self._awaiting.pop(raw_id, None)
+            self._done(exchange)
+            self._wire.deliver_response(raw_id, body)
+            if self.is_ending:
+                self._check_end()
+            return
         exchange.status, exchange.headers, exchange.content_type, exchange.collected = 200, headers, _JSON, body
         self._answered(exchange)
         self._check_end()
@@ -870,7 +889,11 @@ def _retry_seconds(exchange: Exchange) -> float:
 
 def _as_one_line(body: bytes) -> bytes:
     """The text of a JSON message on one line: in JSON, line ends stand only between tokens."""
-    return body.strip(b" \t\r\n").replace(b"\r", b" ").replace(b"\n", b" ") if b"\n" in body or b"\r" in body else body
+    return body.strip(b" \t\r\n").replace(b"\r", b" ").replace(b"\n", b" ") if _has_line_end(body) else body
+
+
+def _has_line_end(body: bytes) -> bool:
+    return b"\n" in body or b"\r" in body
 
 
 def _shown(content_type: bytes) -> str:

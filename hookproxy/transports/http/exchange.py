@@ -31,6 +31,7 @@ class Exchange:
     __slots__ = (
         "authorized",
         "body",
+        "call_id",
         "collected",
         "content_type",
         "failures",
@@ -61,6 +62,8 @@ class Exchange:
         self.body = message.body if message else b""
         self.ids: dict[bytes, bytes] = keys_of(message.ids) if message and message.ids else {}
         """The requests that are not answered yet: each id as spelled, by its key."""
+        self.call_id = b""
+        """The id of the one call that it brings, if that was read already; it is its own key."""
         self.target = b""
         """Path and query after a redirect; empty: those of the URL."""
         self.last_event_id = b""

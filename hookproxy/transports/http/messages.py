@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from ...protocol.calls import CLIENT_INFO_KEY, PROTOCOL_VERSION_KEY, id_key
-from ...protocol.fast_scan import END_BYTES, compact_call, response_id
+from ...protocol.fast_scan import END_BYTES, ReadCall, compact_call, response_id
 
 Raw = msgspec.Raw
 
@@ -97,6 +97,11 @@ def read(line: bytes) -> Message:
     return Message(body, ids, found.method, params, version if isinstance(version, str) else "")
 
 
+def of_call(call: ReadCall) -> Message:
+    """Return the message of a call that was read already."""
+    return Message(call.line, (call.id,), CALL_TOOL, Params(call.name, arguments=call.arguments))
+
+
 def _read_unusual(body: bytes) -> Message:
     """A batch, params that are no object, or no JSON."""
     ids: list[bytes] = []
@@ -127,6 +132,15 @@ def answered_ids(line: bytes) -> list[bytes] | None:
     if found.method is not None:
         return []
     return [bytes(found.id)] if len(found.id) and (len(found.result) or len(found.error)) else None
+
+
+def is_response_to(raw_id: bytes, line: bytes) -> bool:
+    """True if a line of the server is one response, and has exactly this id."""
+    try:
+        found = _ENVELOPE.decode(line)
+    except _ERRORS:
+        return False
+    return found.method is None and bytes(found.id) == raw_id and bool(len(found.result) or len(found.error))
 
 
 def _answered_in_batch(line: bytes) -> list[bytes] | None:
