@@ -6,6 +6,7 @@ A token in the address, a cookie or a body is never looked at. No text here, for
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import inf
 from typing import Final
 
 from msgspec import Struct
@@ -93,7 +94,7 @@ class Authenticator:
         known = self._tokens.find(token) if self._tokens else None
         if known is None or self._tokens is None:
             return _invalid(resource, "the token is not known", f"{_shown(token)} is not known")
-        if self._tokens.is_expired(known):
+        if known.expires != inf and self._tokens.is_expired(known):
             return _invalid(resource, "the token has expired", f"token {known.id} has expired")
         return known.principal
 

@@ -6,6 +6,7 @@ the old one. So a refresh token is used once, and nobody removes what another ru
 
 from __future__ import annotations
 
+import math
 import shlex
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -30,6 +31,7 @@ RENEWAL_TIMEOUT: Final = 30.0
 _MARGIN: Final = 60.0  # seconds before its end at which a token is renewed: a request may be on its way so long
 _MARGIN_SHARE: Final = 0.2  # of a token's lifetime, if that is less: tokens of 30 s must not be renewed for each call
 _JUST_ISSUED: Final = 10.0  # seconds in which a refused token is not renewed again: the server refuses the new one too
+_LOOK_INTERVAL: Final = 0.01  # seconds between two looks at the file of a login, which take time from each call
 _RETRY_PAUSE: Final = 5.0  # seconds after a renewal without a response: calls must not all wait for a dead server
 
 
@@ -55,6 +57,8 @@ class StoredCredentials:
         self._now = now
         self._report = report
         self._login: StoredLogin | None = None
+        self._usable: str | None = None  # the value that was found last, which holds in this time:
+        self._usable_from = self._look_at = math.inf
         self._signature: Signature | None = None
         self._renewing = anyio.Lock()
         self._rejected = ""  # the access token whose renewal was refused for good
@@ -69,12 +73,16 @@ class StoredCredentials:
 
     def value_now(self) -> str | None:
         """As in Credentials: the value, unless the stored login has changed or must be renewed. Raises NotReady."""
+        now = self._now()
+        if self._usable_from <= now < self._look_at:
+            return self._usable
         signature = self._store.signature(self._server)
         if signature is None:
             self._login = self._signature = None
         elif signature != self._signature or self._login is None or self._is_due(self._login):
             raise NotReady
-        return _header(self._login)
+        self._usable, self._usable_from, self._look_at = _header(self._login), now, now + _LOOK_INTERVAL
+        return self._usable
 
     async def value(self) -> str | None:
         """Return the header's value now, renewed if it ends within a minute; None: there is no login.
@@ -116,6 +124,7 @@ class StoredCredentials:
 
     async def _current(self) -> StoredLogin | None:
         """The login as it is stored now. Unless its file has changed, nothing is read."""
+        self._usable_from = math.inf
         signature = self._store.signature(self._server)
         if signature is None:
             self._login = None
@@ -205,7 +214,7 @@ class StoredCredentials:
         except UserError as error:
             self._signature = self._store.signature(self._server)
             self._report(f"hookproxy: the renewed login at {addresses.shown(self._url)} is not stored: {error.message}")
-        self._login = login
+        self._login, self._usable_from = login, math.inf
         return login
 
     # --- sentences ---

@@ -86,7 +86,7 @@ class _User(Load):
 class _HttpSession:
     """A session over HTTP: that of an agent, or all stateless requests of one user to one server."""
 
-    __slots__ = ("channel", "key", "load", "session", "user")
+    __slots__ = ("channel", "key", "load", "server_name", "session", "user")
 
     def __init__(
         self, key: str | tuple[str, str], session: GatewaySession, channel: AgentChannel | StatelessChannel, load: Load
@@ -96,6 +96,7 @@ class _HttpSession:
         self.session = session
         self.channel = channel
         self.load = load
+        self.server_name = session.server.name
         self.user = session.identity.principal.id
         """The id of the principal to whom it belongs."""
 
@@ -166,7 +167,7 @@ class HttpAgents:
         """The short way of a call that nobody judges. False: nothing was done, and it must go the usual way."""
         head = known.head
         one = self._sessions.get(head.session or "")
-        if one is None or head.rules is not self._rules or one.session.server.name != head.server:
+        if one is None or head.rules is not self._rules or one.server_name != head.server:
             return False
         try:
             sender = self._authenticator.check_token_now(known.token, known.resource)
@@ -300,7 +301,7 @@ class HttpAgents:
 
     def _in_session(self, found: Accepted, sender: Principal, responder: Responder) -> None:
         known = self._sessions.get(found.session)
-        if known is None or known.user != sender.id or known.session.server.name != found.server:
+        if known is None or known.user != sender.id or known.server_name != found.server:
             responder.respond(404, [JSON_HEADER], failed_call(found.id or _NO_ID, _NO_SESSION))
             return
         channel = known.channel

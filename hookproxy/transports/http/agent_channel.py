@@ -18,13 +18,8 @@ from ...protocol.feedback import no_stream, refused_message, remote_failure
 from ..channel import Passage
 from . import messages
 from .agent_input import BEAT_SECONDS, ENDED, AgentInput, AgentOutput, Load
-from .agent_stream import (
-    JSON_HEADER,
-    MAX_KEPT_BYTES,
-    AgentStream,
-    stream_and_event,
-)
-from .listener import Headers, Responder
+from .agent_stream import MAX_KEPT_BYTES, AgentStream, StreamHeaders, stream_and_event
+from .listener import Headers, Responder, header_lines
 from .messages import CALL_TOOL, Message, answered_ids
 
 MAX_KEPT_LINES: Final = 256
@@ -79,7 +74,8 @@ class AgentChannel:
 
     def __init__(self, max_bytes: int, headers: Headers, load: Load | None = None) -> None:
         """`headers` are for each response, such as the session's id. `load` counts the requests in flight."""
-        self._headers = tuple(headers)
+        self._own_headers = header_lines(headers)
+        self._headers = StreamHeaders(headers)
         self._load = load or Load()
         self._output = AgentOutput(max_bytes)
         self._input = AgentInput()
@@ -126,7 +122,7 @@ class AgentChannel:
         """A message of the agent. Raises TooManyRequests."""
         self._input.check_room(line)
         if not message.ids or message.is_response:
-            responder.respond(202, self._headers, b"")
+            responder.respond(202, self._own_headers)
             self._feed(line)
             if message.method == messages.CANCELLED:
                 self._end_cancelled(message)
@@ -134,7 +130,7 @@ class AgentChannel:
         key = id_key(message.ids[0])
         if key in self._waiting:
             text = refused_message(message.ids[0], _ID_IN_FLIGHT, unreadable=False)
-            responder.respond(200, (JSON_HEADER, *self._headers), text.rstrip(b"\n"))
+            responder.respond(200, self._headers.json, text.rstrip(b"\n"))
             return
         self._await_response(key, message.ids[0], responder, is_call=message.method == CALL_TOOL)
         self._feed(line)
@@ -200,7 +196,7 @@ class AgentChannel:
             if stream is None or numbers is None or not stream.can_resume:
                 return False
             self._attach(stream, responder)
-            stream.resume(responder, numbers[1], self._headers)
+            stream.resume(responder, numbers[1])
             self._start_beat()
             return True
         former = self._listening

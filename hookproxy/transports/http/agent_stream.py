@@ -6,10 +6,9 @@ An event has an id if the stream can be resumed: the number of the stream and th
 from __future__ import annotations
 
 from collections import deque
-from functools import lru_cache
 from typing import Final
 
-from .listener import Headers, Responder
+from .listener import Headers, Responder, header_lines
 
 JSON_HEADER: Final = (b"content-type", b"application/json")
 _STREAM_HEADERS: Final = (
@@ -34,9 +33,18 @@ _RETRY: Final = b"retry: 1000\n"
 """Milliseconds before an agent opens a broken stream again: a gateway that starts anew is ready by then."""
 
 
-@lru_cache(maxsize=256)
-def _with_json(headers: tuple[tuple[bytes, bytes], ...]) -> tuple[tuple[bytes, bytes], ...]:
-    return JSON_HEADER, *headers
+class StreamHeaders:
+    """The headers of each response of a session."""
+
+    __slots__ = ("json", "stream")
+
+    def __init__(self, headers: Headers = ()) -> None:
+        """`headers` are those of the session itself."""
+        self.json = header_lines((JSON_HEADER, *headers))
+        self.stream = header_lines((*_STREAM_HEADERS, *headers))
+
+
+_NO_SESSION: Final = StreamHeaders()
 
 
 class TooManyRequests(Exception):
@@ -46,13 +54,29 @@ class TooManyRequests(Exception):
 class AgentStream:
     """The response to a POST or a GET. With a `number` it can be resumed on another connection."""
 
-    def __init__(self, responder: Responder, headers: Headers = (), number: int = 0) -> None:
+    __slots__ = (
+        "_events",
+        "_headers",
+        "_next",
+        "_unsent_from",
+        "ended",
+        "has_begun",
+        "is_call",
+        "is_stream",
+        "kept_bytes",
+        "number",
+        "opened",
+        "request_id",
+        "responder",
+    )
+
+    def __init__(self, responder: Responder, headers: StreamHeaders = _NO_SESSION, number: int = 0) -> None:
         self.responder: Responder | None = responder
         self.number = number
         self.is_stream = False
         self.has_begun = False
         """A part of a response that is no stream was sent."""
-        self._headers = tuple(headers)
+        self._headers = headers
         self._events = _NOTHING  # the last ones without their ids, to resume
         self.kept_bytes = 0
         """Bytes of the events that are kept."""
@@ -76,7 +100,7 @@ class AgentStream:
         if self.is_stream or self.responder is None:
             return
         self.is_stream = True
-        self.responder.start(200, (*_STREAM_HEADERS, *self._headers))
+        self.responder.start(200, self._headers.stream)
         self._write(self._id(0) + _RETRY + b"data: \n\n" if self.number else b": \n\n")
 
     def send(self, line: bytes) -> None:
@@ -90,7 +114,7 @@ class AgentStream:
         if self.is_stream:
             self.send(line)
         elif self.responder is not None:
-            self.responder.respond(status, _with_json(self._headers), line.rstrip(b"\n"))
+            self.responder.respond(status, self._headers.json, line.rstrip(b"\n"))
         self.close()
 
     def send_piece(self, piece: bytes, size: int | None) -> None:
@@ -101,7 +125,7 @@ class AgentStream:
             self.responder.write(piece)
         else:
             self.has_begun = True
-            self.responder.start(200, (JSON_HEADER, *self._headers), piece, size)
+            self.responder.start(200, self._headers.json, piece, size)
 
     def end_pieces(self) -> None:
         """All parts are sent."""
@@ -125,7 +149,7 @@ class AgentStream:
         self.ended = True
         if self.responder is not None and self.responder.is_open:
             if not self.is_stream:
-                self.responder.start(200, (*_STREAM_HEADERS, *self._headers))
+                self.responder.start(200, self._headers.stream)
             self.responder.end()
 
     def lose(self) -> None:
@@ -133,12 +157,12 @@ class AgentStream:
         self.responder = None
         self._unsent_from = self._next
 
-    def resume(self, responder: Responder, after: int, headers: Headers) -> None:
+    def resume(self, responder: Responder, after: int) -> None:
         """Go on with another connection, with all kept events after this one."""
         if self.responder is not None:  # the agent has given it up, and we have not noticed
             self.responder.abort()
-        self.responder, self._headers = responder, tuple(headers)
-        responder.start(200, (*_STREAM_HEADERS, *headers))
+        self.responder = responder
+        responder.start(200, self._headers.stream)
         for number, event in list(self._events):
             if number > after:
                 responder.write(self._id(number) + event)

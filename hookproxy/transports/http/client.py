@@ -100,6 +100,8 @@ class Client:
     def __init__(self, wire: Wire, limit: int, patience: float) -> None:
         self._wire = wire
         self._limit = limit
+        self.short_below = min(_PASSED_FROM, limit + 1)
+        """Bytes: a response of fewer may be handled whole."""
         self._patience = patience
         self._open: set[Exchange] = set()  # sent, or waiting for a connection
         self._awaiting: dict[bytes, Exchange] = {}  # by the key of each request that is not answered
@@ -142,7 +144,7 @@ class Client:
         """Handle a call of the agent that was read already."""
         self._stateless = False
         exchange = Exchange(Kind.REQUEST, messages.of_call(call))
-        exchange.call_id = call.id
+        exchange.call_id = b"" if self._is_old else call.id
         self._submit_request(exchange)
 
     def _submit_request(self, exchange: Exchange) -> None:
@@ -368,7 +370,7 @@ class Client:
 
     def takes_whole(self, exchange: Exchange, size: int) -> bool:
         """Whether `whole` may have the response to this request, with a JSON body of this size."""
-        is_short = 0 < size < _PASSED_FROM and size <= self._limit
+        is_short = 0 < size < self.short_below
         is_usual = exchange.kind is Kind.REQUEST and bool(exchange.ids) and exchange.method != messages.INITIALIZE
         return is_short and is_usual and not self._old_endpoint
 

@@ -25,6 +25,15 @@ class KnownHead(Struct, frozen=True, gc=False):
     end: bytes
     """What comes after them, to the end of the head."""
 
+    def body_in(self, data: bytes) -> bytes | None:
+        """The body in `data`, if this is one whole message with this head; None: it is not."""
+        if not data.startswith(self.start):
+            return None
+        start = len(self.start)
+        end = data.find(self.end, start, start + _MAX_DIGITS + len(self.end))
+        digits, body = data[start:end], data[end + len(self.end) :]
+        return body if end > 0 and digits.isdigit() and int(digits) == len(body) else None
+
     def length_in(self, data: bytes) -> bytes:
         """The digits of the length if `data` begins with this head; empty: with another one, or with a part of it."""
         if not data.startswith(self.start):

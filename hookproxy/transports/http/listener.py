@@ -16,7 +16,6 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum, auto
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NoReturn
 
 import httptools
@@ -168,7 +167,8 @@ class Request(Struct, frozen=True, gc=False):
     target: bytes
     """As sent: it begins with a slash, and nothing in it is decoded."""
     headers: list[tuple[bytes, bytes]]
-    """In the order in which they came, repeated ones included; names in lower case. One of them is `host`."""
+    """In the order in which they came, repeated ones included; names in lower case. One of them is `host`, and none
+    is `content-length`: the body has it."""
     body: bytes
     peer: Peer
     notes: HeadNotes = msgspec.field(default_factory=HeadNotes)
@@ -225,7 +225,7 @@ class Responder:
         """True while the client does not read what is written: the last that `on_full` would have said."""
         return self._connection is not None and self._connection.is_full
 
-    def respond(self, status: int, headers: Headers = (), body: bytes = b"") -> None:
+    def respond(self, status: int, headers: Headers | HeaderLines = (), body: bytes = b"") -> None:
         """Send a whole response in one write. Its length is added to the headers; its connection's end if it must end.
 
         Raises ValueError if a header contains a line end, or if the response has been started already.
@@ -248,7 +248,9 @@ class Responder:
             connection.send_all((head, body))
         self._finish(connection, closes)
 
-    def start(self, status: int, headers: Headers = (), piece: bytes = b"", length: int | None = None) -> None:
+    def start(
+        self, status: int, headers: Headers | HeaderLines = (), piece: bytes = b"", length: int | None = None
+    ) -> None:
         """Send the head of a response that comes in pieces, at once, with the first piece of its body.
 
         `length` is that of the whole body, if it is known: if the response ends with fewer bytes, the connection is
@@ -376,12 +378,19 @@ def _lines(headers: Headers) -> bytes:
     return lines
 
 
-_known_lines = lru_cache(maxsize=256)(_lines)
-"""For headers that a session sends with each response."""
+class HeaderLines(bytes):
+    """The lines of headers, ready to be sent: for headers that a session sends with each response."""
+
+    __slots__ = ()
 
 
-def _head(status: int, headers: Headers, date: bytes, framing: bytes) -> bytes:
-    lines = _known_lines(headers) if isinstance(headers, tuple) else _lines(headers)
+def header_lines(headers: Headers) -> HeaderLines:
+    """Return the lines of these headers. Raises ValueError if one of them contains a line end."""
+    return HeaderLines(_lines(headers))
+
+
+def _head(status: int, headers: Headers | HeaderLines, date: bytes, framing: bytes) -> bytes:
+    lines = headers if isinstance(headers, HeaderLines) else _lines(headers)
     line = _STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status
     return b"%b%b%b%b\r\n" % (line, date, lines, framing)
 
@@ -392,15 +401,7 @@ class _KnownRequest(Struct, frozen=True, gc=False):
     head: KnownHead
     target: bytes
     headers: list[tuple[bytes, bytes]]
-    length_at: int
-    """The place of `content-length` in the headers."""
     notes: HeadNotes
-
-    def headers_with(self, length: bytes) -> list[tuple[bytes, bytes]]:
-        """All headers, with this length."""
-        headers = self.headers.copy()
-        headers[self.length_at] = (b"content-length", length)
-        return headers
 
 
 class _Awaited(Enum):
@@ -730,12 +731,11 @@ class _Connection(asyncio.Protocol):
     def _repeated(self, data: bytes) -> Request | None:
         """The request in `data`, if it is whole and has a known head: nearly every one. None: `_feed` must read it."""
         known = self._known
-        if known is None or self._in_request or not (digits := known.head.length_in(data)):
+        if known is None or self._in_request or (body := known.head.body_in(data)) is None:
             return None
-        body = known.head.after(data, digits)
-        if len(body) != int(digits) or len(body) > self._limits.body_bytes:
+        if len(body) > self._limits.body_bytes:
             return None
-        return Request(b"POST", known.target, known.headers_with(digits), body, self._peer, known.notes)
+        return Request(b"POST", known.target, known.headers, body, self._peer, known.notes)
 
     def _feed(self, data: bytes) -> None:
         self._overhead += len(data)
@@ -753,7 +753,7 @@ class _Connection(asyncio.Protocol):
         if not 0 < int(digits) <= self._limits.body_bytes:
             return data
         self.on_message_begin()
-        self._target, self._headers, self._notes = known.target, known.headers_with(digits), known.notes
+        self._target, self._headers, self._notes = known.target, known.headers, known.notes
         self._method, self._version, self._in_body = b"POST", "1.1", True
         self._missing = int(digits)
         return known.head.after(data, digits)
@@ -794,9 +794,8 @@ class _Connection(asyncio.Protocol):
         names = [name for name, _ in request.headers]
         if is_alone and request.method == b"POST" and not (version_1_0 or is_last):
             head = known_head(self._first[:size], names, len(request.body))
-            if head is not None and names.count(b"content-length") == 1:
-                at = names.index(b"content-length")
-                self._known = _KnownRequest(head, request.target, request.headers, at, request.notes)
+            if head is not None:
+                self._known = _KnownRequest(head, request.target, request.headers, request.notes)
         self._first = b""
 
     def _serve(self) -> None:
@@ -943,7 +942,8 @@ class _Connection(asyncio.Protocol):
 
     def _complete(self, *, is_last: bool) -> None:
         """A request has come whole."""
-        request = Request(self._method, self._target, self._headers, b"".join(self._body), self._peer, self._notes)
+        headers = [one for one in self._headers if one[0] != b"content-length"]
+        request = Request(self._method, self._target, headers, b"".join(self._body), self._peer, self._notes)
         self._ready.append((request, self._version == "1.0", is_last))
         self._in_request = self._in_body = self._owes_continue = False
         self._overhead = 0
