@@ -1,7 +1,8 @@
 """The bearer tokens of a token file that are in force now: whose token is this?
 
-A change of the file is in force 10 milliseconds later at the latest. A file that cannot be used changes nothing: the tokens that were
-read before stay in force, the reason is reported once, and the file is tried again until it can be used.
+A new token is in force at once, and a revoked one for 10 milliseconds at most. A file that cannot be used changes
+nothing: the tokens that were read before stay in force, the reason is reported once, and the file is tried again until
+it can be used.
 """
 
 from __future__ import annotations
@@ -70,10 +71,9 @@ class BearerTokens:
 
         Its digest is looked up, not its text: the time that this takes says nothing about other tokens.
         """
-        if self._clock() >= self._look_at:
-            self.refresh()
-        if (known := self._found.get(token)) is not None:  # it is in force, so the time to find it says nothing new
-            return known
+        if self._clock() < self._look_at and (known := self._found.get(token)) is not None:
+            return known  # it is in force, so the time that it takes to find it says nothing new
+        self.refresh()
         digest = digest_of(token)
         known = None if digest in self._revoked_elsewhere else self._tokens.get(digest)
         if known is not None:

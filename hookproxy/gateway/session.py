@@ -18,7 +18,7 @@ from ..processes import service
 from ..session.change_event import ChangeEvent
 from ..session.lifecycle import Lifecycle
 from ..session.proxy import Proxy, Report
-from ..transports.channel import OffersCalls, OffersPassages, TakesCalls, TakesPassages
+from ..transports.channel import OffersCalls, OffersPassages, TakesPassages
 from .hooks_account import environment_account
 from .metered_audit import MeteredAudit
 from .secrets import bytes_remover, read_secrets, report_without_secrets, secrets_redacted
@@ -110,8 +110,8 @@ class GatewaySession:
         self._proxy.on_tools_listed = lambda line, _tools, _server_name: note_parameters(parameters, line)
         if isinstance(channel, OffersPassages) and isinstance(agent, TakesPassages):
             channel.find_passage = partial(self._proxy.open_passage, agent)
-        if isinstance(channel, TakesCalls) and isinstance(agent, OffersCalls):
-            self._proxy.relay.connect_calls(agent, channel)
+        if isinstance(agent, OffersCalls):
+            self._proxy.relay.connect_calls(agent)
         self._lifecycle = Lifecycle(self._proxy, server_end, forwards_signals=False)
         if self._feed is not None:
             self._feed.add(self._proxy, principal.name)

@@ -51,6 +51,8 @@ class ReadCall(msgspec.Struct, gc=False, frozen=True):
     """An integer with only one spelling."""
     name: str
     arguments: Raw
+    meta: Raw
+    """Empty: it has none."""
     line: bytes
     """The whole message, without a line end."""
 
@@ -137,20 +139,20 @@ _known_call = lru_cache(maxsize=1)(_compact_call)
 
 
 def read_call(line: bytes) -> ReadCall | None:
-    """Return the `tools/call` in a line without its end, if it is compact, has a plain id and has no `_meta`.
+    """Return the `tools/call` in a line without its end, if it is compact and has a plain id.
 
-    As with `compact_call`, the inside of `arguments` is not checked.
+    As with `compact_call`, the inside of `arguments` and `_meta` is not checked.
     """
     try:
         call = _CALLS.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     raw_id, params = bytes(call.id), call.params
-    if len(params.meta) or len(_ENCODER.encode(call)) != len(line) or not is_plain_integer(raw_id):
+    if len(_ENCODER.encode(call)) != len(line) or not is_plain_integer(raw_id):
         return None
     if not line.isascii() or b"\r" in line or b"\n" in line:
         return None
-    return ReadCall(raw_id, params.name, params.arguments, line)
+    return ReadCall(raw_id, params.name, params.arguments, params.meta, line)
 
 
 def heads(block: bytes) -> list[Head] | None:

@@ -128,10 +128,15 @@ class InFlight(dict[bytes, RequestKind]):
         return not keys or self._settle_each(keys if fast_scan.are_plain_integers(keys) else [*map(key_of, keys)])
 
     def _settle_one(self, head: fast_scan.Head, key_of: Callable[[bytes], bytes]) -> bool:
-        return not head.method and self.settle_one(key_of(bytes(head.id)))
+        return not head.method and self._settle(key_of(bytes(head.id)))
 
-    def settle_one(self, key: bytes) -> bool:
-        """Settle a request of kind OTHER. False: no such request has this key, and nothing was settled."""
+    def settle_simple(self, key: bytes) -> bool:
+        """Settle a request of kind OTHER if the table is simple. False: nothing was settled."""
+        if self._duplicates or self._barred or self.hook_tool_calls:
+            return False
+        return self._settle(key)
+
+    def _settle(self, key: bytes) -> bool:
         if self.get(key) is not RequestKind.OTHER:
             return False
         del self[key]

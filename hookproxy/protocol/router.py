@@ -223,9 +223,16 @@ class Router:
 
     def pass_response(self, key: bytes) -> bool:
         """The fast path for a response that was read already: True if it passes, and is noted. False: read its line."""
-        if self.calls or self.elicitations or self.tasks or not self.requests.is_simple:
+        if self.calls or self.elicitations or self.tasks:
             return False
-        return self.requests.settle_one(key)
+        return self.requests.settle_simple(key)
+
+    def scan_response(self, line: bytes) -> bytes:
+        """As `scan_from_server` for one response with a plain id: that id. Empty: it is something else, or more."""
+        if line.find(b"\n") != len(line) - 1 or (heads := fast_scan.heads(line)) is None or heads[0].method:
+            return b""
+        raw_id = bytes(heads[0].id)
+        return raw_id if fast_scan.is_plain_integer(raw_id) and self.pass_response(raw_id) else b""
 
     def may_pass_in_pieces(self, head: bytes) -> bool:
         """True if the line that begins with `head` may pass in pieces: no response is withheld, and none must be read.
@@ -343,10 +350,7 @@ class Router:
         """Note a call that is not judged. False: its id or the session's state demands a closer look."""
         ready = self.handshake.opened or self._judged is None
         return (
-            ready
-            and raw_id not in self.calls
-            and fast_scan.is_plain_integer(raw_id)
-            and self.requests.note_one(raw_id)
+            ready and raw_id not in self.calls and fast_scan.is_plain_integer(raw_id) and self.requests.note_one(raw_id)
         )
 
     def _response_from_agent(self, members: Members) -> AgentAction:

@@ -53,7 +53,8 @@ class Relay:
         self._opened = False
         self._partial_line_sent = False  # the server ended within a line, and the agent has its beginning
         self._replacing = False
-        self._send_call: Callable[[ReadCall], None] = _nothing
+        self._on_server_bytes = self._server_bytes
+        self._send_call = self._send_call_line
         self._deliver_response: Callable[[bytes, bytes], None] = _nothing
         self.on_passed: Callable[[], None] = _nothing
         """Called after lines from the server have been processed."""
@@ -73,23 +74,42 @@ class Relay:
 
         self.agent.start(self._agent_bytes, agent_ended, self._agent_is_full, on_agent_gone)
         self.server.start(
-            self._server_bytes,
+            self._on_server_bytes,
             server_ended,
             lambda full: self.pause_agent("the server does not read", full),
             _nothing,  # it may still write: it responds to what it has read
         )
 
-    def connect_calls(self, agent: OffersCalls, server: TakesCalls) -> None:
-        """Pass calls and their responses on as they were read by the two channels, where nothing judges them."""
+    def connect_calls(self, agent: OffersCalls) -> None:
+        """Pass calls and their responses on as the channels have read them, where nothing judges them.
+
+        Call it before the start.
+        """
         assert self._strict, "else lines are sent on before they are read"
-        self._send_call, self._deliver_response = server.send_call, agent.deliver_response
-        agent.pass_call, server.pass_response = self._pass_call, self._pass_response
+        agent.pass_call, self._deliver_response = self._pass_call, agent.deliver_response
+        if isinstance(self.server, TakesCalls):
+            self._send_call, self.server.pass_response = self.server.send_call, self._pass_response
+        else:
+            self._on_server_bytes = self._server_piece
 
     def _pass_call(self, call: ReadCall) -> bool:
         if not self._opened or len(call.line) >= self._limit or not self._router.pass_call(call.name, call.id):
             return False
         self._send_call(call)
         return True
+
+    def _send_call_line(self, call: ReadCall) -> None:
+        self.server.write(call.line + b"\n")
+
+    def _server_piece(self, piece: bytes) -> None:
+        """As `_server_bytes` for a server that sends lines: one short response is read once for all."""
+        if self._passage is None and not self._server_lines.begun and len(piece) < self._stream_from:
+            raw_id = self._router.scan_response(piece)
+            if raw_id:
+                self._deliver_response(raw_id, piece[:-1])
+                self.on_passed()
+                return
+        self._server_bytes(piece)
 
     def _pass_response(self, raw_id: bytes, line: bytes) -> bool:
         if self._passage is not None or not self._router.pass_response(raw_id):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ class Gateway:
         self.key = SigningKey("one")
         self.tenant = oauth.tenant(keys=[self.key.public()])
         self.reports: list[str] = []
-        tokens = BearerTokens(self.file, self.reports.append)
+        tokens = BearerTokens(self.file, self.reports.append, clock=count(0, 0.01).__next__)
         issuer = TokenIssuer(IssuerSettings(self.tenant.issuer, AUDIENCE), self.reports.append)
         self.authenticator = Authenticator(tokens, issuer)
         self.git = protected_resource(AUDIENCE, "git", self.tenant.issuer, ["mcp:read", "mcp:call"])

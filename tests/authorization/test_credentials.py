@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Mapping
+from itertools import count
 from pathlib import Path
 
 import anyio
@@ -63,8 +64,12 @@ async def test_a_login_that_is_stored_after_the_refusal_is_used_at_once(oauth: O
 async def test_a_value_that_needs_no_reading_and_no_renewal_is_there_at_once(
     oauth: OAuthServer, store: LoginStore
 ) -> None:
-    tenant = oauth.tenant()
-    run = credentials(tenant, store)
+    tenant, looks = oauth.tenant(), count()
+
+    def now() -> float:
+        return time.time() + next(looks) * 0.01  # the file is looked at every 10 ms
+
+    run = StoredCredentials(tenant.url, store, post, {}, now=now)
     assert run.value_now() is None
     await store.write(login := tenant.login(), keyring=False)
     with pytest.raises(NotReady):

@@ -113,6 +113,20 @@ def test_a_line_that_is_not_certain_is_left_to_the_full_reading(block: str) -> N
     assert one.calls == {}
 
 
+@pytest.mark.parametrize("block", [*PASSING.values(), *LEFT.values()], ids=[*PASSING, *LEFT])
+def test_a_call_that_was_read_already_passes_only_if_its_line_passes(block: str) -> None:
+    one, other, line = router(), router(), block.encode()
+    read = fast_scan.read_call(line)
+    has_passed = read is not None and one.pass_call(read.name, read.id)
+    assert has_passed == (line.count(b"\n") == 0 and other.scan_from_agent(line + b"\n"))
+    if read is not None and has_passed:
+        assert one.requests == other.requests == {read.id: RequestKind.OTHER}
+        assert not one.pass_call(read.name, read.id), "its id is in flight"
+        assert one.pass_response(read.id)
+        assert not one.pass_response(read.id), "it was answered"
+    assert (one.requests, one.calls) == ({}, {})
+
+
 @pytest.mark.parametrize("hidden", [b"\xc1\xb4ools/call", b"tools/call\xff"])
 def test_text_that_is_not_utf_8_is_left_to_the_full_reading(hidden: bytes) -> None:
     line = CALL.encode().replace(b"tools/call", hidden) + b"\n"
@@ -166,6 +180,7 @@ def test_an_unexpected_message_of_the_server_is_left_to_the_full_reading(block: 
     one = router()
     one.requests.update({b"1": RequestKind.OTHER, b"i": RequestKind.INITIALIZE})
     assert not one.scan_from_server(block)
+    assert one.scan_response(block) == b""
     assert one.requests == {b"1": RequestKind.OTHER, b"i": RequestKind.INITIALIZE}
 
 
@@ -177,7 +192,24 @@ def test_responses_and_notifications_pass_on_the_fast_path_and_responses_are_not
     assert one.requests == {b"3": RequestKind.OTHER}
 
 
+ONE_RESPONSE: Final = b'{"jsonrpc":"2.0","id":1,"result":{}}\n'
+
+
+@pytest.mark.parametrize(
+    "block", [ONE_RESPONSE * 2, ONE_RESPONSE[:-1], b"\n" + ONE_RESPONSE, b"", ONE_RESPONSE.replace(b"1,", b'"1",')]
+)
+def test_only_one_response_with_a_plain_id_is_read_once_for_all(block: bytes) -> None:
+    one = router()
+    one.requests.update({b"1": RequestKind.OTHER})
+    assert one.scan_response(block) == b""
+    assert one.scan_response(ONE_RESPONSE) == b"1"
+    assert one.requests == {}
+
+
 def test_no_response_passes_on_the_fast_path_while_a_judged_call_is_in_flight() -> None:
     one = router()
+    one.requests.update({b"1": RequestKind.OTHER})
     one.from_agent(EVIL.encode() + b"\n")
+    assert not one.pass_response(b"1")
+    assert one.scan_response(ONE_RESPONSE) == b""
     assert not one.scan_from_server(b'{"jsonrpc":"2.0","method":"x"}\n')

@@ -137,7 +137,7 @@ class AgentChannel:
 
     def post_call(self, call: ReadCall, responder: Responder) -> bool:
         """As `post` for a call that was read already. False: nothing was done, and `post` must have it."""
-        if call.id in self._waiting or not self._input.is_read:
+        if call.id in self._waiting or self._input.waits:
             return False
         stream = self._await_response(call.id, call.id, responder, is_call=True)
         if self.pass_call(call):
@@ -322,9 +322,16 @@ class AgentChannel:
     def deliver_response(self, raw_id: bytes, line: bytes) -> None:
         """As in OffersCalls."""
         stream = self._waiting.pop(raw_id, None)
-        if stream is not None:
-            self._load.requests -= 1
+        if stream is None:
+            return
+        self._load.requests -= 1
+        if stream.is_stream or stream.responder is None:
             self._finish(stream, line)
+            return
+        stream.ended = True
+        self.last_used = self._loop.time()
+        self._streams.pop(stream.number, None)
+        stream.responder.respond(200, self._headers.json, line)
 
     def _stream_for_server(self) -> AgentStream | None:
         """Where a message of the server goes that is no response: a stream that is read, else one to be resumed."""

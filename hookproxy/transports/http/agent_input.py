@@ -30,6 +30,8 @@ class AgentInput:
 
     def __init__(self) -> None:
         self._on_line: Callable[[bytes], None] | None = None  # None: it is paused
+        self.waits = True
+        """What comes waits."""
         self._reader: Callable[[bytes], None] | None = None
         self._lines: list[bytes] = []
         self._bytes = 0
@@ -40,11 +42,6 @@ class AgentInput:
             len(self._lines) >= MAX_UNREAD_LINES or self._bytes + len(line) > MAX_UNREAD_BYTES
         ):
             raise TooManyRequests
-
-    @property
-    def is_read(self) -> bool:
-        """The relay reads: nothing waits."""
-        return self._on_line is not None
 
     def feed(self, line: bytes) -> None:
         """Give a line to the relay, or keep it until the relay reads."""
@@ -61,11 +58,11 @@ class AgentInput:
 
     def pause(self) -> None:
         """Keep what comes."""
-        self._on_line = None
+        self._on_line, self.waits = None, True
 
     def resume(self) -> None:
         """Give the relay what waits, and what comes. It may pause again meanwhile."""
-        self._on_line = self._reader
+        self._on_line, self.waits = self._reader, self._reader is None
         for line in self.take():
             self.feed(line)
 

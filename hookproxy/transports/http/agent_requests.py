@@ -214,7 +214,15 @@ def check_call(head: Head, body: bytes, parameters: Parameters) -> fast_scan.Rea
     call = fast_scan.read_call(body)
     if call is None or nesting.is_deeper(body, head.rules.max_depth) or parameters(head.server, call.name):
         return None
-    return call
+    return call if not len(call.meta) or _is_of_handshake_era(bytes(call.meta)) else None
+
+
+def _is_of_handshake_era(meta: bytes) -> bool:
+    """True for a readable `_meta` that names no version of the protocol."""
+    try:
+        return calls.PROTOCOL_VERSION_KEY not in raw_json.fields(meta)
+    except (raw_json.Unreadable, raw_json.DuplicateKeys):
+        return False
 
 
 class _Refusal(Exception):

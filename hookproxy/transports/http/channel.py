@@ -89,8 +89,9 @@ class _Transfer:
 
     def on_whole(self, headers: dict[bytes, bytes], body: bytes) -> None:
         """As in Handler."""
-        self._channel.transfer_ended(self)
-        self._channel.client.whole(self.exchange, headers, body)
+        channel = self._channel
+        channel.transfer_ended(self)
+        channel.client.whole(self.exchange, headers, body)
 
     def on_lost(self, why: str) -> None:
         """As in Handler."""
@@ -130,8 +131,8 @@ class HttpChannel:
             agent,
             b"".join(b"%b: %b\r\n" % (name.encode(), value.encode("latin-1")) for name, value in remote.headers),
         )
-        self._last_head: tuple[tuple[bytes, str | None, bytes] | None, bytes] = None, b""
-        """Of the last POST: what it was made from besides the length, and the head up to the length."""
+        self._known_head: tuple[bytes | None, str | None, bytes] = None, None, b""
+        """Of the last call: the header lines of the session, the authorization, and the head up to the length."""
         self._cookies = None if "cookie" in own else Cookies(address.host, is_tls=address.is_tls)
         self._uses_credentials = "authorization" not in own and not isinstance(remote.credentials, NoCredentials)
         self._login_hint = "" if "authorization" in own else remote.credentials.hint
@@ -407,7 +408,9 @@ class HttpChannel:
     def _write(self, connection: Connection, transfer: _Transfer, authorization: str | None) -> None:
         exchange = transfer.exchange
         exchange.sent, exchange.used_authorization = True, authorization
-        connection.request(self._head(exchange, authorization), exchange.body, transfer)
+        of_call = exchange.call_id and not self._cookies
+        head = self._call_head(exchange, authorization) if of_call else self._head(exchange, authorization)
+        connection.request(head, exchange.body, transfer)
         exchange.sent_at = connection.last_byte
         if self._watch is None:
             self._watch_later()
@@ -415,17 +418,8 @@ class HttpChannel:
             self._set_full()
 
     def _head(self, exchange: Exchange, authorization: str | None) -> bytes:
-        own = self.client.headers(exchange)
+        headers = self._fixed + self.client.headers(exchange)
         target = self.client.target(exchange, self.remote.address.target)
-        about = (own, authorization, target)
-        if self._cookies or exchange.is_get or exchange.kind is Kind.DELETE:
-            return self._made_head(exchange, *about)
-        if about != self._last_head[0]:  # nearly all messages of a session have the same, except for the length
-            self._last_head = about, self._made_head(exchange, *about).rpartition(b"Content-Length: ")[0]
-        return b"%bContent-Length: %d\r\n\r\n" % (self._last_head[1], len(exchange.body))
-
-    def _made_head(self, exchange: Exchange, own: bytes, authorization: str | None, target: bytes) -> bytes:
-        headers = self._fixed + own
         if authorization is not None:
             headers += b"Authorization: %b\r\n" % authorization.encode("latin-1")
         if self._cookies:
@@ -435,6 +429,15 @@ class HttpChannel:
         if exchange.is_get:
             return b"GET %b HTTP/1.1\r\n%b%b\r\n" % (target, _GET, headers)
         return b"POST %b HTTP/1.1\r\n%b%bContent-Length: %d\r\n\r\n" % (target, _POST, headers, len(exchange.body))
+
+    def _call_head(self, exchange: Exchange, authorization: str | None) -> bytes:
+        """As `_head` for a call that was read already: of the calls of a session only the length differs."""
+        exchange.sent_session = self.client.session
+        own, known_authorization, start = self._known_head
+        if own is not self.client.session_headers or authorization != known_authorization:
+            start = self._head(exchange, authorization).rpartition(b"Content-Length: ")[0]
+            self._known_head = self.client.session_headers, authorization, start
+        return b"%bContent-Length: %d\r\n\r\n" % (start, len(exchange.body))
 
     def note_cookies(self, exchange: Exchange, lines: bytes) -> None:
         """Keep the cookies of a response; not if the command line gives one, which counts instead."""

@@ -144,8 +144,13 @@ class Client:
         """Handle a call of the agent that was read already."""
         self._stateless = False
         exchange = Exchange(Kind.REQUEST, messages.of_call(call))
-        exchange.call_id = b"" if self._is_old else call.id
-        self._submit_request(exchange)
+        if self._opening is None and not self._is_old:
+            exchange.call_id = call.id
+            self._awaiting[call.id] = exchange
+            self._open.add(exchange)
+            self._wire.send(exchange)
+        else:
+            self._submit_request(exchange)
 
     def _submit_request(self, exchange: Exchange) -> None:
         for key in exchange.ids:
@@ -377,10 +382,11 @@ class Client:
     def whole(self, exchange: Exchange, headers: dict[bytes, bytes], body: bytes) -> None:
         """A JSON response of status 200 has come whole: in place of `head`, `body` and `complete`."""
         raw_id = exchange.call_id
-        if raw_id and raw_id in exchange.ids and messages.is_response_to(raw_id, body) and not _has_line_end(body):
+        if raw_id and raw_id in exchange.ids and messages.is_response_to(raw_id, body):
             exchange.ids.clear()
+            exchange.is_done = True
             self._awaiting.pop(raw_id, None)
-            self._done(exchange)
+            self._open.discard(exchange)
             self._wire.deliver_response(raw_id, body)
             if self.is_ending:
                 self._check_end()
@@ -891,11 +897,7 @@ def _retry_seconds(exchange: Exchange) -> float:
 
 def _as_one_line(body: bytes) -> bytes:
     """The text of a JSON message on one line: in JSON, line ends stand only between tokens."""
-    return body.strip(b" \t\r\n").replace(b"\r", b" ").replace(b"\n", b" ") if _has_line_end(body) else body
-
-
-def _has_line_end(body: bytes) -> bool:
-    return b"\n" in body or b"\r" in body
+    return body.strip(b" \t\r\n").replace(b"\r", b" ").replace(b"\n", b" ") if b"\n" in body or b"\r" in body else body
 
 
 def _shown(content_type: bytes) -> str:

@@ -60,10 +60,8 @@ class Exchange:
         self.kind = kind
         self.message = message
         self.body = message.body if message else b""
-        self.ids: dict[bytes, bytes] = keys_of(message.ids) if message and message.ids else {}
+        self.ids: dict[bytes, bytes] = keys_of(message.ids) if message is not None and message.ids else {}
         """The requests that are not answered yet: each id as spelled, by its key."""
-        self.call_id = b""
-        """The id of the one call that it brings, if that was read already; it is its own key."""
         self.target = b""
         """Path and query after a redirect; empty: those of the URL."""
         self.last_event_id = b""
@@ -89,6 +87,9 @@ class Exchange:
         """Forget the response, to send the request (again)."""
         self.sent = False
         """The server may have got it."""
+        self.call_id = b""
+        """The id of the one call that it brings, if that was read already and this is the first attempt to send it. It
+        is its own key."""
         self.status = 0
         self.headers: dict[bytes, bytes] = {}
         self.content_type = b""

@@ -82,6 +82,8 @@ _CHECKED: Final = frozenset(
 
 _STATUS_LINES: Final = {status: b"HTTP/1.1 %d %b\r\n" % (status, reason) for status, reason in _REASONS.items()}
 _WITHOUT_BODY: Final = frozenset({204, 304})  # responses that have no body and no length
+_OK: Final = b"HTTP/1.1 200 OK\r\n%b%b%bContent-Length: %d\r\n\r\n%b"
+"""A whole response of nearly every kind: the date, the headers, whether the connection closes, the body."""
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _CLOSE: Final = b"Connection: close\r\n"
 _CHUNKED: Final = b"Transfer-Encoding: chunked\r\n"
@@ -236,6 +238,10 @@ class Responder:
         if self._is_started:
             raise ValueError("the response has been started already")
         closes = self._is_last or connection.listener.is_draining
+        if status == 200 and isinstance(headers, HeaderLines) and len(body) < _SMALL_PIECE and not self._head_only:
+            connection.send(_OK % (connection.listener.date_line, headers, _CLOSE if closes else b"", len(body), body))
+            self._finish(connection, closes)
+            return
         framing = b"" if status in _WITHOUT_BODY else b"Content-Length: %d\r\n" % len(body)
         if closes:
             framing += _CLOSE

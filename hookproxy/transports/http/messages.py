@@ -135,7 +135,9 @@ def answered_ids(line: bytes) -> list[bytes] | None:
 
 
 def is_response_to(raw_id: bytes, line: bytes) -> bool:
-    """True if a line of the server is one response, and has exactly this id."""
+    """True if `line` is one line and one response of the server, and has exactly this id."""
+    if b"\n" in line or b"\r" in line:
+        return False
     try:
         found = _ENVELOPE.decode(line)
     except _ERRORS:
@@ -158,6 +160,8 @@ def key_of(raw_id: bytes) -> bytes:
 
 def keys_of(ids: tuple[bytes, ...]) -> dict[bytes, bytes]:
     """Return the ids as spelled, by their keys."""
+    if len(ids) == 1 and ids[0].isdigit():  # nearly every request
+        return {ids[0]: ids[0]}
     return {key_of(raw): raw for raw in ids}
 
 

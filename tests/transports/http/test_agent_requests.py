@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp.shared import inbound
 
+from hookproxy.protocol.fast_scan import ReadCall
 from hookproxy.transports.http import agent_requests, mirror_headers
 from hookproxy.transports.http.agent_requests import Accepted, Era, Kind, Rejected, Rules
 from hookproxy.transports.http.mirror_headers import ParameterHeaders
@@ -69,11 +70,21 @@ def check(
     target: str = "/mcp/echo",
     more: tuple[tuple[str, str], ...] = (),
 ) -> Accepted | Rejected:
-    """Check a request with some headers changed, or left out if the change is None, and `more` added."""
+    """Check a request with some headers changed, or left out if the change is None, and `more` added.
+
+    Whatever is refused is never taken for a call that can go the short way.
+    """
     changed = {**headers, **(changes or {})}
     pairs = [(name, value) for name, value in changed.items() if value is not None] + list(more)
     raw = [(name.encode(), value.encode("latin-1")) for name, value in pairs]
-    return agent_requests.check(method.encode(), target.encode("latin-1"), raw, body, RULES, lookup)
+    found = agent_requests.check(method.encode(), target.encode("latin-1"), raw, body, RULES, lookup)
+    head = agent_requests.check_head(method.encode(), target.encode("latin-1"), raw, body, RULES)
+    if not isinstance(head, Rejected) and (read := agent_requests.check_call(head, body, lookup)) is not None:
+        assert isinstance(found, Accepted), (found, read)
+        said = (found.kind, found.era, found.method, found.id, found.line, found.unknown_parameters)
+        assert said == (Kind.MESSAGE, Era.HANDSHAKE, "tools/call", read.id, read.line, ())
+        assert found.session == changed["mcp-session-id"]
+    return found
 
 
 def accepted(result: Accepted | Rejected) -> Accepted:
@@ -285,6 +296,47 @@ def test_a_header_that_readers_could_choose_from_is_refused(name: str) -> None:
 
 def test_headers_that_may_be_repeated_are_one_list() -> None:
     accepted(check(call(), HANDSHAKE, {"accept": "application/json"}, more=(("accept", "text/event-stream"),)))
+
+
+def short(body: bytes, changes: Change | None = None, method: str = "POST") -> object:
+    """The call that goes the short way, or None."""
+    changed = {**HANDSHAKE, **(changes or {})}
+    raw = [(name.encode(), value.encode()) for name, value in changed.items() if value is not None]
+    head = agent_requests.check_head(method.encode(), b"/mcp/echo", raw, body, RULES)
+    assert not isinstance(head, Rejected), head
+    return agent_requests.check_call(head, body, lookup)
+
+
+def test_only_a_call_in_a_session_whose_head_repeats_nothing_of_the_body_goes_the_short_way() -> None:
+    one = call(name="other").replace(b", ", b",").replace(b": ", b":")
+    read = short(one)
+    assert isinstance(read, ReadCall)
+    assert (read.id, read.name, bytes(read.arguments), read.line) == (b"7", "other", b"{}", one)
+    assert short(one, {"mcp-protocol-version": None}) is not None
+    for change in (
+        {"mcp-session-id": None},
+        {"mcp-session-id": "\x7f"},
+        {"mcp-protocol-version": "2026-07-28"},
+        {"mcp-protocol-version": "2099-01-01"},
+        {"mcp-name": "other"},
+        {"mcp-method": "tools/call"},
+        {"mcp-param-region": "eu"},
+    ):
+        assert short(one, change) is None, change
+    assert short(one, method="PUT") is None
+    assert short(one.replace(b"other", b"say")) is None, "its arguments may be repeated in headers"
+    assert short(one.replace(b"{}", b"[" * 128 + b"]" * 128)) is None
+    assert short(one.replace(b"{}", b'{"a":"%b"}' % (b"x" * 65_536))) is None
+    for meta, goes in (
+        ('{"progressToken":1}', True),
+        ('{"a":1,"a":2}', False),
+        ("7", False),
+        (f'{{"{VERSION_KEY}":1}}', False),
+    ):
+        with_meta = one.replace(b"{}", b'{},"_meta":%b' % meta.encode())
+        assert (short(with_meta) is not None) is goes, meta
+        check(with_meta, HANDSHAKE)
+        check(with_meta.replace(b"Version", b"\\u0056ersion"), HANDSHAKE)
 
 
 # --- the body ---

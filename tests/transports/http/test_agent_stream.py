@@ -40,20 +40,20 @@ def kept(responder: _Responder) -> list[bytes]:
 @given(st.lists(st.text(st.sampled_from("a\r\u2028\u0085 :\t"), min_size=1), min_size=1, max_size=5))
 def test_whatever_a_line_contains_it_is_one_event(texts: list[str]) -> None:
     responder = _Responder()
-    stream = AgentStream(responder, (), 1)
+    stream = AgentStream(responder, number=1)
     for text in texts:
         stream.send(b'{"x":' + text.encode() + b"}\n")
     assert len(kept(responder)) == len(texts)
 
 
 def test_an_event_is_kept_until_more_bytes_than_allowed_have_come() -> None:
-    stream = AgentStream(_Responder(), (), 1)
+    stream = AgentStream(_Responder(), number=1)
     for number in range(10):
         stream.send(b"%d" % number + b"x" * (MAX_KEPT_BYTES // 4))
     assert stream.kept_bytes <= MAX_KEPT_BYTES
     stream.lose()
     again = _Responder()
-    stream.resume(again, 0, ())
+    stream.resume(again, 0)
     assert [one[:1] for one in kept(again)] == [b"7", b"8", b"9"]
 
 

@@ -1,0 +1,363 @@
+"""Calls on connections that agents keep: those that nobody judges go a shorter way, on which nothing may be different.
+
+Each test runs with a server on pipes and with one at an address.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import pytest
+
+from hookproxy.authorization.authenticate import Authenticator
+from hookproxy.authorization.bearer_tokens import BearerTokens
+from hookproxy.authorization.token_file import create_token, revoke_tokens
+from hookproxy.config.gateway import load_gateway
+from hookproxy.gateway.gateway import Gateway
+from hookproxy.gateway.http_agents import HttpAgents
+from hookproxy.gateway.http_listeners import HttpAddress
+from hookproxy.gateway.log import GatewayLog
+from hookproxy.gateway.servers import Servers
+from hookproxy.protocol.fast_scan import ReadCall
+from hookproxy.transports.http import agent_channel
+from hookproxy.transports.http.agent_channel import AgentChannel
+from hookproxy.transports.http.listener import Listener, ListenerLimits, Responder, serve_sockets
+from tests.support.http_server import Request, serving
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+
+INITIALIZE: Final = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+SERVER: Final = """
+import json, os, sys, time
+for line in sys.stdin:
+    m = json.loads(line)
+    if "id" not in m:
+        continue
+    p = m.get("params", {})
+    name, text = p.get("name"), str(p.get("arguments", {}).get("text", ""))
+    if name == "die":
+        os._exit(3)
+    if name == "hold":
+        continue
+    if m["method"] == "initialize":
+        r = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
+    else:
+        r = {"content": [{"type": "text", "text": text}]}
+    body = json.dumps({"jsonrpc": "2.0", "id": 999 if name == "other" else m["id"], "result": r})
+    print(body.replace(": ", ":\\r ") if name == "spaced" else body, flush=True)
+"""
+
+
+async def answer(request: Request) -> None:
+    """The same server at an address."""
+    message = request.message
+    params = message.get("params", {})
+    name = params.get("name")
+    text = json.dumps({"content": [{"type": "text", "text": params.get("arguments", {}).get("text")}]})
+    if request.method != "POST":
+        await request.status("405 Method Not Allowed")
+    elif message.get("method") == "initialize":
+        result = '{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s"}}'
+        await request.result(result, "Mcp-Session-Id: of-the-server\r\n")
+    elif "id" not in message:
+        await request.status("202 Accepted")
+    elif name == "die":
+        request.drop()
+    elif name == "hold":
+        await request.closed.wait()
+    elif name == "other":
+        await request.json(b'{"jsonrpc":"2.0","id":999,"result":{}}')
+    elif name == "spaced":
+        await request.result(text.replace(", ", ",\r\n "))
+    else:
+        await request.result(text)
+
+
+class Kept:
+    """One connection of an agent."""
+
+    def __init__(self, rig: Rig, session: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.rig, self.session, self._reader, self._writer = rig, session, reader, writer
+
+    def send(self, message: object, token: str = "") -> None:
+        """POST a message, as agents write it."""
+        body = json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode()
+        head = f"POST /mcp/{self.rig.server} HTTP/1.1\r\nHost: 127.0.0.1:{self.rig.port}\r\n"
+        head += f"Authorization: Bearer {token or self.rig.token}\r\nContent-Type: application/json\r\n"
+        head += "Accept: application/json, text/event-stream\r\n"
+        head += f"Mcp-Session-Id: {self.session}\r\n" if self.session else ""
+        self._writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+
+    async def head(self) -> str:
+        return (await self._reader.readuntil(b"\r\n\r\n")).decode()
+
+    async def response(self) -> tuple[int, dict[str, str], Any]:
+        """Status, headers and message of the next response."""
+        with anyio.fail_after(20):
+            head = await self.head()
+            lines = head.split("\r\n")
+            headers = {k.lower(): v for k, _, v in (line.partition(": ") for line in lines[1:])}
+            body = b""
+            if "content-length" in headers:
+                body = await self._reader.readexactly(int(headers["content-length"]))
+            while "transfer-encoding" in headers:
+                size = int(await self._reader.readline(), 16)
+                body += (await self._reader.readexactly(size + 2))[:-2]
+                if not size:
+                    break
+            if headers.get("content-type") == "text/event-stream":
+                body = next((line[6:] for line in body.split(b"\n") if line.startswith(b"data: {")), b"")
+            return int(lines[0].split()[1]), headers, json.loads(body) if body else None
+
+    async def ask(self, message: object, token: str = "") -> tuple[int, dict[str, str], Any]:
+        self.send(message, token)
+        return await self.response()
+
+    async def says(self, number: int, text: str, name: str = "echo") -> bool:
+        """Whether a call gets its own text as its result."""
+        _, _, found = await self.ask(call(number, name, text))
+        return bool(found["id"] == number and found["result"]["content"][0]["text"] == text)
+
+    def leave(self) -> None:
+        self._writer.transport.abort()
+
+
+def call(number: int, name: str = "echo", text: str = "", meta: object = None) -> dict[str, object]:
+    params = {"name": name, "arguments": {"text": text}} | ({"_meta": meta} if meta else {})
+    return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+
+
+class Rig:
+    """A gateway in this process, with one server."""
+
+    def __init__(self, folder: Path, server: str, short: Callable[[], int]) -> None:
+        self.folder, self.server = folder, server
+        self.port = 0
+        self.token = ""
+        self.reports: list[str] = []
+        self._short = short
+        self._gateway: Gateway
+        self._agents: list[Kept] = []
+
+    @property
+    def short(self) -> int:
+        """How many calls have gone the short way."""
+        return self._short()
+
+    def write(self, table: str, more: str = "") -> None:
+        (self.folder / "gateway.toml").write_text(
+            f'[gateway]\ntokens = "tokens"\n{more}[servers.{self.server}]\n{table}'
+        )
+
+    @asynccontextmanager
+    async def serving(self, table: str, more: str = "") -> AsyncIterator[None]:
+        self.table = table
+        self.write(table, more)
+        self.folder.chmod(0o700)
+        self.token = create_token(str(self.folder / "tokens"), "alice", (), None, "", time.time())[0]
+        looks = count(0, 0.01)
+        tokens = BearerTokens(str(self.folder / "tokens"), self.reports.append, clock=lambda: next(looks))
+        listening = socket.create_server(("127.0.0.1", 0))
+        listening.setblocking(False)
+        self.port = listening.getsockname()[1]
+        log = GatewayLog(as_json=False)
+        async with anyio.create_task_group() as tasks:
+            self._gateway = Gateway(load_gateway("gateway.toml", {}, str(self.folder)), Servers(tasks, log), log)
+            address = HttpAddress("127.0.0.1", self.port, tls=False)
+            agents = HttpAgents(self._gateway, Authenticator(tokens, None), [(address, listening)], tasks, log)
+            listener = Listener(agents.handle, ListenerLimits(), lambda _peer, _status, _why: None)
+            accepting = await serve_sockets(listener, listening, None)
+            try:
+                yield
+            finally:
+                for agent in self._agents:
+                    agent.leave()
+                await accepting.stop()
+                listener.close()
+                tasks.cancel_scope.cancel()
+
+    def change(self, more: str) -> None:
+        """Put another policy into force."""
+        self.write(self.table, more)
+        self._gateway.change_policy(load_gateway("gateway.toml", {}, str(self.folder)))
+
+    async def connect(self, session: str = "") -> Kept:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        agent = Kept(self, session, reader, writer)
+        self._agents.append(agent)
+        return agent
+
+    async def open(self) -> Kept:
+        """A connection in a new session, on which a call was judged once: all further ones are known."""
+        first = await self.connect()
+        _, headers, _ = await first.ask({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": INITIALIZE})
+        agent = await self.connect(headers["mcp-session-id"])
+        assert (await agent.ask({"jsonrpc": "2.0", "method": "notifications/initialized"}))[0] == 202
+        assert await agent.says(1, "first")
+        return agent
+
+    async def hold(self, agent: Kept, number: int) -> Kept:
+        """Another connection in the session of `agent`, on which a call that is never answered went the short way."""
+        held = await self.connect(agent.session)
+        assert (await held.ask({"jsonrpc": "2.0", "method": "notifications/initialized"}))[0] == 202
+        held.send(call(900 + number, "hold"))
+        cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 900 + number}}
+        assert await agent.says(800 + number, "it has arrived")
+        assert (await agent.ask(cancelled))[0] == 202
+        await held.response()
+        before = self.short
+        held.send(call(number, "hold"))
+        assert await agent.says(700 + number, "it has arrived")
+        assert self.short == before + 2
+        return held
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(params=["pipe", "remote"])
+async def rig(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Rig]:
+    taken = [0]
+    post_call = AgentChannel.post_call
+
+    def counted(channel: AgentChannel, one: ReadCall, responder: Responder) -> bool:
+        passed = post_call(channel, one, responder)
+        taken[0] += passed
+        return passed
+
+    monkeypatch.setattr(AgentChannel, "post_call", counted)
+    async with AsyncExitStack() as stack:
+        (tmp_path / "server.py").write_text(SERVER)
+        table = f"command = {json.dumps([sys.executable, '-S', '-E', str(tmp_path / 'server.py')])}\n"
+        if request.param == "remote":
+            server = await stack.enter_async_context(serving(answer))
+            table = f'url = "http://127.0.0.1:{server.port}/mcp"\nallow_http = true\n'
+        rig = Rig(tmp_path, request.param, lambda: taken[0])
+        await stack.enter_async_context(rig.serving(table))
+        yield rig
+
+
+async def test_each_call_gets_its_own_response(rig: Rig) -> None:
+    agent, other = await rig.open(), await rig.open()
+    before = rig.short
+    for number in (2, 3, 77, 1000, 999_999_999_999_999):
+        assert await agent.says(number, f"text {number}")
+        assert await other.says(number, f"other {number}" + "x" * (number % 5000))
+    _, headers, found = await agent.ask(call(5, text="x", meta={"progressToken": 5}))
+    assert (headers["content-type"], found["id"]) == ("application/json", 5)
+    assert headers["mcp-session-id"] == agent.session
+    assert rig.short == before + 11
+    for message in (call(6, text="\xe9"), {**call(7), "id": "seven"}):
+        assert (await agent.ask(message))[2]["id"] == message["id"]
+    assert rig.short == before + 11
+
+
+async def test_an_id_in_flight_is_refused_and_a_cancelled_call_gets_no_response(rig: Rig) -> None:
+    agent, second = await rig.open(), await rig.open()
+    held = await rig.hold(agent, 5)
+    assert "in flight" in (await agent.ask(call(5)))[2]["error"]["message"]
+    cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 5}}
+    assert (await agent.ask(cancelled))[0] == 202
+    status, headers, _ = await held.response()
+    assert (status, headers["content-type"]) == (200, "text/event-stream")
+    assert await agent.says(7, "seven")
+    assert await second.says(5, "five")
+
+
+async def test_a_rule_that_comes_into_force_holds_for_the_next_call_on_the_same_connection(rig: Rig) -> None:
+    agent = await rig.open()
+    assert await agent.says(2, "two")
+    before = rig.short
+    rig.change('[permissions]\ndeny = ["echo"]\n')
+    assert (await agent.ask(call(3)))[2]["result"]["isError"]
+    rig.change("")
+    assert await agent.says(4, "four")
+    assert rig.short == before
+    assert await agent.says(5, "five")
+    assert rig.short == before + 1
+
+
+async def test_a_token_that_is_revoked_is_refused_and_another_user_has_no_part_in_the_session(rig: Rig) -> None:
+    agent = await rig.open()
+    bob = create_token(str(rig.folder / "tokens"), "bob", (), None, "", time.time())[0]
+    assert (await agent.ask(call(2), bob))[0] == 404
+    assert (await agent.ask(call(2), bob))[0] == 404
+    assert await agent.says(3, "three")
+    again = create_token(str(rig.folder / "tokens"), "alice", (), None, "", time.time())[0]
+    for _ in range(2):
+        assert (await agent.ask(call(4), again))[0] == 200
+    revoke_tokens(str(rig.folder / "tokens"), "alice")
+    assert (await agent.ask(call(5), again))[0] == 401
+    assert (await agent.ask(call(5)))[0] == 401
+
+
+async def test_after_its_end_a_session_does_not_exist(rig: Rig) -> None:
+    agent, other = await rig.open(), await rig.open()
+    reader, writer = await asyncio.open_connection("127.0.0.1", rig.port)
+    head = f"DELETE /mcp/{rig.server} HTTP/1.1\r\nHost: 127.0.0.1:{rig.port}\r\nAuthorization: Bearer {rig.token}\r\n"
+    writer.write(f"{head}Mcp-Session-Id: {agent.session}\r\n\r\n".encode())
+    assert b" 200 " in await reader.readuntil(b"\r\n\r\n")
+    writer.close()
+    assert (await agent.ask(call(2)))[0] == 404
+    assert await other.says(2, "two")
+
+
+async def test_a_server_that_ends_in_a_call_is_an_error_that_says_what_is_known(rig: Rig) -> None:
+    agent = await rig.open()
+    _, _, found = await agent.ask(call(2, "die"))
+    text = found["error"]["message"] if "error" in found else found["result"]["content"][0]["text"]
+    assert found["id"] == 2
+    assert "may have" in text, text
+
+
+async def test_an_agent_that_leaves_takes_nothing_with_it(rig: Rig) -> None:
+    agent = await rig.open()
+    (await rig.hold(agent, 2)).leave()
+    for number in range(4, 8):
+        assert await agent.says(number, f"text {number}")
+
+
+async def test_a_call_that_takes_long_becomes_a_stream(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = await rig.open()
+    monkeypatch.setattr(agent_channel, "_STREAM_AFTER_SECONDS", 0.0)
+    held = await rig.hold(agent, 2)
+    assert "text/event-stream" in await held.head()
+
+
+async def test_a_response_that_is_written_otherwise_arrives_whole_and_on_one_line(rig: Rig) -> None:
+    agent = await rig.open()
+    for number in (2, 3):
+        assert await agent.says(number, "text", "spaced")
+
+
+async def test_a_response_with_another_id_goes_to_nobody(rig: Rig) -> None:
+    agent = await rig.open()
+    second = await rig.connect(agent.session)
+    second.send(call(2, "other"))
+    assert await agent.says(3, "three")
+    if rig.server == "remote":
+        assert "another request" in str((await second.response())[2])
+
+
+async def test_more_requests_than_allowed_are_refused(rig: Rig) -> None:
+    agent = await rig.open()
+    await rig.hold(agent, 2)
+    text = (rig.folder / "gateway.toml").read_text().replace("[gateway]\n", "[gateway]\nmax_requests = 1\n")
+    (rig.folder / "gateway.toml").write_text(text)
+    rig._gateway.change_policy(load_gateway("gateway.toml", {}, str(rig.folder)))
+    assert (await agent.ask(call(3)))[0] == 429
+    cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}
+    assert (await agent.ask(cancelled))[0] == 202
+    assert await agent.says(4, "four")
