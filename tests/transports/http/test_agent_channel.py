@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hookproxy.transports.http import agent_channel, agent_input, messages
 from hookproxy.transports.http.agent_channel import AgentChannel
 from hookproxy.transports.http.agent_input import Load
-from hookproxy.transports.http.listener import Headers, Responder
+from hookproxy.transports.http.listener import HeaderLines, Headers, Responder
 from tests.support.http_agent import HttpAgent, Server, agent_of, line
 
 pytestmark = pytest.mark.anyio
@@ -335,11 +335,13 @@ class _Responder(Responder):
     def is_open(self) -> bool:
         return self._open
 
-    def respond(self, status: int, headers: Headers = (), body: bytes = b"") -> None:
+    def respond(self, status: int, headers: Headers | HeaderLines = (), body: bytes = b"") -> None:
         self.start(status, headers, body)
         self._open = False
 
-    def start(self, status: int, headers: Headers = (), piece: bytes = b"", length: int | None = None) -> None:
+    def start(
+        self, status: int, headers: Headers | HeaderLines = (), piece: bytes = b"", length: int | None = None
+    ) -> None:
         assert not self.sent, "a response begins once"
         assert self._open
         self.sent += [b"%d" % status, piece]

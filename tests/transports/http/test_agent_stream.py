@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hookproxy.transports.http.agent_stream import MAX_KEPT_BYTES, AgentStream, stream_and_event
-from hookproxy.transports.http.listener import Headers, Responder
+from hookproxy.transports.http.listener import HeaderLines, Headers, Responder
 from hookproxy.transports.http.sse import EventReader
 
 
@@ -21,7 +21,9 @@ class _Responder(Responder):
     def is_open(self) -> bool:
         return True
 
-    def start(self, status: int, headers: Headers = (), piece: bytes = b"", length: int | None = None) -> None:
+    def start(
+        self, status: int, headers: Headers | HeaderLines = (), piece: bytes = b"", length: int | None = None
+    ) -> None:
         self.body += piece
 
     def write(self, piece: bytes) -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hookproxy.protocol.fast_scan import read_call
 from hookproxy.transports.http.client import Client
 from hookproxy.transports.http.exchange import Exchange, Kind
 
@@ -52,6 +53,9 @@ class World:
 
     def open_passage(self, raw_id: bytes) -> None: ...
 
+    def deliver_response(self, raw_id: bytes, line: bytes) -> None:
+        self.deliver(line + b"\n")
+
     def deliver_failure(self, line: bytes) -> None:
         self.deliver(line)
 
@@ -82,6 +86,8 @@ class World:
         head, ids = self.client.head, [json.loads(raw) for raw in exchange.ids.values()]
         answers = [self.answer(exchange, one) for one in ids]
         match how:
+            case "json" if exchange.call_id and self.client.takes_whole(exchange, 9):
+                self.whole(exchange, answers[0])
             case "json" if exchange.kind is Kind.REQUEST and answers:
                 head(exchange, 200, {b"content-type": b"application/json", **self.session(exchange)})
                 self.client.body(exchange, json.dumps(answers[0] if len(answers) == 1 else answers, indent=1).encode())
@@ -151,6 +157,10 @@ class World:
             self.in_flight.remove(exchange)
             self.client.complete(exchange)
 
+    def whole(self, exchange: Exchange, message: dict[str, Any]) -> None:
+        self.in_flight.remove(exchange)
+        self.client.whole(exchange, {b"content-type": b"application/json"}, json.dumps(message).encode())
+
     def lost(self, exchange: Exchange) -> None:
         self.in_flight.remove(exchange)
         self.client.lost(exchange, "The connection broke")
@@ -206,7 +216,12 @@ class Schedule:
         self.cancelled: set[int] = set()
 
     def send(self, message: dict[str, Any]) -> None:
-        self.world.client.send_line(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        line = json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":")).encode()
+        call = read_call(line)
+        if call is not None and not len(call.meta):
+            self.world.client.send_call(call)
+        else:
+            self.world.client.send_line(line + b"\n")
 
     def request(self, method: str, params: dict[str, Any]) -> None:
         self.sent.append(len(self.sent))

@@ -66,6 +66,9 @@ class Session:
 
     def open_passage(self, raw_id: bytes) -> None: ...
 
+    def deliver_response(self, raw_id: bytes, line: bytes) -> None:
+        self.deliver(line + b"\n")
+
     def deliver_failure(self, line: bytes) -> None:
         self.deliver(line)
 
