@@ -29,6 +29,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..model.counts import counted
 from ..model.errors import ConfigError, UserError, file_hint, printable
 
 PREFIX: Final = "hkp_"
@@ -142,7 +143,7 @@ def parse(path: str, text: str) -> dict[int, TokenRecord]:
 
 def _record(where: str, fields: Sequence[str], note: str) -> TokenRecord:
     if len(fields) != _FIELDS:
-        raise ConfigError(where, f"has {len(fields)} fields instead of {_FIELDS}", _SYNTAX)
+        raise ConfigError(where, f"has {counted(len(fields), 'field')} instead of {_FIELDS}", _SYNTAX)
     token_id, user, groups, created, expires, digest = fields
     if not _ID.fullmatch(token_id):
         raise ConfigError(where, "its id is not 8 hexadecimal digits", _SYNTAX)
@@ -307,6 +308,12 @@ def _opened_folder(path: str) -> Iterator[tuple[int, str]]:
         os.close(fd)
 
 
+def _unreadable_hint(path: str, error: OSError) -> str:
+    if error.errno == errno.EACCES:
+        return f"the gateway's account must be able to read it: chgrp its group {path}; chmod 640 {path}"
+    return file_hint(path, error)
+
+
 def _read(path: str, folder: int, name: str) -> TokenFile | None:
     """The file in the open folder; None if there is none. Raises ConfigError."""
     try:
@@ -316,7 +323,7 @@ def _read(path: str, folder: int, name: str) -> TokenFile | None:
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise ConfigError(path, "is a link, which is not followed", "name the file itself") from None
-        raise ConfigError(path, f"cannot be read: {error.strerror}", file_hint(path, error)) from None
+        raise ConfigError(path, f"cannot be read: {error.strerror}", _unreadable_hint(path, error)) from None
     try:
         state = os.fstat(fd)
         if not stat.S_ISREG(state.st_mode):

@@ -16,6 +16,7 @@ from ..config.gateway_models import DEFAULT_SOCKET, INSTANCE_NAME
 from ..gateway import hooks_account
 from ..gateway.http_listeners import http_addresses, listen, networks, probes_address, tls_context
 from ..gateway.log import GatewayLog
+from ..gateway.start_problems import check_accounts, start_problems
 from ..model.errors import ConfigError, UserError, printable
 from ..processes import inherited_state, process
 from ..transports import unix_socket
@@ -41,7 +42,8 @@ def main(arguments: Sequence[str]) -> int:
     def load() -> GatewayConfig:
         loaded = _named(load_gateway(options.config, os.environ, cwd), options.instance)
         hooks_account.use(loaded)
-        return loaded
+        check_accounts(loaded)
+        return replace(loaded, notes=(*loaded.notes, *start_problems(loaded)))
 
     config = load()
     inherited_state.reset()
@@ -88,7 +90,7 @@ def _listeners(config: GatewayConfig) -> Iterator[socket.socket]:
         if address.startswith("http"):
             continue
         if not address.startswith(_UNIX) or not os.path.isabs(address.removeprefix(_UNIX)):
-            hint = f'write listen = ["{_UNIX}/run/hookproxy/mcp.sock"]'
+            hint = f'write "{_UNIX}/run/hookproxy/mcp.sock", "http://127.0.0.1:8765" or "https://0.0.0.0:8443"'
             raise ConfigError(config.path, f"gateway.listen[{number}]: {address} is no address", hint)
         path = address.removeprefix(_UNIX)
         check_folder(os.path.dirname(path))

@@ -40,9 +40,17 @@ def validation_error(path: str, text: str, error: ErrorDetails, model: type[Base
     if kind == "list_type" and isinstance(error["input"], dict):
         return ConfigError(where, f"{key}: must be an array of tables", f"write [[{key}]]")
     if kind == "missing":
-        return ConfigError(where, f"{key} is missing", f"add {at[-1]} = …; `hookproxy schema` shows what it may be")
+        return ConfigError(where, f"{key} is missing", f"add {at[-1]} = …; {_schema_verb(model)} shows what it may be")
+    if kind == "string_pattern_mismatch" and at[-1] == "[key]":
+        problem = f"{'.'.join(map(str, at[:-2]))}: {str(at[-2])!r} is not a valid name"
+        return ConfigError(where, problem, f"it must match {error['ctx']['pattern']}")
     message = error["msg"].removeprefix("Input ").replace("should be a valid ", "should be a ")
-    return ConfigError(where, f"{key}: {_lower(message)}", _example(str(at[-1]), error))
+    return ConfigError(where, f"{key}: {_lower(message)}", _example(str(at[-1]), error, model))
+
+
+def _schema_verb(model: type[BaseModel]) -> str:
+    """The command that shows what the keys of such a file may be."""
+    return "`hookproxy schema --gateway`" if "gateway" in model.model_fields else "`hookproxy schema`"
 
 
 _EXAMPLES: Final = {
@@ -58,13 +66,19 @@ _EXAMPLES: Final = {
 """An example of a valid value, by the type of the error."""
 
 
-def _example(key: str, error: ErrorDetails) -> str:
+_EXAMPLES_OF_PATTERNS: Final = {"^file:.": '"file:/etc/hookproxy/NAME"', "^http://": '"http://127.0.0.1:9090"'}
+"""An example of a valid value, by the pattern that it must match."""
+
+
+def _example(key: str, error: ErrorDetails, model: type[BaseModel]) -> str:
     """A hint with a valid value."""
     if error["type"] == "literal_error":
         return f"write {key} = {error['ctx']['expected'].partition(' or ')[0].partition(', ')[0]}"
     if error["type"] in _EXAMPLES:
         return f"write {key} = {_EXAMPLES[error['type']]}"
-    return f"`hookproxy schema` shows what {key} may be"
+    if error["type"] == "string_pattern_mismatch" and (example := _EXAMPLES_OF_PATTERNS.get(error["ctx"]["pattern"])):
+        return f"write {key} = {example}"
+    return f"{_schema_verb(model)} shows what {key} may be"
 
 
 def _hint(key: str, known: list[str]) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 from urllib.parse import urlsplit
@@ -16,6 +16,7 @@ import msgspec.json
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..model.env_references import REFERENCE
 from ..model.errors import ConfigError
 from ..model.principal import Principal
 from ..model.settings import Settings
@@ -227,7 +228,8 @@ def _seal_keys(gateway: GatewayTable, path: str, environ: Mapping[str, str]) -> 
     for number, text in enumerate(gateway.seal_keys):
         key = f"gateway.seal_keys[{number}]"
         file = _secret_path(text, path, key, environ)
-        hint = f"make it: (umask 077; openssl rand -base64 32 -out {file})"
+        owner = ownership.owner
+        hint = f"make it: install -m 600 -o {owner} /dev/null {file}; openssl rand -base64 -out {file} 32"
         try:
             data = read_owned(file, ownership).data
         except OSError as error:
@@ -295,17 +297,40 @@ def _check_server(table: ServerTable, path: str, text: str, within: tuple[str, .
         raise ConfigError(where, f"{key} runs as the user, who would get what only the gateway must have", hint)
     if table.headers and table.url is None:
         raise ConfigError(where, f"{key}.headers are for a server with a url", "use env or credentials")
+    _check_headers(table, where, key)
     for name, given in (("user", table.user is not None), ("share", table.share != "session")):
         if given and table.command is None:
             raise ConfigError(where, f"{key}.{name} is for a server with a command", "remove it")
+    _check_people(table.users or (), path, f"{key}.allow")
     _check_administration(table, path, f"{key}.")
     check_permission_rules_for_users(table.permissions, path, within)
+
+
+def _check_headers(table: ServerTable, where: str, key: str) -> None:
+    """Raise ConfigError for a header that refers to a credential that is not there."""
+    for name, value in table.headers.items():
+        for credential in REFERENCE.findall(value):
+            if credential not in table.credentials:
+                hint = f'add {key}.credentials = {{ {credential} = "file:…" }}'
+                raise ConfigError(where, f"{key}.headers.{name} needs the credential {credential}", hint)
+
+
+def _check_people(names: Sequence[str], path: str, key: str) -> None:
+    """Raise ConfigError for a text that is nobody's name: a rule for it would hold for nobody."""
+    for number, text in enumerate(names):
+        name = text.removeprefix("@")
+        if not name or name != name.strip() or "*" in name:
+            hint = "write names of users, and names of groups with @ in front; without the list it is for everybody"
+            if key.endswith(".users"):
+                hint = "write names of users, and names of groups with @ in front; rules for all are in [permissions]"
+            raise ConfigError(path, f"{key}[{number}]: {text!r} is not the name of a user or a group", hint)
 
 
 def check_permission_rules_for_users(table: GatewayPermissions, path: str, within: tuple[str, ...]) -> None:
     """Raise ConfigError for the first rule for some people that is invalid."""
     for number, rules in enumerate(table.for_users):
         key = ".".join((*within, f"permissions.for[{number}]"))
+        _check_people(rules.users, path, f"{key}.users")
         check_permission_rules({"allow": rules.allow, "ask": rules.ask, "deny": rules.deny}, path, key)
 
 

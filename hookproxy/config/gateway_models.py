@@ -130,7 +130,7 @@ class GatewayTable(Table, frozen=True):
     """
     seal_keys: list[_Text] = field(default_factory=list)
     """Files with the keys of approvals: every gateway with the same keys continues what another one has asked. The
-    first key seals, all of them open. Each has at least 32 random bytes: `openssl rand -base64 32 -out FILE`. A
+    first key seals, all of them open. Each has at least 32 random bytes: `openssl rand -base64 -out FILE 32`. A
     relative path starts from the folder of gateway.toml; "$CREDENTIALS_DIRECTORY/NAME" is one of systemd's credentials.
     SIGHUP reads them again. Default: a key that only this process has.
     """

@@ -41,7 +41,8 @@ def use(config: GatewayConfig) -> None:
         raise _error(config, f"names another account than {present.name}", "restart the gateway")
     if os.geteuid() != 0:
         own = service.own_account().name
-        raise _error(config, f"needs a gateway that runs as root, and this one runs as {own}", "remove it, or User=")
+        problem = f"needs a gateway that runs as root, and this one runs as {own}"
+        raise _error(config, problem, "remove it, or User= in the systemd unit")
     if account.uid == 0:
         raise _error(config, "names root, as whom this gateway runs", "name an account that may do nothing else")
     _check_hooks(config, account)

@@ -128,6 +128,8 @@ def tls_context(config: GatewayConfig) -> ssl.SSLContext | None:
         return None
     folder = os.path.dirname(config.path)
     certificate, key = (os.path.join(folder, one) for one in (table.certificate, table.key))
+    for name, file in (("certificate", certificate), ("key", key)):
+        _check_readable(config.path, f"gateway.tls.{name}", file)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
         context.load_cert_chain(certificate, key)
@@ -136,3 +138,16 @@ def tls_context(config: GatewayConfig) -> ssl.SSLContext | None:
         raise ConfigError(config.path, problem, "name the certificate and its key, both as PEM") from None
     context.set_alpn_protocols(["http/1.1"])
     return context
+
+
+def _check_readable(path: str, key: str, file: str) -> None:
+    """Raise ConfigError if a file cannot be read: `ssl` does not say which one of two it is."""
+    try:
+        with open(file, "rb"):
+            pass
+    except PermissionError as error:
+        hint = f"the gateway's account must be able to read it: chgrp its group {file}; chmod 640 {file}"
+        raise ConfigError(path, f"{key}: {file} cannot be read: {error.strerror}", hint) from None
+    except OSError as error:
+        hint = "name a file that exists; a relative path starts from the folder of gateway.toml"
+        raise ConfigError(path, f"{key}: {file} cannot be read: {error.strerror}", hint) from None

@@ -56,7 +56,8 @@ class Servers:
         """Start or reach the server of a session, or join its running process. Raises UserError."""
         server = session.server
         if server.table.from_caller:
-            raise UserError(f"the server {server.name} runs as the user", "hookproxy connect NAME -- COMMAND starts it")
+            hint = f"hookproxy connect {server.name} -- COMMAND starts it"
+            raise UserError(f"the server {server.name} runs as the user", hint)
         if server.table.url is not None:
             return _open_remote(server, settings, session.report)
         if server.table.share == "session":

@@ -116,7 +116,10 @@ class GatewaySession:
         if self._feed is not None:
             self._feed.add(self._proxy, principal.name)
         try:
-            return await self._lifecycle.run()
+            status = await self._lifecycle.run()
+            if failure := self._lifecycle.server_failure:
+                self.report(failure)
+            return status
         finally:
             if self._feed is not None:
                 self._feed.remove(self._proxy)

@@ -142,13 +142,14 @@ class _Connection:
                 del self._without_preamble[uid]
 
     async def _run_reload(self) -> None:
-        """Read the configuration again, and say what has changed. Raises UserError."""
+        """Read the configuration again, and say what has changed, or why it stays. Raises UserError."""
         uid, _ = unix_socket.account_of_peer(self._peer)
         if uid not in (0, os.geteuid()):
             raise UserError("only root and the account of the gateway may reload it", "ask its administrator")
         reloaded = await self._reload()
-        if not reloaded.done:
-            raise UserError(reloaded.says[0], "correct it, and reload again")
+        if not reloaded.done:  # which the log has already
+            self._peer.send(preamble.error(f"{reloaded.says[0]}\tcorrect it, and reload again"))
+            return
         text = "".join(f"{one}\n" for one in reloaded.says)[:_LONGEST_REPORT]
         self._peer.send(preamble.OK + text.encode(errors="replace"))
 
@@ -174,7 +175,8 @@ class _Connection:
         if wanted.pipes and not server.table.from_caller:
             raise UserError(f"the server {server.name} is started by the gateway", "leave out the command")
         if server.table.from_caller and not wanted.pipes:
-            raise UserError("this server runs as the user", "hookproxy connect NAME -- COMMAND starts it")
+            hint = f"hookproxy connect {server.name} -- COMMAND starts it"
+            raise UserError(f"the server {server.name} runs as the user", hint)
         if server.table.from_caller:
             opened = _send_pipes(self._peer)
         else:

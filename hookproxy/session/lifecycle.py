@@ -123,12 +123,22 @@ class Lifecycle:
 
     @property
     def _ending(self) -> bool:
-        return self._agent_ended or self._agent_gone or self._must_not_wait
+        return self._ending_by_agent or self._must_not_wait
+
+    @property
+    def _ending_by_agent(self) -> bool:
+        return self._agent_ended or self._agent_gone
 
     @property
     def _must_not_wait(self) -> bool:
         """The server sends no more responses, or we got a signal: waiting for it is useless."""
         return self._server_ended or self._exited or self._signal != 0
+
+    @property
+    def server_failure(self) -> str:
+        """How the server ended, if it did so with an error and by itself, while the agent was there; else empty."""
+        by_itself = self._exited and not (self._ending_by_agent or self._signal or self._server_killed)
+        return self._server.how_it_ended(self._status) if by_itself and self._status else ""
 
     # --- the end, in order ---
 

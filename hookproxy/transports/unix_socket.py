@@ -45,7 +45,7 @@ def listen(path: str, mode: int, group: str | None) -> socket.socket:
     try:
         listener.bind(path)
         if group is not None:
-            os.chown(path, -1, _group_id(group))
+            _give_to_group(path, group)
         os.chmod(path, mode)
         listener.listen(_BACKLOG)
     except (OSError, UserError) as error:
@@ -134,6 +134,16 @@ def _group_name(gid: int) -> str:
         return str(gid)
 
 
+def _give_to_group(path: str, group: str) -> None:
+    """Give the socket to this group. Raises UserError."""
+    try:
+        os.chown(path, -1, _group_id(group))
+    except PermissionError:
+        hint = f"put it into the group, or add SupplementaryGroups={group} to its systemd unit"
+        problem = f"gateway.socket_group: the gateway's account is not in the group {group}"
+        raise UserError(problem, hint) from None
+
+
 def _group_id(name: str) -> int:
     try:
         return grp.getgrnam(name).gr_gid
@@ -153,7 +163,10 @@ def _check_folder(folder: str) -> None:
         hint = "another account could replace the socket by its own"
         raise UserError(f"the folder of the socket, {folder}, belongs to user {state.st_uid}", hint)
     if state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise UserError(f"others can write the folder of the socket, {folder}", f"chmod go-w {folder}")
+        problem = f"others can write the folder of the socket, {folder}"
+        if state.st_mode & stat.S_ISVTX:  # such as /tmp, which must stay as it is
+            raise UserError(problem, "name a folder that only the gateway's account can write")
+        raise UserError(problem, f"chmod go-w {folder}")
 
 
 def _remove_abandoned(path: str) -> None:

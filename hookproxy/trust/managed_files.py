@@ -120,6 +120,7 @@ def _list_folder(folder: str) -> list[str]:
 
 
 def _unreadable(path: str, error: OSError) -> ConfigError:
+    """The error for a file of the administrator's that is there."""
     if error.errno in (errno.EACCES, errno.EPERM):
         hint = f"all users must be able to read managed files: chmod go+rX {path}, and the folders above it"
         return ConfigError(path, f"cannot be read: {error.strerror}", hint)
@@ -176,7 +177,10 @@ def read_owned(path: str, ownership: Ownership) -> FileSnapshot:
     try:
         opened = os.open(resolved.name, _FILE, dir_fd=resolved.folder)
     except PermissionError as error:
-        raise _unreadable(path, error) from None
+        if ownership is ROOT_ONLY:
+            raise _unreadable(path, error) from None
+        hint = f"{ownership.owner} must be able to read it: chgrp {ownership.owner} {path}; chmod 640 {path}"
+        raise ConfigError(path, f"cannot be read: {error.strerror}", hint) from None
     finally:
         resolved.close()
     try:

@@ -150,11 +150,35 @@ COMMAND = 'command = ["cat"]\n'
             "servers.a.permissions.for[0].ask[0]",
         ),
         ('[[use]]\nfile = "absent.json"\n[servers.a]\n' + COMMAND, "absent.json"),
+        ("[servers.a]\n" + COMMAND + 'allow = ["@"]\n', "servers.a.allow[0]: '@' is not the name"),
+        ("[servers.a]\n" + COMMAND + 'allow = ["bob", "*"]\n', "servers.a.allow[1]: '*' is not the name"),
+        ("[servers.a]\n" + COMMAND + 'allow = ["bob "]\n', "servers.a.allow[0]: 'bob ' is not the name"),
+        ('[[permissions.for]]\nusers = ["*"]\n[servers.a]\n' + COMMAND, "permissions.for[0].users[0]: '*' is not the"),
+        (
+            '[servers.a]\nurl = "https://x"\nheaders = { Authorization = "Bearer %{TOKEN}" }\n',
+            "gateway.toml:1: servers.a.headers.Authorization needs the credential TOKEN",
+        ),
+        ('[servers."a/b"]\n' + COMMAND, "gateway.toml:1: servers: 'a/b' is not a valid name"),
         ("[servers.a]\n" + COMMAND + '[[servers.a.use]]\nfile = "absent.json"\n', "absent.json"),
     ],
 )
 def test_an_error_names_its_place_and_a_fix(folder: Path, text: str, said: str) -> None:
     assert said in refusal(folder, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("[servers.a]\n" + COMMAND + 'credentials = { A = "x" }\n', 'write A = "file:/etc/hookproxy/NAME"'),
+        ('[gateway]\nprobes = "9090"\n[servers.a]\n' + COMMAND, 'write probes = "http://127.0.0.1:9090"'),
+        (
+            '[gateway]\nsocket_mode = "x"\n[servers.a]\n' + COMMAND,
+            "`hookproxy schema --gateway` shows what socket_mode",
+        ),
+    ],
+)
+def test_a_value_of_the_wrong_form_gets_a_hint_that_helps(folder: Path, text: str, hint: str) -> None:
+    assert hint in refusal(folder, text)
 
 
 def test_rules_for_people_and_groups_hold_for_these_alone(folder: Path) -> None:
@@ -405,7 +429,7 @@ def test_a_file_without_a_random_key_is_an_error_that_says_how_to_make_one(folde
     path = with_key(folder, data)
     text = refusal(folder, f'[gateway]\nseal_keys = ["seal.key"]\n{SERVER}')
     assert f"gateway.seal_keys[0]: {path} has no random key of at least 32 bytes" in text
-    assert f"openssl rand -base64 32 -out {path}" in text
+    assert f"openssl rand -base64 -out {path} 32" in text
 
 
 def test_a_key_that_is_not_there_is_an_error(folder: Path) -> None:

@@ -618,7 +618,7 @@ async def test_the_ends_that_a_server_of_the_user_gets_share_no_lock_with_ours(
 @pytest.mark.parametrize(
     ("name", "more", "said"),
     [
-        ("mine", (), "this server runs as the user"),
+        ("mine", (), "the server mine runs as the user"),
         ("tools", ("--", "/bin/cat"), "is started by the gateway"),
         ("mine", ("--", "/no/such/program"), "cannot start the server /no/such/program"),
     ],

@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 from hookproxy.config.gateway import GatewayConfig, load_gateway
-from hookproxy.gateway.http_listeners import HttpAddress, http_addresses, is_trusted, listen, networks, probes_address
+from hookproxy.gateway.http_listeners import (
+    HttpAddress,
+    http_addresses,
+    is_trusted,
+    listen,
+    networks,
+    probes_address,
+    tls_context,
+)
 from hookproxy.model.errors import ConfigError, UserError
 
 SERVER = '\n[servers.x]\ncommand = ["x"]\n'
@@ -73,3 +81,12 @@ def test_probes_have_an_address_of_their_own(tmp_path: Path) -> None:
     assert probes_address(config_of(tmp_path, 'probes = "http://127.0.0.1:9090"')) is not None
     with pytest.raises(ConfigError, match="no address"):
         probes_address(config_of(tmp_path, 'probes = "http://127.0.0.1"'))
+
+
+@pytest.mark.parametrize(("name", "missing"), [("certificate", "cert.pem"), ("key", "key.pem")])
+def test_the_one_of_certificate_and_key_that_cannot_be_read_is_named(tmp_path: Path, name: str, missing: str) -> None:
+    (tmp_path / ("key.pem" if missing == "cert.pem" else "cert.pem")).touch()
+    config = config_of(tmp_path, '[gateway.tls]\ncertificate = "cert.pem"\nkey = "key.pem"')
+    with pytest.raises(ConfigError) as caught:
+        tls_context(config)
+    assert f"gateway.tls.{name}: {tmp_path / missing} cannot be read: No such file" in str(caught.value)

@@ -72,8 +72,10 @@ def test_a_folder_that_others_can_write_is_refused(tmp_path: Path, mode: int) ->
     folder = tmp_path / "f"
     folder.mkdir()
     folder.chmod(mode)
-    with pytest.raises(UserError, match="others can write the folder"):
+    with pytest.raises(UserError, match="others can write the folder") as caught:
         unix_socket.listen(str(folder / "s"), 0o600, None)
+    shared = "name a folder that only the gateway's account can write"  # nobody should chmod /tmp
+    assert caught.value.hint == (shared if mode & 0o1000 else f"chmod go-w {folder}")
 
 
 def test_a_missing_folder_is_named_with_what_creates_it(tmp_path: Path) -> None:
@@ -85,6 +87,22 @@ def test_a_missing_folder_is_named_with_what_creates_it(tmp_path: Path) -> None:
 def test_a_path_that_is_too_long_is_refused_with_a_word(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="too long"):
         unix_socket.listen(str(tmp_path / ("x" * 200)), 0o600, None)
+
+
+@ROOT_ONLY
+def test_a_group_of_which_the_account_is_no_member_is_named(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    script = (
+        "import os, sys\n"
+        "from hookproxy.transports import unix_socket\n"
+        "os.chdir(sys.argv[1]); os.fchown(os.open('.', 0), 65534, 65534)\n"
+        "os.setgroups([]); os.setresgid(65534, 65534, 65534); os.setresuid(65534, 65534, 65534)\n"
+        "try:\n    unix_socket.listen('./s', 0o660, 'adm')\n"
+        "except unix_socket.UserError as error:\n    print(error.message, '/', error.hint)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", script, tmp_path], capture_output=True, text=True, check=True)
+    assert ended.stdout.startswith("gateway.socket_group: the gateway's account is not in the group adm / ")
+    assert "SupplementaryGroups=adm" in ended.stdout
 
 
 @ROOT_ONLY

@@ -1,0 +1,68 @@
+"""What will not work once agents come is said when gateway.toml is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hookproxy.config.gateway import GatewayConfig, load_gateway
+from hookproxy.gateway.start_problems import check_accounts, start_problems
+from hookproxy.model.errors import UserError
+
+
+def config_of(folder: Path, text: str) -> GatewayConfig:
+    (folder / "gateway.toml").write_text(text)
+    return load_gateway("gateway.toml", {}, str(folder))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[servers.a]\ncommand = ["/no/such-program"]\n', "servers.a.command: there is no program /no/such-program"),
+        ('[servers.a]\ncommand = ["cat"]\ncwd = "/no/folder"\n', "servers.a.cwd: there is no folder /no/folder"),
+        (
+            '[servers.a]\ncommand = ["cat"]\ncredentials = { TOKEN = "file:/no/secret" }\n',
+            "servers.a: the credential TOKEN cannot be read from /no/secret: No such file or directory",
+        ),
+        (
+            '[servers.a]\ncommand = ["cat"]\n[[servers.a.hooks.PreToolUse]]\ncommand = "/no/hook.sh"\n',
+            "servers.a.hooks.PreToolUse[0]: there is no file /no/hook.sh",
+        ),
+        (
+            '[[hooks.PreToolUse]]\ncommand = "/no/hook.sh"\n[servers.a]\ncommand = ["cat"]\n'
+            '[servers.b]\ncommand = ["cat"]\n',
+            "hooks.PreToolUse[0]: there is no file /no/hook.sh",
+        ),
+    ],
+)
+def test_what_cannot_start_or_be_read_is_named_once_with_its_key(tmp_path: Path, text: str, said: str) -> None:
+    assert list(start_problems(config_of(tmp_path, text))) == [f"{tmp_path}/gateway.toml: {said}"]
+
+
+def test_what_is_there_is_not_mentioned(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("0123456789")
+    hook = tmp_path / "hook.sh"
+    hook.write_text("#!/bin/sh\n")
+    hook.chmod(0o755)
+    text = """
+[servers.a]
+command = ["cat"]
+credentials = { TOKEN = "file:secret" }
+[[servers.a.hooks.PreToolUse]]
+command = "./hook.sh"
+[servers.b]
+url = "https://example.com/mcp"
+[servers.c]
+from_caller = true
+"""
+    assert list(start_problems(config_of(tmp_path, text))) == []
+
+
+def test_a_server_whose_account_the_gateway_cannot_become_stops_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = config_of(tmp_path, '[servers.a]\ncommand = ["cat"]\nuser = "nobody"\n')
+    monkeypatch.setattr("os.geteuid", lambda: 12345)
+    with pytest.raises(UserError, match=r"servers\.a\.user needs a gateway that runs as root"):
+        check_accounts(config)
