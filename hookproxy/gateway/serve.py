@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from time import time
 from typing import TYPE_CHECKING, Final
@@ -56,6 +56,13 @@ class Listening(Struct, frozen=True):
     tls: ssl.SSLContext | None
     probes: socket.socket | None
 
+    def addresses(self) -> Iterator[str]:
+        """The addresses for agents, as `gateway.listen` has them."""
+        for one in self.unix:
+            yield f"unix:{one.getsockname()}"
+        for address, _ in self.http:
+            yield address.url
+
 
 async def serve(config: GatewayConfig, listening: Listening, report: GatewayLog, load: Load) -> None:
     """Serve agents until SIGTERM or SIGINT. A second one ends it without waiting for calls; SIGHUP reloads.
@@ -98,6 +105,7 @@ async def _serve(config: GatewayConfig, listening: Listening, report: GatewayLog
             if listening.probes is not None:
                 await _serve_probes(gateway, listening.probes)
             web = await _serve_http(gateway, listening, tasks, report) if listening.http else None
+            report(f"listens at {', '.join(listening.addresses())}")
             report(f"serves {', '.join(config.servers)} under policy {config.version[:12]}")
             async for number in signals:
                 if number == _RELOAD:

@@ -45,6 +45,7 @@ _ACCEPT_AGAIN_SECONDS: Final = 0.1
 """After an error in accepting, mostly because there are no more descriptors: connections wait in the queue."""
 
 
+_LONGEST_NAME_SHOWN: Final = 64  # characters of the name of a server, which an agent may make as long as it likes
 _LONGEST_REPORT: Final = 32_768
 """Characters of what a reload says: they fit into the empty buffer of a socket."""
 
@@ -99,6 +100,7 @@ class _Connection:
         self._report = report
         self._without_preamble = without_preamble
         self._confirmed = False
+        self._whose = "a connection"
 
     async def serve(self) -> None:
         """Serve it to its end. What goes wrong concerns nothing else."""
@@ -106,7 +108,9 @@ class _Connection:
             refusal = ""
             try:
                 principal, wanted = await self._read()
+                self._whose = f"a connection of {principal.name}"
                 if wanted.server:
+                    self._whose += f" to {wanted.server[:_LONGEST_NAME_SHOWN]}"
                     await self._run_session(principal, wanted)
                 else:
                     await self._run_reload()
@@ -118,7 +122,7 @@ class _Connection:
                 self._report("".join(traceback.format_exception(defect)).rstrip())
                 refusal = f"the gateway has failed: {describe_error(defect)}"
             if refusal:
-                what = "a session has ended" if self._confirmed else "a connection was refused"
+                what = "a session has ended" if self._confirmed else f"{self._whose} was refused"
                 self._report(f"{what}: {refusal.replace(chr(9), '; ')}")
                 if not self._confirmed:  # afterwards only the agent's server speaks on it
                     with contextlib.suppress(OSError):  # the peer is gone

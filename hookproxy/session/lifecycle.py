@@ -56,6 +56,7 @@ class Lifecycle:
         self._signal = 0  # the first one that we got
         self._server_killed = False  # it has not exited by itself
         self._agent_ended = False
+        self._agent_was_first = False
         self._server_ended = False
 
     async def run(self) -> int:
@@ -137,13 +138,14 @@ class Lifecycle:
     @property
     def server_failure(self) -> str:
         """How the server ended, if it did so with an error and by itself, while the agent was there; else empty."""
-        by_itself = self._exited and not (self._ending_by_agent or self._signal or self._server_killed)
+        by_itself = self._exited and not (self._agent_was_first or self._signal or self._server_killed)
         return self._server.how_it_ended(self._status) if by_itself and self._status else ""
 
     # --- the end, in order ---
 
     async def _shut_down(self) -> None:
         proxy = self._proxy
+        self._agent_was_first = self._ending_by_agent
         await settle()  # a signal to our whole group also ends the server: then the signal is the reason
         async with anyio.create_task_group() as session_end:
             if not self._must_not_wait:

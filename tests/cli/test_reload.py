@@ -47,6 +47,19 @@ def test_the_caller_reads_that_a_changed_policy_is_in_force_and_a_broken_one_is_
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "error: the policy stays" in ended.stderr
     assert str(gateway.path) in ended.stderr
+    assert gateway.log.count("the policy stays") == 1
+    assert "refused" not in gateway.log
+
+
+def test_the_log_says_where_the_gateway_listens(gateway: GatewayProcess) -> None:
+    assert f"listens at unix:{gateway.socket}\n" in gateway.log
+
+
+def test_the_caller_reads_what_will_not_work_under_the_new_policy(gateway: GatewayProcess) -> None:
+    gateway.write('socket_mode = "0666"\n[servers.a]\ncommand = ["/no/such-program"]')
+    ended = reload(gateway)
+    assert ended.returncode == 0
+    assert "servers.a.command: there is no program /no/such-program\n" in ended.stdout
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root can try it as another account")

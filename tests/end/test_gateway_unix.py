@@ -537,6 +537,25 @@ async def test_a_secret_is_not_in_the_log_where_it_cuts_a_long_line(own_gateway:
     assert SECRET[:8] not in log
 
 
+async def test_the_log_says_how_a_server_ended_that_failed(own_gateway: GatewayProcess, scene: Scene) -> None:
+    shell = ("/bin/sh", "-c", "echo the licence has expired >&2; exit 3")
+    own_gateway.reload(table("broken", command=shell))
+    agent = connect(scene, own_gateway, "broken")
+    await agent.ended()
+    log = own_gateway.logged("has ended (exited with status 3)")
+    assert "the server says: the licence has expired" in log
+
+
+async def test_the_log_says_whose_connection_was_refused_at_which_server(
+    own_gateway: GatewayProcess, scene: Scene
+) -> None:
+    own_gateway.reload(table("locked", 'credentials = { TOKEN = "file:/no/secret" }'))
+    agent = connect(scene, own_gateway, "locked")
+    await agent.ended()
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    own_gateway.logged(f"a connection of {user} to locked was refused: the credential TOKEN cannot be read")
+
+
 # --- servers that the user starts ---
 
 
