@@ -19,6 +19,10 @@ _HEADER: Final = re.compile(r"\s*(\[\[?)([^\[\]]+)\]")
 _KEY: Final = re.compile(r"\s*([\w\-.\"' \t]+?)\s*=")
 
 
+_KEYS_OF_GATEWAYS: Final = (("gateway",), ("servers",), ("permissions", "for"))
+"""Keys that gateway.toml has and hookproxy.toml has not: somebody took the one for the other."""
+
+
 def toml_error(path: str, text: str, message: str) -> ConfigError:
     """The error to raise for a text that is not TOML; `message` is the message of the parser."""
     reason, _, position = message.partition(" (at ")
@@ -35,6 +39,9 @@ def validation_error(path: str, text: str, error: ErrorDetails, model: type[Base
     where = f"{path}:{line}" if line else path
     key = ".".join(str(part) if isinstance(part, str) else f"[{part}]" for part in at).replace(".[", "[")
     if kind == "extra_forbidden":
+        if at in _KEYS_OF_GATEWAYS:
+            hint = "only a gateway's file has it, which `hookproxy serve --config FILE` reads"
+            return ConfigError(where, f"{key}: unknown key", hint)
         what = "event" if at[0] == "hooks" and len(at) == 2 else "key"
         return ConfigError(where, f"{key}: unknown {what}", _hint(str(at[-1]), _known_keys(at, model)))
     if kind == "list_type" and isinstance(error["input"], dict):

@@ -25,6 +25,15 @@ def test_an_error_names_line_and_key(text: str, message: str) -> None:
     assert problem.value.message == message
 
 
+@pytest.mark.parametrize(
+    "text", ["[gateway]", '[servers.a]\ncommand = ["x"]', '[[permissions.for]]\nusers = ["a"]\ndeny = ["x"]']
+)
+def test_a_gateways_file_in_place_of_a_runs_file_is_named_as_such(text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse("f", text)
+    assert caught.value.hint == "only a gateway's file has it, which `hookproxy serve --config FILE` reads"
+
+
 def test_a_former_key_where_no_table_has_it_has_its_own_line() -> None:
     with pytest.raises(ConfigError, match=r"f:3: audit\.on_trouble: unknown key"):
         parse("f", '\n[audit]\non_trouble = "deny"\n')
