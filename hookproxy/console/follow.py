@@ -24,7 +24,7 @@ _LOOK_SECONDS: Final = 0.5
 _READ_SIZE: Final = 262_144
 
 _LONGEST_LINE: Final = 96 * 1024 * 1024
-"""Bytes of a line of a run: a question has all arguments of a call, which may be as long as a message, 64 MiB."""
+"""Bytes of a line of a run: an approval has all arguments of a call, which may be as long as a message, 64 MiB."""
 
 _ANSWER_SECONDS: Final = 5.0
 """How long a run may take to accept an answer: it does so within a tick."""
@@ -77,12 +77,12 @@ class Follower:
             del self._connections[name]
             self.state.forget(name)
 
-    async def answer(self, run: str, question: str, action: Action, reason: str, place: str) -> AnswerTaken:
-        """Answer a question. The result says whether the run has accepted it, and else why not."""
+    async def answer(self, run: str, approval: str, action: Action, reason: str, place: str) -> AnswerTaken:
+        """Answer an approval. The result says whether the run has accepted it, and else why not."""
         connection = self._connections.get(run)
         if connection is None:
-            return AnswerTaken(question, accepted=False, why=_GONE)
-        return await connection.answer(Answer(question, action, reason[: messages.LONGEST_REASON], place))
+            return AnswerTaken(approval, accepted=False, why=_GONE)
+        return await connection.answer(Answer(approval, action, reason[: messages.LONGEST_REASON], place))
 
 
 class _Connection:
@@ -120,13 +120,13 @@ class _Connection:
     def _take(self, message: Run | Changes | AnswerTaken) -> None:
         if not isinstance(message, AnswerTaken):
             self._state.apply(self._name, message)
-        elif waiting := self._answers.get(message.question):
+        elif waiting := self._answers.get(message.approval):
             waiting.pop(0).take(message)
 
     async def answer(self, answer: Answer) -> AnswerTaken:
         """Send an answer, and wait for what becomes of it."""
         pending = _PendingAnswer()
-        waiting = self._answers.setdefault(answer.question, [])
+        waiting = self._answers.setdefault(answer.approval, [])
         waiting.append(pending)
         try:
             with anyio.fail_after(_ANSWER_SECONDS):
@@ -138,13 +138,13 @@ class _Connection:
                         await anyio.wait_writable(self._connection)
                 await pending.done.wait()
         except TimeoutError:
-            return AnswerTaken(answer.question, accepted=False, why=_SILENT)
+            return AnswerTaken(answer.approval, accepted=False, why=_SILENT)
         except OSError:
-            return AnswerTaken(answer.question, accepted=False, why=_GONE)
+            return AnswerTaken(answer.approval, accepted=False, why=_GONE)
         finally:
             if pending in waiting:
                 waiting.remove(pending)
-        return pending.result or AnswerTaken(answer.question, accepted=False, why=_GONE)
+        return pending.result or AnswerTaken(answer.approval, accepted=False, why=_GONE)
 
     def close(self) -> None:
         """The run has ended: answers that wait get no response."""

@@ -30,11 +30,11 @@ class PageChange(Struct, omit_defaults=True):
     ended: list[str] = field(default_factory=list)
     """Rows of further calls, the newest last."""
     asked: list[tuple[str, str, str]] = field(default_factory=list)
-    """New questions: key, markup, and a sentence for a notification."""
+    """New approvals: key, markup, and a sentence for a notification."""
     settled: list[tuple[str, str]] = field(default_factory=list)
-    """Questions that wait no more: key, and what became of them."""
+    """Approvals that wait no more: key, and what became of them."""
     waiting: int = 0
-    """How many questions wait."""
+    """How many approvals wait."""
 
     @property
     def encoded(self) -> bytes:
@@ -66,14 +66,14 @@ class LiveView:
     def change(self) -> PageChange:
         """What has changed since the last time; the first time, everything."""
         state, first = self._state, self._number < 0
-        change = PageChange(first=first, waiting=len(state.questions))
+        change = PageChange(first=first, waiting=len(state.approvals))
         self._version = state.version
         flying = sum(len(run.calls) for run in state.runs.values())
         change.counts = live.counts(state.counts, flying)
         change.runs = live.runs(state)
         change.in_flight = live.in_flight(state, self._calls)
         change.ended = self._new_rows()
-        self._questions(change)
+        self._approvals(change)
         return change
 
     def _new_rows(self) -> list[str]:
@@ -88,8 +88,8 @@ class LiveView:
         self._number = self._state.number
         return rows[::-1]
 
-    def _questions(self, change: PageChange) -> None:
-        waiting = self._state.questions
+    def _approvals(self, change: PageChange) -> None:
+        waiting = self._state.approvals
         for key in [key for key in self._shown if key not in waiting]:
             self._shown.remove(key)
             change.settled.append((live.key(*key), live.settled(self._state.settled.get(key))))
@@ -97,7 +97,7 @@ class LiveView:
             if key not in self._shown:
                 self._shown.add(key)
                 run = self._state.runs.get(one.run)
-                session = run.sessions.get(one.question.session) if run else None
-                markup = live.question(one, session.agent if session else "", self._token)
-                sentence = f"{one.question.tool} of {one.question.server} waits for your approval"
+                session = run.sessions.get(one.approval.session) if run else None
+                markup = live.approval(one, session.agent if session else "", self._token)
+                sentence = f"{one.approval.tool} of {one.approval.server} waits for your approval"
                 change.asked.append((live.key(*key), markup, sentence))

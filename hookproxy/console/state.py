@@ -1,4 +1,4 @@
-"""What is known of all runs now: calls in flight, calls that have ended, and questions. Pure; lists are bounded."""
+"""What is known of all runs now: calls in flight, calls that have ended, and approvals. Pure; lists are bounded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ..audit.records import CallRecord
-from ..live.messages import NOTHING, CallInFlight, Changes, Counts, Question, Run, RunSession, Settled
+from ..live.messages import NOTHING, CallInFlight, Changes, Counts, Run, RunSession, Settled, WaitingApproval
 
 MAX_ENDED: Final = 2000
 """Calls that have ended and can be looked at: more than a person scrolls through; all of them are in the audit."""
@@ -20,7 +20,7 @@ MAX_ENDED_BYTES: Final = 64 * 1024 * 1024
 """Bytes that these calls may have together: arguments may be long."""
 
 MAX_SETTLED: Final = 200
-"""Questions that have been answered, which are kept to tell a second person who has answered them."""
+"""Approvals that have been answered, which are kept to tell a second person who has answered them."""
 
 _CALL: Final = msgspec.json.Decoder(CallRecord)
 
@@ -36,11 +36,11 @@ class EndedCall(Struct, frozen=True):
     """Bytes of the record."""
 
 
-class WaitingQuestion(Struct, frozen=True):
-    """A question with its run."""
+class ShownApproval(Struct, frozen=True):
+    """An approval with its run."""
 
     run: str
-    question: Question
+    approval: WaitingApproval
 
 
 class RunState(Struct):
@@ -65,10 +65,10 @@ class State:
         self.runs: dict[str, RunState] = {}
         self.ended: deque[EndedCall] = deque()
         """The newest last."""
-        self.questions: dict[tuple[str, str], WaitingQuestion] = {}
-        """What waits for a person, by run and question, the oldest first."""
+        self.approvals: dict[tuple[str, str], ShownApproval] = {}
+        """What waits for a person, by run and approval, the oldest first."""
         self.settled: dict[tuple[str, str], Settled] = {}
-        """The last questions that wait no more."""
+        """The last approvals that wait no more."""
         self.version = 0
         """Rises with each change."""
         self.number = 0
@@ -115,7 +115,7 @@ class State:
         if state is None:
             return
         self.past = _sum([self.past, state.counts])
-        for key in [key for key in self.questions if key[0] == run]:
+        for key in [key for key in self.approvals if key[0] == run]:
             self._settle(run, Settled(key[1], "withdrawn"))
         self._changed()
 
@@ -134,8 +134,8 @@ class State:
         for name in message.gone:
             state.calls.pop(name, None)
             self.left_out += 1
-        waiting = {(run, one.question): WaitingQuestion(run, one) for one in message.asked}
-        self.questions.update(waiting)
+        waiting = {(run, one.id): ShownApproval(run, one) for one in message.asked}
+        self.approvals.update(waiting)
         for settled in message.settled:
             self._settle(run, settled)
 
@@ -154,8 +154,8 @@ class State:
             self.left_out += 1
 
     def _settle(self, run: str, settled: Settled) -> None:
-        self.questions.pop((run, settled.question), None)
-        self.settled[run, settled.question] = settled
+        self.approvals.pop((run, settled.approval), None)
+        self.settled[run, settled.approval] = settled
         while len(self.settled) > MAX_SETTLED:
             del self.settled[next(iter(self.settled))]
 

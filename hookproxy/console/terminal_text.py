@@ -15,7 +15,7 @@ from ..live.messages import NOTHING, CallInFlight, Counts, RunSession
 from .call_filter import DECISIONS, NAMES, CallFilter
 from .html import pretty
 from .pages import words
-from .state import EndedCall, RunState, State, WaitingQuestion
+from .state import EndedCall, RunState, ShownApproval, State
 from .visible import visible
 
 MOST_ROWS: Final = 300
@@ -45,7 +45,7 @@ def counts(sums: Counts, runs: int, in_flight: int, waiting: int) -> str:
     """The sums, which are exact however many calls are listed."""
     parts = [words.number(runs, "run"), f"{in_flight:,} in flight", f"{sums.calls:,} ended"]
     parts += [f"{sums.refused:,} refused", f"{sums.rewritten:,} rewritten", f"{sums.failed:,} failed"]
-    waits = f"{words.number(waiting, 'question')} waiting: press w | " if waiting else ""
+    waits = f"{words.number(waiting, 'approval')} waiting: press w | " if waiting else ""
     return waits + ", ".join(parts)
 
 
@@ -161,9 +161,9 @@ def call_in_flight(run: RunState, call: CallInFlight, now: float) -> str:
     return visible("\n".join(parts))
 
 
-def question(waiting: WaitingQuestion, agent: str) -> str:
-    """A question with everything that the person must know: the whole arguments, and what wants it."""
-    one = waiting.question
+def approval(waiting: ShownApproval, agent: str) -> str:
+    """An approval with everything that the person must know: the whole arguments, and what wants it."""
+    one = waiting.approval
     facts = [
         ("asked by", f"{one.asked_by} ({one.place})" if one.place else one.asked_by),
         ("reason", one.reason),

@@ -1,6 +1,6 @@
-"""`hookproxy top`: the calls of all runs in a terminal, and answers to the questions that wait, by keyboard.
+"""`hookproxy top`: the calls of all runs in a terminal, and answers to the approvals that wait, by keyboard.
 
-Nothing is allowed by a key that was meant for something else: a question is opened first, and answered there.
+Nothing is allowed by a key that was meant for something else: an approval is opened first, and answered there.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..live.messages import LONGEST_REASON, Action
 from . import terminal_text, visible
 from .call_filter import CallFilter
 from .follow import Follower
-from .state import EndedCall, WaitingQuestion
+from .state import EndedCall, ShownApproval
 
 _REFRESH_SECONDS: Final = 0.2
 """Between two drawings: people see no difference to at once, and a thousand calls a second cost little more."""
@@ -35,7 +35,7 @@ _WIDTHS: Final = (8, 18, 9, 13, 7, None)
 """All of it but a part of the arguments is seen at 80 columns."""
 
 
-_OF_THE_LIST: Final = ("question", "filter", "no_filter", "pause")
+_OF_THE_LIST: Final = ("approval", "filter", "no_filter", "pause")
 """Actions of the list."""
 
 
@@ -54,7 +54,7 @@ class Top(App[None]):
     #reason { display: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("w", "question", "What waits"),
+        Binding("w", "approval", "What waits"),
         Binding("slash", "filter", "Filter"),
         Binding("escape", "no_filter", "No filter", show=False),
         Binding("p", "pause", "Pause"),
@@ -115,12 +115,12 @@ class Top(App[None]):
             return
         state, first = self.state, self.screen_stack[0]
         flying = sum(len(run.calls) for run in state.runs.values())
-        sums = terminal_text.counts(state.counts, len(state.runs), flying, len(state.questions))
+        sums = terminal_text.counts(state.counts, len(state.runs), flying, len(state.approvals))
         first.query_one("#counts", Static).update(f"{sums}{' (paused)' if self._paused else ''}")
         unread = first.query_one("#unread", Static)
         unread.update(terminal_text.unread_runs(state))
         unread.display = bool(terminal_text.unread_runs(state))
-        self._notice_questions()
+        self._notice_approvals()
         if not self._paused and self.screen is first:
             self._draw_rows()
 
@@ -146,22 +146,22 @@ class Top(App[None]):
             return ""
         return self.table.coordinate_to_cell_key(Coordinate(row, 0)).row_key.value or ""
 
-    def _notice_questions(self) -> None:
-        """Ring for questions that are new; the title says how many wait."""
-        waiting = self.state.questions.keys()
+    def _notice_approvals(self) -> None:
+        """Ring for approvals that are new; the title says how many wait."""
+        waiting = self.state.approvals.keys()
         if waiting - self._known:
             self.bell()
         self._known = set(waiting)
 
     # --- keys ---
 
-    def action_question(self) -> None:
-        """Open the oldest question that waits."""
-        oldest = next(iter(self.state.questions.values()), None)
+    def action_approval(self) -> None:
+        """Open the oldest approval that waits."""
+        oldest = next(iter(self.state.approvals.values()), None)
         if oldest is None:
-            self.notify("No question waits.")
+            self.notify("No call waits for approval.")
         else:
-            self.push_screen(QuestionScreen(oldest))
+            self.push_screen(ApprovalScreen(oldest))
 
     def action_filter(self) -> None:
         """Open the filter."""
@@ -192,13 +192,13 @@ class Top(App[None]):
         self.table.focus()
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
-        """Open the page of a call; of one that waits for a person, its question."""
+        """Open the page of a call; of one that waits for a person, its approval."""
         key = event.row_key.value or ""
         run, _, call = key.partition("/")
-        question = next(
-            (one for one in self.state.questions.values() if (one.run, one.question.call) == (run, call)), None
+        approval = next(
+            (one for one in self.state.approvals.values() if (one.run, one.approval.call) == (run, call)), None
         )
-        self.push_screen(CallScreen(run, call) if question is None else QuestionScreen(question))
+        self.push_screen(CallScreen(run, call) if approval is None else ApprovalScreen(approval))
 
 
 class _TextScreen(Screen[None]):
@@ -269,8 +269,8 @@ class CallScreen(_TextScreen):
         return islice((one for one in ended if (one.run, one.record.call) == (self._run, self._call)), 1)
 
 
-class QuestionScreen(_TextScreen):
-    """A question, and the keys that answer it."""
+class ApprovalScreen(_TextScreen):
+    """An approval, and the keys that answer it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("a", "answer('allow')", "Allow once"),
@@ -278,7 +278,7 @@ class QuestionScreen(_TextScreen):
         Binding("d", "deny", "Deny"),
     ]
 
-    def __init__(self, waiting: WaitingQuestion) -> None:
+    def __init__(self, waiting: ShownApproval) -> None:
         super().__init__()
         self._waiting = waiting
 
@@ -295,31 +295,31 @@ class QuestionScreen(_TextScreen):
         yield Footer()
 
     def on_mount(self) -> None:
-        """Show the question, and say so when it waits no more."""
+        """Show the approval, and say so when it waits no more."""
         run = self.top.state.runs.get(self._waiting.run)
-        session = run.sessions.get(self._waiting.question.session) if run else None
-        self.show(terminal_text.question(self._waiting, session.agent if session else ""))
+        session = run.sessions.get(self._waiting.approval.session) if run else None
+        self.show(terminal_text.approval(self._waiting, session.agent if session else ""))
         self.query_one(Log).focus()
         self.set_interval(_REFRESH_SECONDS, self.draw)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only what is possible can be chosen."""
         if action in ("answer", "deny"):
-            allowed = self._waiting.question.may_allow_session or "allow_session" not in parameters
-            return allowed and self._key in self.top.state.questions
+            allowed = self._waiting.approval.may_allow_session or "allow_session" not in parameters
+            return allowed and self._key in self.top.state.approvals
         return True
 
     @property
     def _key(self) -> tuple[str, str]:
-        return self._waiting.run, self._waiting.question.question
+        return self._waiting.run, self._waiting.approval.id
 
     def draw(self) -> None:
-        """Say what became of the question, once it waits no more."""
-        if self._key not in self.top.state.questions:
+        """Say what became of the approval, once it waits no more."""
+        if self._key not in self.top.state.approvals:
             settled = self.top.state.settled.get(self._key)
             became = settled.action if settled else "withdrawn"
             by = f" by {settled.by}" if settled and settled.by else ""
-            self.say(f"This question waits no more: {became.replace('_', ' for the ')}{by}.")
+            self.say(f"This call no longer waits for approval: {became.replace('_', ' for the ')}{by}.")
             self.refresh_bindings()
 
     def say(self, text: str) -> None:
@@ -333,7 +333,7 @@ class QuestionScreen(_TextScreen):
         field.focus()
 
     async def action_answer(self, action: Action) -> None:
-        """Answer the question."""
+        """Answer the approval."""
         await self._answer(action, "")
 
     async def on_input_submitted(self, event: Input.Submitted) -> None:

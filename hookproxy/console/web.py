@@ -81,7 +81,7 @@ class Options(Struct, frozen=True):
 
 
 Answering = Callable[[str, str, Action, str, str], Awaitable[AnswerTaken]]
-"""Gives a run an answer: run, question, action, reason, and the place of the person. What cannot be reached does not
+"""Gives a run an answer: run, approval, action, reason, and the place of the person. What cannot be reached does not
 accept it."""
 
 
@@ -171,8 +171,8 @@ class Pages:
             self._streams.remove(changed)
 
     async def waiting(self, request: Request) -> Response:
-        """How many questions wait, for pages that do not follow the calls."""
-        return JSONResponse({"waiting": len(self._state.questions)})
+        """How many approvals wait, for pages that do not follow the calls."""
+        return JSONResponse({"waiting": len(self._state.approvals)})
 
     async def call(self, request: Request) -> Response:
         """One call of now: as it is in flight, or as it ended; else what the audit says."""
@@ -187,9 +187,9 @@ class Pages:
         return _html(f"Call {call}", "./", await in_thread(partial(call_page.page, found)))
 
     async def answer(self, request: Request) -> Response:
-        """Give a person's answer to a question, and say what became of it."""
+        """Give a person's answer to an approval, and say what became of it."""
         form = await self.posted(request)
-        key = form.get("run", ""), form.get("question", "")
+        key = form.get("run", ""), form.get("approval", "")
         action = _ACTIONS.get(form.get("action", ""))
         if action is None:
             raise Refused(400, "There is no such answer.")
@@ -201,13 +201,13 @@ class Pages:
         return _html("Answer", "./", Html(message + el("p", el("a", "Back to the calls", href="./"))))
 
     async def _answer_once(self, key: tuple[str, str], action: Action, reason: str, place: str) -> tuple[bool, str]:
-        """True if the question waits no more, and a sentence about it. The first answer counts."""
-        if key not in self._state.questions:
+        """True if the approval waits no more, and a sentence about it. The first answer counts."""
+        if key not in self._state.approvals:
             return True, f"Your answer came too late. {live_page.settled(self._state.settled.get(key))}"
         taken = await self._answer(*key, action, reason, place)
         if taken.accepted:
             return True, live_page.settled(Settled(key[1], action))
-        return key not in self._state.questions, f"Your answer was not taken: {taken.why}"
+        return key not in self._state.approvals, f"Your answer was not taken: {taken.why}"
 
     # --- history ---
 

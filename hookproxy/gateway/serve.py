@@ -24,7 +24,7 @@ from .gateway import Gateway
 from .log import GatewayLog
 from .revocations import Revocations
 from .servers import Servers
-from .shared_questions import SharedQuestions
+from .shared_approvals import SharedApprovals
 from .unix_connections import Reloaded, accept_connections
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ async def _serve(config: GatewayConfig, listening: Listening, report: GatewayLog
         if gateway.store is not None:
             tasks.start_soon(gateway.store.run)
             await gateway.store.look()  # before the first call needs it
-            tasks.start_soon(SharedQuestions(gateway.store, feed, lambda: gateway.seal_keys, report).run)
+            tasks.start_soon(SharedApprovals(gateway.store, feed, lambda: gateway.seal_keys, report).run)
         if config.gateway.audit_export is not None:
             from .audit_export import AuditExport
 

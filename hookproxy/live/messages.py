@@ -107,10 +107,10 @@ class CallInFlight(Struct, frozen=True):
     hooks: tuple[RunningHook, ...] = ()
 
 
-class Question(Struct, frozen=True):
+class WaitingApproval(Struct, frozen=True):
     """An approval that waits for a person."""
 
-    question: str
+    id: str
     """Its id, which an Answer names."""
     call: str
     session: str
@@ -132,9 +132,9 @@ class Question(Struct, frozen=True):
 
 
 class Settled(Struct, frozen=True):
-    """A question that waits no more."""
+    """An approval that waits no more."""
 
-    question: str
+    approval: str
     action: Action | Literal["expired", "withdrawn"]
     by: str = ""
     """Who answered, and from where."""
@@ -153,14 +153,14 @@ class Changes(Struct, frozen=True, tag="changes", omit_defaults=True):
     """Calls that have ended, each as the audit records it (`audit.records.CallRecord`), with all its arguments."""
     gone: tuple[str, ...] = ()
     """Ids of further calls that have ended, which are too many or too long to be listed."""
-    asked: tuple[Question, ...] = ()
+    asked: tuple[WaitingApproval, ...] = ()
     settled: tuple[Settled, ...] = ()
 
 
 class Answer(Struct, frozen=True, tag="answer"):
-    """A person's answer to a question, from a console."""
+    """A person's answer to an approval, from a console."""
 
-    question: str
+    approval: str
     action: Action
     reason: str = ""
     """For the model, with `deny`."""
@@ -171,7 +171,7 @@ class Answer(Struct, frozen=True, tag="answer"):
 class AnswerTaken(Struct, frozen=True, tag="answer_taken"):
     """What became of an answer."""
 
-    question: str
+    approval: str
     accepted: bool
     why: str = ""
     """A sentence for the person, if it was not accepted."""

@@ -15,7 +15,7 @@ from msgspec import Raw, Struct, field
 
 from ..hooks.session_events import SessionContext
 from ..jsonrpc import raw_json
-from ..live.messages import ConsoleAnswer, Question
+from ..live.messages import ConsoleAnswer, WaitingApproval
 from ..model.decision import ApprovalRequest
 from ..model.hooks import Document, Ended, Event, HookResult, HookSpec
 from ..model.settings import OnAsk, Settings
@@ -31,8 +31,8 @@ _MAX_PENDING: Final = 512  # requests at a time: nobody answers so many, and eac
 _MAX_PROMPTERS: Final = 4  # at a time: a person reads one dialog after another
 
 
-AskConsole = Callable[[Call, Question], Awaitable[ConsoleAnswer | None]]
-"""Asks on a console, until the question's time is over: then None."""
+AskConsole = Callable[[Call, WaitingApproval], Awaitable[ConsoleAnswer | None]]
+"""Asks on a console, until the approval's time is over: then None."""
 
 
 class ApprovalResult(Struct, frozen=True):
@@ -48,7 +48,7 @@ class ApprovalResult(Struct, frozen=True):
 _CONSOLE_APPROVALS: Final = {"allow": Approval.ONCE, "allow_session": Approval.SESSION, "deny": Approval.NO}
 
 
-class ApprovalQuestion(Struct, frozen=True):
+class ApprovalDetails(Struct, frozen=True):
     """All that can be said to a person about a call that needs approval."""
 
     server: str
@@ -71,12 +71,12 @@ class ApprovalQuestion(Struct, frozen=True):
         """What a prompter reads."""
         return approval_messages.prompter_document(self.server, self.tool, self.arguments, self.request)
 
-    def for_console(self, call: Call, seconds: float) -> Question:
-        """What a console shows for so many seconds. Which question, call and session it is, the feed adds."""
+    def for_console(self, call: Call, seconds: float) -> WaitingApproval:
+        """What a console shows for so many seconds. Which approval, call and session it is, the feed adds."""
         now = time()
         alias = "" if call.alias is None else call.alias.name
         by, reason, arguments = self.request.by, self.request.reason, Raw(self.arguments)
-        return Question(
+        return WaitingApproval(
             "", "", "", self.server, self.tool, arguments, reason, by, now, now + seconds, alias, self.place
         )
 
@@ -124,24 +124,24 @@ class Approvals:
         wanted = settings.on_ask is OnAsk.CONSOLE or (settings.console and agent_cannot)
         return wanted and self.console is not None
 
-    async def ask(self, call: Call, question: ApprovalQuestion) -> ApprovalResult:
+    async def ask(self, call: Call, approval: ApprovalDetails) -> ApprovalResult:
         """Ask, and wait as long as it takes: on a console, through the agent, or else with the prompter.
 
         On cancel the request is withdrawn, or the prompter is ended with its whole process group.
         """
-        request = question.request
+        request = approval.request
         settings = decide.settings_for(self._settings, request)
         if self.console is not None and self.uses_console(request, not self.may_ask(call)):
-            return _on_console(await self.console(call, question.for_console(call, settings.ask_seconds)))
+            return _on_console(await self.console(call, approval.for_console(call, settings.ask_seconds)))
         if self.may_ask(call):
-            return ApprovalResult(await self._ask_agent(call, question.message, bool(question.similar)))
+            return ApprovalResult(await self._ask_agent(call, approval.message, bool(approval.similar)))
         async with self._prompters:
             prompter, report = settings.prompter, self._context.report
             if failure := self._context.hooks.prompter_failure(request.managed):
                 self._context.report(f"the prompter {prompter[0]} {failure}, so the call is denied")
                 return ApprovalResult(Approval.NOT_ASKED)
             environ = self._context.hooks.prompter_environment(request.managed)
-            return ApprovalResult(await prompt(prompter, question.document, environ, report, settings.ask_seconds))
+            return ApprovalResult(await prompt(prompter, approval.document, environ, report, settings.ask_seconds))
 
     async def _ask_agent(self, call: Call, message: str, offers_similar: bool) -> Approval:
         """`offers_similar`: the person may allow calls like this one."""

@@ -22,7 +22,7 @@ from ..protocol import approval_messages, elicitations, feedback, request_edits,
 from ..protocol.approval_messages import Approval
 from ..protocol.calls import Call, Phase
 from ..protocol.request_state import CallRound
-from .approval import ApprovalQuestion
+from .approval import ApprovalDetails
 from .call_context import CallContext, CallServices, Ending, end_early, event_context_of, refusal
 from .post_hooks import HandledResponse, handle_missing_response, handle_response
 
@@ -144,8 +144,8 @@ async def _request_approval(context: CallContext, proceed: Proceed) -> Decision 
     similar = services.hooks.similar_calls(context.event_context, request)
     places = decide.settings_for(services.settings, request).rule_places
     place = places.get(f"ask {request.rule}", "") if request.rule else ""
-    question = ApprovalQuestion(services.session.server, call.tool, arguments, request, similar, place)
-    prompt_context = replace(context.event_context, trigger="permission_prompt", message=question.message)
+    approval = ApprovalDetails(services.session.server, call.tool, arguments, request, similar, place)
+    prompt_context = replace(context.event_context, trigger="permission_prompt", message=approval.message)
     for event in (Event.NOTIFICATION, Event.USER_INPUT):
         services.start_hooks(replace(prompt_context, event=event))
     if call.stateless and can_ask and not approvals.uses_console(request, agent_cannot=False):
@@ -154,9 +154,9 @@ async def _request_approval(context: CallContext, proceed: Proceed) -> Decision 
         next_round = CallRound(call.tool, call.arguments, proceed.arguments, proceed.feedback, request)
         context.record.decision, context.record.result, context.record.reason = "asked", "pending", request.reason
         state = services.request_states.to_request_state(next_round)
-        return feedback.input_required(call.id, question.message, state, offers_similar=bool(similar))
+        return feedback.input_required(call.id, approval.message, state, offers_similar=bool(similar))
     services.release_backpressure(call)  # a person may take long, and the answer comes on the agent's own channel
-    result = await approvals.ask(call, question)
+    result = await approvals.ask(call, approval)
     context.record.answered = result.by
     decision = await _apply_approval(context, proceed, result.approval)
     if result.reason and isinstance(decision, Refuse):

@@ -1,4 +1,4 @@
-"""What consoles see of this process: its calls as they happen, and the questions that a person may answer there.
+"""What consoles see of this process: its calls as they happen, and the approvals that a person may answer there.
 
 While no console is connected, this only counts calls: nothing is written, and nothing wakes up. A console that does not
 read holds up nobody: what changes meanwhile is summed up in the next line that it gets (law 1: only an explicit answer
@@ -29,12 +29,12 @@ from ..live.messages import (
     Changes,
     ConsoleAnswer,
     Counts,
-    Question,
     Run,
     RunningHook,
     RunSession,
     Settled,
     Stage,
+    WaitingApproval,
 )
 from ..model.errors import UserError
 from ..model.settings import Results
@@ -63,7 +63,7 @@ _MOST_BYTES_WAITING: Final = 16 * 1024 * 1024
 """Bytes of the texts of these calls: they stay in memory while a console does not read."""
 
 _LINE_BYTES: Final = 4 * 1024 * 1024
-"""After so many bytes, what is left comes with the next line. One question may be longer: it is whole in any case."""
+"""After so many bytes, what is left comes with the next line. One approval may be longer: it is whole in any case."""
 
 _MOST_RESPONSES: Final = 100
 """Answers of a console whose results it has not read: a person gives one after another."""
@@ -72,17 +72,17 @@ _LONGEST_RECORD: Final = 256 * 1024
 """Bytes of a call that has ended as it is sent: of a longer one, digests are sent."""
 
 _LONGEST_ARGUMENTS: Final = 64 * 1024
-"""Bytes of the arguments of a call in flight: longer ones are shown when it has ended, or in its question."""
+"""Bytes of the arguments of a call in flight: longer ones are shown when it has ended, or in its approval."""
 
 _READ_SIZE: Final = 65_536
 
-_TOO_LATE: Final = "The question waits no more: it was answered, its time is over, or its call has ended."
+_TOO_LATE: Final = "This call no longer waits for approval: somebody has answered, its time is over, or it has ended."
 
 
 class _Waiting(Struct):
-    """A question that waits for an answer."""
+    """An approval that waits for an answer."""
 
-    question: Question
+    approval: WaitingApproval
     answered: anyio.Event = field(default_factory=anyio.Event)
     answer: ConsoleAnswer | None = None
 
@@ -97,10 +97,10 @@ class LiveFeed:
         self._folder = ""
         self._sessions: dict[str, _Session] = {}
         self._consoles: set[_Console] = set()
-        self._questions: dict[str, _Waiting] = {}
-        self._elsewhere: dict[str, Question] = {}
+        self._approvals: dict[str, _Waiting] = {}
+        self._elsewhere: dict[str, WaitingApproval] = {}
         self.answer_elsewhere: Callable[[Answer, str], Awaitable[AnswerTaken]] | None = None
-        """Passes on an answer to a question that waits in another process."""
+        """Passes on an answer to an approval that waits in another process."""
         self._numbers = 0
         self._calls = self._refused = self._rewritten = self._failed = self._asked = 0
 
@@ -124,7 +124,7 @@ class LiveFeed:
 
     @property
     def can_ask(self) -> bool:
-        """A console can find the questions of this run."""
+        """A console can find the approvals of this run."""
         return self._listener is not None
 
     def close(self) -> None:
@@ -167,62 +167,62 @@ class LiveFeed:
         """The sums until now."""
         return Counts(self._calls, self._refused, self._rewritten, self._failed, self._asked)
 
-    # --- questions ---
+    # --- approvals ---
 
-    async def _ask(self, proxy: Proxy, call: Call, question: Question) -> ConsoleAnswer | None:
-        """Ask whoever has a console open until `question.until`; None if nobody has answered by then.
+    async def _ask(self, proxy: Proxy, call: Call, approval: WaitingApproval) -> ConsoleAnswer | None:
+        """Ask whoever has a console open until `approval.until`; None if nobody has answered by then.
 
-        On cancel the question is withdrawn.
+        On cancel the approval is withdrawn.
         """
         self._numbers += 1
         self._asked += 1
         name = f"{self.run.run}-{self._numbers}"
         call_id = next((key for key, (_, one, _) in proxy.audit.in_flight.items() if one is call), "")
-        waiting = _Waiting(replace(question, question=name, call=call_id, session=proxy.session.id))
-        self._questions[name] = waiting
+        waiting = _Waiting(replace(approval, id=name, call=call_id, session=proxy.session.id))
+        self._approvals[name] = waiting
         settled = Settled(name, "withdrawn")
         try:
-            with anyio.move_on_after(max(question.until - time(), 0)):
+            with anyio.move_on_after(max(approval.until - time(), 0)):
                 await waiting.answered.wait()
             settled = Settled(name, "expired")
             if waiting.answer is not None:
                 settled = Settled(name, waiting.answer.answer.action, waiting.answer.by)
             return waiting.answer
         finally:
-            del self._questions[name]
+            del self._approvals[name]
             for console in self._consoles:
                 console.note_settled(settled)
 
     def is_waiting(self, call: str) -> bool:
         """Whether a person is asked about this call."""
-        return any(one.question.call == call for one in self._questions.values())
+        return any(one.approval.call == call for one in self._approvals.values())
 
     def take(self, answer: Answer, by: str) -> AnswerTaken:
         """Take an answer: the first one counts."""
-        waiting = self._questions.get(answer.question)
+        waiting = self._approvals.get(answer.approval)
         if waiting is None or waiting.answered.is_set():
-            return AnswerTaken(answer.question, accepted=False, why=_TOO_LATE)
-        if answer.action == "allow_session" and not waiting.question.may_allow_session:
-            why = "This question cannot be answered for the session: allow the call once, or deny it."
-            return AnswerTaken(answer.question, accepted=False, why=why)
+            return AnswerTaken(answer.approval, accepted=False, why=_TOO_LATE)
+        if answer.action == "allow_session" and not waiting.approval.may_allow_session:
+            why = "This call cannot be allowed for the session: allow it once, or deny it."
+            return AnswerTaken(answer.approval, accepted=False, why=why)
         waiting.answer = ConsoleAnswer(answer, by)
         waiting.answered.set()
-        return AnswerTaken(answer.question, accepted=True)
+        return AnswerTaken(answer.approval, accepted=True)
 
-    def waiting_here(self) -> list[Question]:
-        """The questions that wait in this process."""
-        return [one.question for one in self._questions.values() if not one.answered.is_set()]
+    def waiting_here(self) -> list[WaitingApproval]:
+        """The approvals that wait in this process."""
+        return [one.approval for one in self._approvals.values() if not one.answered.is_set()]
 
-    def show_elsewhere(self, questions: Iterable[Question]) -> None:
-        """Show these questions, which wait in other processes, and no others of that kind."""
-        before, self._elsewhere = self._elsewhere, {one.question: one for one in questions}
+    def show_elsewhere(self, approvals: Iterable[WaitingApproval]) -> None:
+        """Show these approvals, which wait in other processes, and no others of that kind."""
+        before, self._elsewhere = self._elsewhere, {one.id: one for one in approvals}
         for name in before.keys() - self._elsewhere.keys():
             for console in self._consoles:
                 console.note_settled(Settled(name, "withdrawn"))
 
     async def answer(self, answer: Answer, by: str) -> AnswerTaken:
-        """Take an answer, or pass it on to the process in which its question waits. The first one counts."""
-        if answer.question in self._elsewhere and self.answer_elsewhere is not None:
+        """Take an answer, or pass it on to the process in which its approval waits. The first one counts."""
+        if answer.approval in self._elsewhere and self.answer_elsewhere is not None:
             return await self.answer_elsewhere(answer, by)
         return self.take(answer, by)
 
@@ -293,10 +293,10 @@ class LiveFeed:
         """All sessions."""
         yield from self._sessions.values()
 
-    def questions(self) -> Iterator[Question]:
-        """All questions that wait, here and elsewhere."""
-        for waiting in self._questions.values():
-            yield waiting.question
+    def approvals(self) -> Iterator[WaitingApproval]:
+        """All approvals that wait, here and elsewhere."""
+        for waiting in self._approvals.values():
+            yield waiting.approval
         yield from self._elsewhere.values()
 
 
@@ -405,7 +405,7 @@ class _Console:
         self._settled: list[Settled] = []
         self._known_sessions: dict[str, RunSession] = {}
         self._known_calls: dict[str, CallInFlight] = {}
-        self._known_questions: set[str] = set()
+        self._known_approvals: set[str] = set()
         self._known_counts = Counts()
 
     def note_ended(self, session: _Session, record: Record) -> None:
@@ -419,8 +419,8 @@ class _Console:
                 self._gone.append(oldest.call)
 
     def note_settled(self, settled: Settled) -> None:
-        """A question waits no more. That of a question which the console does not know yet is not sent."""
-        if settled.question in self._known_questions:
+        """An approval waits no more. That of an approval which the console does not know yet is not sent."""
+        if settled.approval in self._known_approvals:
             self._settled.append(settled)
 
     async def write(self) -> None:
@@ -455,7 +455,7 @@ class _Console:
             calls=tuple(self._new_calls()),
             ended=ended,
             gone=gone,
-            asked=tuple(self._new_questions()),
+            asked=tuple(self._new_approvals()),
             settled=tuple(self._settled),
         )
         self._settled.clear()
@@ -507,17 +507,17 @@ class _Console:
                 length += len(bytes(call.arguments)) + len(bytes(call.rewritten))
                 yield call if known is None else replace(call, arguments=NOTHING)
 
-    def _new_questions(self) -> list[Question]:
-        questions: list[Question] = []
-        waiting = list(self._feed.questions())
-        self._known_questions.intersection_update(one.question for one in waiting)
+    def _new_approvals(self) -> list[WaitingApproval]:
+        approvals: list[WaitingApproval] = []
+        waiting = list(self._feed.approvals())
+        self._known_approvals.intersection_update(one.id for one in waiting)
         length = 0
         for one in waiting:
-            if one.question not in self._known_questions and length < _LINE_BYTES:
-                self._known_questions.add(one.question)
-                questions.append(one)
+            if one.id not in self._known_approvals and length < _LINE_BYTES:
+                self._known_approvals.add(one.id)
+                approvals.append(one)
                 length += len(bytes(one.arguments))
-        return questions
+        return approvals
 
     async def read(self, scope: anyio.CancelScope) -> None:
         """Read the person's answers, until the console has gone or says something else; then end the scope."""

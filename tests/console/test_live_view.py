@@ -14,11 +14,11 @@ from hookproxy.live.messages import (
     CallInFlight,
     Changes,
     Counts,
-    Question,
     Run,
     RunningHook,
     RunSession,
     Settled,
+    WaitingApproval,
 )
 
 EVIL = "<img src=x onerror=alert(1)>\u202e\x1b[31m"
@@ -36,12 +36,12 @@ def ended(number: int, **members: object) -> Raw:
     return Raw(json.dumps({**record, "time": "2026-11-22T10:00:00+00:00", "result": "ok", **members}).encode())
 
 
-def question(name: str = "q", **members: object) -> Question:
+def approval(name: str = "q", **members: object) -> WaitingApproval:
     values: dict[str, object] = {
-        "question": name, "call": "c", "session": "s", "server": "files", "tool": "write", "arguments": Raw(b'{"a":1}'),
+        "id": name, "call": "c", "session": "s", "server": "files", "tool": "write", "arguments": Raw(b'{"a":1}'),
         "reason": "because", "asked_by": "the rule write", "at": 0.0, "until": 60.0, **members,
     }  # fmt: skip
-    return Question(**values)  # type: ignore[arg-type]  # the members are right
+    return WaitingApproval(**values)  # type: ignore[arg-type]  # the members are right
 
 
 def test_a_page_gets_everything_first_and_then_what_is_new() -> None:
@@ -96,9 +96,9 @@ def test_a_call_in_flight_says_which_hook_it_waits_for() -> None:
     assert LiveView(all_runs, CallFilter(agent="other"), "token").change().in_flight == ""
 
 
-def test_a_question_is_sent_once_and_its_end_is_told() -> None:
+def test_a_approval_is_sent_once_and_its_end_is_told() -> None:
     all_runs = state()
-    all_runs.apply("r", Changes(asked=(question(),)))
+    all_runs.apply("r", Changes(asked=(approval(),)))
     view = LiveView(all_runs, CallFilter(tool="nothing"), "form-token")
     change = view.change()
     ((key, markup, sentence),) = change.asked
@@ -115,7 +115,7 @@ def test_what_others_wrote_is_text_in_every_part_of_a_change() -> None:
     session = RunSession("s", EVIL, EVIL)
     evil = Raw(json.dumps({EVIL: EVIL}, ensure_ascii=False).encode())
     call = CallInFlight(EVIL, "s", 0.0, EVIL, "hooks", 0.0, evil, 2, hooks=(RunningHook(EVIL, EVIL, 0.0),))
-    asked = question(EVIL, tool=EVIL, server=EVIL, reason=EVIL, asked_by=EVIL, place=EVIL, alias=EVIL, arguments=evil)
+    asked = approval(EVIL, tool=EVIL, server=EVIL, reason=EVIL, asked_by=EVIL, place=EVIL, alias=EVIL, arguments=evil)
     rows = (
         ended(
             1,
@@ -141,16 +141,16 @@ def test_a_time_that_no_calendar_has_spoils_nothing() -> None:
     all_runs = state()
     call = CallInFlight("c", "s", 1e300, "write", "hooks", -1e300)
     rows = (ended(1, time="0001-01-01T00:00:00+00:00"), ended(2, time="9999-12-31T23:59:59+00:00"), ended(3, time="x"))
-    all_runs.apply("r", Changes(calls=(call,), ended=rows, asked=(question(until=1e300),)))
+    all_runs.apply("r", Changes(calls=(call,), ended=rows, asked=(approval(until=1e300),)))
     change = LiveView(all_runs, CallFilter(), "token").change()
     assert len(change.ended) == 3
     assert "write" in change.in_flight
 
 
-def test_the_arguments_of_a_question_are_whole() -> None:
+def test_the_arguments_of_a_approval_are_whole() -> None:
     all_runs = state()
     long = json.dumps({"content": "x" * 10_000_000 + "the end"}).encode()
-    all_runs.apply("r", Changes(asked=(question(arguments=Raw(long)),)))
+    all_runs.apply("r", Changes(asked=(approval(arguments=Raw(long)),)))
     markup = LiveView(all_runs, CallFilter(), "token").change().asked[0][1]
     assert markup.count("x") >= 10_000_000
     assert "the end&quot;" in markup or 'the end"' in markup

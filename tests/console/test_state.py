@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from hookproxy.console import state as module
 from hookproxy.console.state import State
-from hookproxy.live.messages import NOTHING, CallInFlight, Changes, Counts, Question, Run, RunSession, Settled
+from hookproxy.live.messages import NOTHING, CallInFlight, Changes, Counts, Run, RunSession, Settled, WaitingApproval
 
 
 def record(call: str, **members: object) -> Raw:
@@ -22,8 +22,8 @@ def in_flight(call: str, **members: object) -> CallInFlight:
     return CallInFlight(call, "s", 1.0, "push", **(values | members))
 
 
-def question(name: str) -> Question:
-    return Question(name, "c", "s", "git", "push", Raw(b"{}"), "really?", "a rule", 1.0, 61.0)
+def approval(name: str) -> WaitingApproval:
+    return WaitingApproval(name, "c", "s", "git", "push", Raw(b"{}"), "really?", "a rule", 1.0, 61.0)
 
 
 def running(*runs: str) -> State:
@@ -68,21 +68,21 @@ def test_long_records_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) ->
     assert [one.record.call for one in state.ended] == ["long"]
 
 
-def test_a_question_waits_until_it_is_settled_and_then_it_is_known_by_whom() -> None:
+def test_a_approval_waits_until_it_is_settled_and_then_it_is_known_by_whom() -> None:
     state = running("r")
-    state.apply("r", Changes(asked=(question("q"), question("p"))))
-    assert list(state.questions) == [("r", "q"), ("r", "p")]
+    state.apply("r", Changes(asked=(approval("q"), approval("p"))))
+    assert list(state.approvals) == [("r", "q"), ("r", "p")]
     state.apply("r", Changes(settled=(Settled("q", "deny", "you, from there"),)))
-    assert list(state.questions) == [("r", "p")]
+    assert list(state.approvals) == [("r", "p")]
     assert state.settled["r", "q"].by == "you, from there"
 
 
-def test_a_run_that_has_ended_leaves_its_counts_and_no_question() -> None:
+def test_a_run_that_has_ended_leaves_its_counts_and_no_approval() -> None:
     state = running("r", "s")
-    state.apply("r", Changes(Counts(calls=3), calls=(in_flight("c"),), asked=(question("q"),)))
+    state.apply("r", Changes(Counts(calls=3), calls=(in_flight("c"),), asked=(approval("q"),)))
     state.forget("r")
     state.forget("r")
-    assert (list(state.runs), list(state.in_flight()), state.questions) == (["s"], [], {})
+    assert (list(state.runs), list(state.in_flight()), state.approvals) == (["s"], [], {})
     assert (state.counts.calls, state.settled["r", "q"].action) == (3, "withdrawn")
     state.apply("r", Changes(Counts(calls=9)))
     assert state.counts.calls == 3

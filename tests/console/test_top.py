@@ -14,7 +14,7 @@ from textual.widgets import DataTable, Input, Log, Static
 
 from hookproxy.console import terminal_text
 from hookproxy.console.call_filter import CallFilter
-from hookproxy.console.top import QuestionScreen, Top
+from hookproxy.console.top import ApprovalScreen, Top
 from hookproxy.dialects.dialect import Group
 from hookproxy.model.settings import Settings
 from tests.session.test_live_feed import ASKS, FALLBACK, PRE, Watched, answer, call, handshake, watched
@@ -112,12 +112,12 @@ async def test_a_call_that_waits_in_a_hook_says_in_which(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("key", "asked"), [("a", 2), ("s", 1)])
-async def test_a_question_is_allowed_by_a_key(tmp_path: Path, key: str, asked: int) -> None:
+async def test_a_approval_is_allowed_by_a_key(tmp_path: Path, key: str, asked: int) -> None:
     async with shown(tmp_path, stub_group(ASKS), settings=FALLBACK) as (one, pilot):
         await handshake(one)
         await one.agent.send(call(1, path=HIDDEN, long="x" * 1000))
-        await until(pilot, lambda: "1 question waiting: press w" in text(pilot, "#counts"))
-        await pilot.press(key)  # before the question is open, it means nothing
+        await until(pilot, lambda: "1 approval waiting: press w" in text(pilot, "#counts"))
+        await pilot.press(key)  # before the approval is open, it means nothing
         await pilot.press("w")
         await until(pilot, lambda: "May write of files run?" in log(pilot))
         page = log(pilot).replace("\n", "")
@@ -138,26 +138,26 @@ async def test_a_question_is_allowed_by_a_key(tmp_path: Path, key: str, asked: i
         assert one.feed.counts.asked == 1 or asked == 2
 
 
-async def test_a_question_is_denied_with_a_reason(tmp_path: Path) -> None:
+async def test_a_approval_is_denied_with_a_reason(tmp_path: Path) -> None:
     async with shown(tmp_path, stub_group(ASKS), settings=FALLBACK) as (one, pilot):
         await handshake(one)
         await one.agent.send(call(1))
         await until(pilot, lambda: any(row[1] == "waits for a person" for row in cells(pilot)))
-        await pilot.press("enter")  # the page of a call that waits is its question
-        await until(pilot, lambda: isinstance(pilot.app.screen, QuestionScreen))
+        await pilot.press("enter")  # the page of a call that waits is its approval
+        await until(pilot, lambda: isinstance(pilot.app.screen, ApprovalScreen))
         await pilot.press("d", *"salt", "enter")
         assert (await one.refusal()).endswith("The user says: salt")
 
 
-async def test_a_question_that_another_console_has_answered_says_so(tmp_path: Path) -> None:
+async def test_a_approval_that_another_console_has_answered_says_so(tmp_path: Path) -> None:
     async with shown(tmp_path, stub_group(ASKS), settings=FALLBACK) as (one, pilot):
         await handshake(one)
         await one.agent.send(call(1))
-        await until(pilot, lambda: bool(one.console.state.questions))
+        await until(pilot, lambda: bool(one.console.state.approvals))
         await pilot.press("w")
-        question = await one.question()
-        assert (await one.console.answer("run", question.question, "deny", "", "the other")).accepted
-        await until(pilot, lambda: "waits no more: deny by" in text(pilot, "#taken"))
+        approval = await one.approval()
+        assert (await one.console.answer("run", approval.id, "deny", "", "the other")).accepted
+        await until(pilot, lambda: "no longer waits for approval: deny by" in text(pilot, "#taken"))
         await pilot.press("a")
         assert "did not allow it" in await one.refusal()
 

@@ -21,7 +21,7 @@ from hookproxy.console.state import State
 from hookproxy.console.web import Options, Pages, serve
 from hookproxy.live.messages import Action, Answer, AnswerTaken, Changes, Run
 from tests.console.test_history import record
-from tests.console.test_live_view import question
+from tests.console.test_live_view import approval
 from tests.end.agent import SERVER
 
 pytestmark = pytest.mark.slow
@@ -59,8 +59,8 @@ class Site:
     def loaded(self, name: str = "hookproxy.toml") -> Loaded:
         return load(str(self.folder / name), [], None, {"HOME": str(self.folder)}, str(self.folder))
 
-    async def answer(self, run: str, question: str, action: Action, reason: str, place: str) -> AnswerTaken:
-        self.answers.append((run, Answer(question, action, reason, place)))
+    async def answer(self, run: str, approval: str, action: Action, reason: str, place: str) -> AnswerTaken:
+        self.answers.append((run, Answer(approval, action, reason, place)))
         return self.taken
 
     def pages(self) -> Pages:
@@ -259,8 +259,8 @@ async def test_exports_are_files_with_what_the_page_shows(site: Site) -> None:
 
 async def test_an_answer_is_given_with_its_place_and_the_reason(site: Site) -> None:
     site.state.apply("r", Run(1, "r", 1, 0.0))
-    site.state.apply("r", Changes(asked=(question(),)))
-    _, text, _ = await site.post("answer", run="r", question="q", action="deny", reason=" not now ")
+    site.state.apply("r", Changes(asked=(approval(),)))
+    _, text, _ = await site.post("answer", run="r", approval="q", action="deny", reason=" not now ")
     assert "Denied" in text
     place = f"web console, {site.host}"
     assert site.answers == [("r", Answer("q", "deny", "not now", place))]
@@ -270,25 +270,25 @@ async def test_a_second_answer_is_told_who_was_first(site: Site) -> None:
     from hookproxy.live.messages import Settled
 
     site.state.apply("r", Run(1, "r", 1, 0.0))
-    site.state.apply("r", Changes(asked=(question(),)))
+    site.state.apply("r", Changes(asked=(approval(),)))
     site.state.apply("r", Changes(settled=(Settled("q", "allow", "anna, process 7"),)))
-    _, text, _ = await site.post("answer", run="r", question="q", action="deny")
+    _, text, _ = await site.post("answer", run="r", approval="q", action="deny")
     assert "Your answer came too late. Allowed once by anna, process 7" in text
     assert site.answers == []
 
 
 async def test_an_answer_that_a_run_does_not_take_is_told(site: Site) -> None:
     site.state.apply("r", Run(1, "r", 1, 0.0))
-    site.state.apply("r", Changes(asked=(question(),)))
+    site.state.apply("r", Changes(asked=(approval(),)))
     site.taken = AnswerTaken("q", False, "the time for it is over")
-    _, text, _ = await site.post("answer", run="r", question="q", action="allow")
+    _, text, _ = await site.post("answer", run="r", approval="q", action="allow")
     assert "Your answer was not taken: the time for it is over" in text
-    assert (await site.post("answer", run="r", question="q", action="maybe"))[0] == 400
+    assert (await site.post("answer", run="r", approval="q", action="maybe"))[0] == 400
 
 
 async def test_the_stream_begins_with_everything_and_goes_on_with_changes(site: Site) -> None:
     site.state.apply("r", Run(1, "r", 1, 0.0))
-    site.state.apply("r", Changes(asked=(question(),)))
+    site.state.apply("r", Changes(asked=(approval(),)))
     got = anyio.Event()
 
     def read() -> list[dict[str, object]]:
@@ -306,7 +306,7 @@ async def test_the_stream_begins_with_everything_and_goes_on_with_changes(site: 
 
     async def change() -> None:
         await got.wait()
-        site.state.apply("r", Changes(asked=(question("q2"),)))
+        site.state.apply("r", Changes(asked=(approval("q2"),)))
 
     with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:

@@ -65,11 +65,11 @@ async def test_a_console_at_one_gateway_answers_what_waits_at_another(
         tasks.start_soon(console.follow)
         await agent.send(call(1, "echo", a=1))
         with anyio.fail_after(PATIENCE):
-            while not console.state.questions:  # noqa: ASYNC110  # what happens in other processes shows so only
+            while not console.state.approvals:  # noqa: ASYNC110  # what happens in other processes shows so only
                 await anyio.sleep(0.02)
-        [waiting] = console.state.questions.values()
+        [waiting] = console.state.approvals.values()
         taken = await console.answer(
-            waiting.run, waiting.question.question, "allow" if action == "allow" else "deny", "Not now.", "a test"
+            waiting.run, waiting.approval.id, "allow" if action == "allow" else "deny", "Not now.", "a test"
         )
         assert taken.accepted, taken.why
         tasks.cancel_scope.cancel()

@@ -22,7 +22,7 @@ from mcp.client.stdio import stdio_client
 from mcp.types import TextContent
 
 from hookproxy.console.follow import Follower
-from hookproxy.console.state import WaitingQuestion
+from hookproxy.console.state import ShownApproval
 from hookproxy.live import messages, registry
 from tests.end.agent import HOOKPROXY, PATIENCE, SERVER
 from tests.support.gateway_process import GatewayProcess
@@ -55,10 +55,10 @@ class Person:
         self.reports: list[str] = []
         self.console = Follower(self.folder, self.reports.append)
 
-    async def question(self) -> WaitingQuestion:
-        """The question that waits."""
-        await self.until(lambda: bool(self.console.state.questions))
-        (waiting,) = self.console.state.questions.values()
+    async def approval(self) -> ShownApproval:
+        """The approval that waits."""
+        await self.until(lambda: bool(self.console.state.approvals))
+        (waiting,) = self.console.state.approvals.values()
         return waiting
 
     async def until(self, condition: Callable[[], bool]) -> None:
@@ -69,8 +69,8 @@ class Person:
                 await changed.wait()
         end()
 
-    async def say(self, waiting: WaitingQuestion, action: messages.Action, reason: str = "") -> messages.AnswerTaken:
-        return await self.console.answer(waiting.run, waiting.question.question, action, reason, "a fake console")
+    async def say(self, waiting: ShownApproval, action: messages.Action, reason: str = "") -> messages.AnswerTaken:
+        return await self.console.answer(waiting.run, waiting.approval.id, action, reason, "a fake console")
 
 
 @asynccontextmanager
@@ -124,19 +124,19 @@ async def test_a_real_agent_waits_for_a_person_who_allows_and_denies(runtime: Pa
             results.append(await client.call_tool("echo", {"text": word}))
 
         tasks.start_soon(call, "one")
-        waiting = await person.question()
-        assert (waiting.question.server, waiting.question.tool) == ("files", "echo")
-        assert json.loads(bytes(waiting.question.arguments)) == {"text": "one"}
-        assert waiting.question.asked_by
-        assert waiting.question.place.endswith("hookproxy.toml:4: permissions.ask[0]"), waiting.question.place
+        waiting = await person.approval()
+        assert (waiting.approval.server, waiting.approval.tool) == ("files", "echo")
+        assert json.loads(bytes(waiting.approval.arguments)) == {"text": "one"}
+        assert waiting.approval.asked_by
+        assert waiting.approval.place.endswith("hookproxy.toml:4: permissions.ask[0]"), waiting.approval.place
         assert (await person.say(waiting, "allow")).accepted
         await person.until(lambda: len(person.console.state.ended) == 1)
         tasks.start_soon(call, "two")
-        waiting = await person.question()
+        waiting = await person.approval()
         assert (await person.say(waiting, "deny", "not on a Friday")).accepted
         second = await person.say(waiting, "allow")
         assert not second.accepted
-        assert "waits no more" in second.why
+        assert "no longer waits" in second.why
         await person.until(lambda: len(person.console.state.ended) == 2)
     assert [getattr(one, "is_error", None) for one in results] == [False, True]
     assert "not on a Friday" in text(results[1])
@@ -153,7 +153,7 @@ async def test_another_account_can_neither_see_nor_answer(home: Path) -> None:
         person = Person(Path(name) / "hookproxy")
         async with agent(Path(name), home, person) as client, anyio.create_task_group() as tasks:
             tasks.start_soon(client.call_tool, "echo", {"text": "one"})
-            waiting = await person.question()
+            waiting = await person.approval()
             path = Path(person.folder) / f"{waiting.run}.sock"
             assert b"PermissionError" in (await as_nobody(path)).stderr
             for one in (Path(name), Path(person.folder), path):  # as if all had been opened by mistake
@@ -208,15 +208,15 @@ async def test_the_account_of_a_gateway_sees_all_sessions_and_answers_for_them(t
         connect = ["connect", "tools", "--socket", str(gateway.socket)]
         async with connected(connect, tmp_path, environ, person) as client, anyio.create_task_group() as tasks:
             tasks.start_soon(client.call_tool, "echo", {"text": "one"})
-            waiting = await person.question()
+            waiting = await person.approval()
             (run,) = person.console.state.runs.values()
             assert run.run.command == ("hookproxy", "serve")
-            assert run.sessions[waiting.question.session].user == pwd.getpwuid(os.geteuid()).pw_name
+            assert run.sessions[waiting.approval.session].user == pwd.getpwuid(os.geteuid()).pw_name
             assert (await person.say(waiting, "allow")).accepted
             await person.until(lambda: len(person.console.state.ended) == 1)
             gateway.reload(f"{config}# changed\n")
             tasks.start_soon(client.call_tool, "echo", {"text": "two"})
-            assert (await person.say(await person.question(), "allow")).accepted
+            assert (await person.say(await person.approval(), "allow")).accepted
             await person.until(lambda: len(person.console.state.ended) == 2)
             assert person.console.state.counts.calls == 2
         assert gateway.end() == 0

@@ -18,7 +18,7 @@ from hookproxy.console.follow import Follower
 from hookproxy.console.state import State
 from hookproxy.dialects.dialect import Group
 from hookproxy.live import messages, registry
-from hookproxy.live.messages import Action, Question
+from hookproxy.live.messages import Action, WaitingApproval
 from hookproxy.model.hooks import Event
 from hookproxy.model.settings import OnAsk, OnFailure, Settings
 from hookproxy.session import live_feed
@@ -87,14 +87,14 @@ class Watched(Rig):
     async def until(self, condition: Callable[[], bool]) -> None:
         await until(self.console.state, condition)
 
-    async def question(self) -> Question:
-        """The question that waits."""
-        await self.until(lambda: bool(self.console.state.questions))
-        (waiting,) = self.console.state.questions.values()
-        return waiting.question
+    async def approval(self) -> WaitingApproval:
+        """The approval that waits."""
+        await self.until(lambda: bool(self.console.state.approvals))
+        (waiting,) = self.console.state.approvals.values()
+        return waiting.approval
 
-    async def say(self, question: Question, action: Action, reason: str = "") -> messages.AnswerTaken:
-        return await self.console.answer("run", question.question, action, reason, "a test")
+    async def say(self, approval: WaitingApproval, action: Action, reason: str = "") -> messages.AnswerTaken:
+        return await self.console.answer("run", approval.id, action, reason, "a test")
 
     async def refusal(self) -> str:
         message = await self.agent.message()
@@ -160,10 +160,10 @@ async def test_a_yes_lets_the_call_pass_once_or_for_the_session(
     async with watched(tmp_path, stub_group(ASKS), settings=FALLBACK) as one:
         await handshake(one)
         await one.agent.send(call(1, path="a"))
-        question = await one.question()
-        assert (question.tool, question.server, bytes(question.arguments)) == ("write", "files", b'{"path":"a"}')
-        assert (question.reason, question.asked_by) == ("sure?", "the PreToolUse hook stub")
-        assert (await one.say(question, action)).accepted
+        approval = await one.approval()
+        assert (approval.tool, approval.server, bytes(approval.arguments)) == ("write", "files", b'{"path":"a"}')
+        assert (approval.reason, approval.asked_by) == ("sure?", "the PreToolUse hook stub")
+        assert (await one.say(approval, action)).accepted
         assert await one.server.line() == call(1, path="a")
         await one.server.send(answer(1))
         await one.agent.line()
@@ -173,7 +173,7 @@ async def test_a_yes_lets_the_call_pass_once_or_for_the_session(
         assert (record.decision, record.answered) == ("asked-allow", f"{action} by {who}")
         await one.agent.send(call(2, path="a"))
         if calls_asked == 2:
-            assert (await one.say(await one.question(), "deny")).accepted
+            assert (await one.say(await one.approval(), "deny")).accepted
             await one.refusal()
         else:
             assert await one.server.line() == call(2, path="a")
@@ -184,7 +184,7 @@ async def test_the_model_reads_why_a_person_denies(tmp_path: Path) -> None:
     async with watched(tmp_path, stub_group(ASKS), settings=FALLBACK) as one:
         await handshake(one)
         await one.agent.send(call(1))
-        assert (await one.say(await one.question(), "deny", "not on a Friday")).accepted
+        assert (await one.say(await one.approval(), "deny", "not on a Friday")).accepted
         text = await one.refusal()
         assert "did not allow it" in text
         assert text.endswith("The user says: not on a Friday")
@@ -194,21 +194,21 @@ async def test_the_first_answer_counts_and_the_second_is_told_so(tmp_path: Path)
     async with watched(tmp_path, stub_group(ASKS), settings=FALLBACK) as one:
         await handshake(one)
         await one.agent.send(call(1))
-        question = await one.question()
-        taken = [await one.say(question, "deny"), await one.say(question, "allow")]
+        approval = await one.approval()
+        taken = [await one.say(approval, "deny"), await one.say(approval, "allow")]
         assert [each.accepted for each in taken] == [True, False]
-        assert "waits no more" in taken[1].why
+        assert "no longer waits" in taken[1].why
         await one.refusal()
         assert await one.finish() == (b"", b"")
 
 
-async def test_a_question_waits_for_a_console_that_is_opened_later(tmp_path: Path) -> None:
+async def test_a_approval_waits_for_a_console_that_is_opened_later(tmp_path: Path) -> None:
     async with watched(tmp_path, stub_group(ASKS), settings=FALLBACK, follows=False) as one:
         await handshake(one)
         await one.agent.send(call(1))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(one.console.follow)
-            assert (await one.say(await one.question(), "allow")).accepted
+            assert (await one.say(await one.approval(), "allow")).accepted
             assert await one.server.line() == call(1)
             tasks.cancel_scope.cancel()
 
@@ -230,7 +230,7 @@ async def test_an_agent_that_can_ask_asks_unless_the_console_is_preferred(tmp_pa
             await handshake(one, {"elicitation": {}})
             await one.agent.send(call(1))
             if on_console:
-                assert (await one.say(await one.question(), "allow")).accepted
+                assert (await one.say(await one.approval(), "allow")).accepted
                 assert await one.server.line() == call(1)
             else:
                 assert (await one.agent.message())["method"] == "elicitation/create"
@@ -248,7 +248,7 @@ async def test_a_run_that_no_console_can_find_asks_the_agent_or_denies(tmp_path:
             assert ("method" in message) is can_ask
 
 
-async def test_a_question_of_the_administrator_is_not_answered_where_the_administrator_does_not_ask(
+async def test_a_approval_of_the_administrator_is_not_answered_where_the_administrator_does_not_ask(
     tmp_path: Path,
 ) -> None:
     managed = Settings(on_ask_fallback=OnFailure.DENY, ask=("write",))
@@ -257,19 +257,19 @@ async def test_a_question_of_the_administrator_is_not_answered_where_the_adminis
         await handshake(one)
         await one.agent.send(call(1))
         assert "requires the user's approval" in await one.refusal()
-        assert one.console.state.questions == {}
+        assert one.console.state.approvals == {}
 
 
-async def test_a_question_is_withdrawn_when_the_agent_cancels_its_call(tmp_path: Path) -> None:
+async def test_a_approval_is_withdrawn_when_the_agent_cancels_its_call(tmp_path: Path) -> None:
     async with watched(tmp_path, stub_group(ASKS), settings=FALLBACK) as one:
         await handshake(one)
         await one.agent.send(call(1))
-        question = await one.question()
+        approval = await one.approval()
         cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
         await one.agent.send(json.dumps(cancelled).encode() + b"\n")
-        await one.until(lambda: not one.console.state.questions)
-        assert one.console.state.settled["run", question.question].action == "withdrawn"
-        assert not (await one.say(question, "allow")).accepted
+        await one.until(lambda: not one.console.state.approvals)
+        assert one.console.state.settled["run", approval.id].action == "withdrawn"
+        assert not (await one.say(approval, "allow")).accepted
         assert await one.finish() == (b"", b"")
 
 
@@ -279,11 +279,11 @@ async def test_two_consoles_see_the_same_and_a_run_that_ends_is_forgotten(tmp_pa
         tasks.start_soon(other.follow)
         await handshake(one)
         await one.agent.send(call(1))
-        question = await one.question()
-        await until(other.state, lambda: bool(other.state.questions))
-        assert (await other.answer("run", question.question, "allow", "", "the other")).accepted
-        await one.until(lambda: not one.console.state.questions)
-        assert one.console.state.settled["run", question.question].by.endswith("at the other")
+        approval = await one.approval()
+        await until(other.state, lambda: bool(other.state.approvals))
+        assert (await other.answer("run", approval.id, "allow", "", "the other")).accepted
+        await one.until(lambda: not one.console.state.approvals)
+        assert one.console.state.settled["run", approval.id].by.endswith("at the other")
         tasks.cancel_scope.cancel()
 
 
@@ -300,7 +300,7 @@ async def test_a_console_that_does_not_read_holds_up_nobody(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "line", [b"nonsense\n", b"x" * 100_000, b'{"type":"answer","question":"q","action":"maybe"}\n']
+    "line", [b"nonsense\n", b"x" * 100_000, b'{"type":"answer","approval":"q","action":"maybe"}\n']
 )
 async def test_a_console_that_says_something_else_is_disconnected(tmp_path: Path, line: bytes) -> None:
     async with watched(tmp_path, follows=False) as one:
@@ -364,10 +364,10 @@ async def test_long_lines_are_sent_one_after_another(tmp_path: Path, monkeypatch
         for number in range(1, 6):
             await one.agent.send(call(number, text="x" * 300))
         state = one.console.state
-        await one.until(lambda: len(state.questions) == 5)
-        for waiting in list(state.questions.values()):
-            assert len(bytes(waiting.question.arguments)) > 300
-            assert (await one.say(waiting.question, "deny")).accepted
+        await one.until(lambda: len(state.approvals) == 5)
+        for waiting in list(state.approvals.values()):
+            assert len(bytes(waiting.approval.arguments)) > 300
+            assert (await one.say(waiting.approval, "deny")).accepted
         await one.until(lambda: len(state.ended) == 5)
         assert list(state.in_flight()) == []
         for _ in range(5):
@@ -387,7 +387,7 @@ async def test_a_stateless_agent_waits_for_the_console_or_asks_itself(tmp_path: 
         async with watched(folder, stub_group(ASKS), settings=settings) as one:
             await one.agent.send(line)
             if on_console:
-                assert (await one.say(await one.question(), "allow")).accepted
+                assert (await one.say(await one.approval(), "allow")).accepted
                 assert await one.server.line() == line
             else:
                 assert (await one.agent.message())["result"]["resultType"] == "input_required"

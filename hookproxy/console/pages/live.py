@@ -1,4 +1,4 @@
-"""The live page: runs, questions that wait for a person, calls in flight and calls that have ended."""
+"""The live page: runs, approvals that wait for a person, calls in flight and calls that have ended."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
 from ...audit.records import CallRecord
-from ...live.messages import NOTHING, CallInFlight, Counts, Question, Settled
+from ...live.messages import NOTHING, CallInFlight, Counts, Settled, WaitingApproval
 from ..call_filter import CallFilter
 from ..html import Html, block, cut, el, facts, join, pretty
-from ..state import EndedCall, RunState, State, WaitingQuestion
+from ..state import EndedCall, RunState, ShownApproval, State
 from . import filters, words
 
 if TYPE_CHECKING:
@@ -217,16 +217,16 @@ def call_in_flight(run: RunState, call: CallInFlight) -> Html:
 # --- approvals ---
 
 
-def key(run: str, question: str) -> str:
-    """The name of a question on the page."""
-    return f"{run}/{question}"
+def key(run: str, approval: str) -> str:
+    """The name of an approval on the page."""
+    return f"{run}/{approval}"
 
 
-def question(waiting: WaitingQuestion, agent: str, token: str) -> Html:
-    """A question with everything that the person must know: the whole arguments, and what wants it."""
-    one = waiting.question
+def approval(waiting: ShownApproval, agent: str, token: str) -> Html:
+    """An approval with everything that the person must know: the whole arguments, and what wants it."""
+    one = waiting.approval
     wants = f"{one.asked_by} ({one.place})" if one.place else one.asked_by
-    name = f"approval-{key(waiting.run, one.question)}"
+    name = f"approval-{key(waiting.run, one.id)}"
     return el(
         "article",
         el("h2", words.badge("waits for you", "wait"), "May ", words.code(one.tool), f" of {one.server} run?", id=name),
@@ -244,13 +244,13 @@ def question(waiting: WaitingQuestion, agent: str, token: str) -> Html:
         el("output", ""),
         class_="approval",
         aria_labelledby=name,
-        data_key=key(waiting.run, one.question),
+        data_key=key(waiting.run, one.id),
     )
 
 
-def _allow(waiting: WaitingQuestion, token: str) -> Html:
+def _allow(waiting: ShownApproval, token: str) -> Html:
     buttons = [el("button", "Allow once", type="submit", name="action", value="allow")]
-    if waiting.question.may_allow_session:
+    if waiting.approval.may_allow_session:
         session = el(
             "button",
             "Allow for this session",
@@ -261,14 +261,14 @@ def _allow(waiting: WaitingQuestion, token: str) -> Html:
             title="This tool, whatever its arguments, until the session ends",
         )
         buttons.append(session)
-    return el("form", *_members(waiting.run, waiting.question, token), *buttons, method="post", action="answer")
+    return el("form", *_members(waiting.run, waiting.approval, token), *buttons, method="post", action="answer")
 
 
-def _deny(waiting: WaitingQuestion, token: str) -> Html:
+def _deny(waiting: ShownApproval, token: str) -> Html:
     """A form of its own: Enter in the reason must not allow anything."""
     return el(
         "form",
-        *_members(waiting.run, waiting.question, token),
+        *_members(waiting.run, waiting.approval, token),
         filters.hidden("action", "deny"),
         filters.field("Reason, for the model", "reason", "", maxlength="4000"),
         el("button", "Deny", type="submit", class_="deny"),
@@ -278,12 +278,12 @@ def _deny(waiting: WaitingQuestion, token: str) -> Html:
     )
 
 
-def _members(run: str, one: Question, token: str) -> list[Html]:
-    return [filters.hidden(name, value) for name, value in (("token", token), ("run", run), ("question", one.question))]
+def _members(run: str, one: WaitingApproval, token: str) -> list[Html]:
+    return [filters.hidden(name, value) for name, value in (("token", token), ("run", run), ("approval", one.id))]
 
 
 def settled(one: Settled | None) -> str:
-    """What became of a question, in a sentence."""
+    """What became of an approval, in a sentence."""
     if one is None:
         return _ACTIONS["withdrawn"]
     return f"{_ACTIONS.get(one.action, one.action)}{f' by {one.by}' if one.by else ''}"

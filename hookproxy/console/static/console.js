@@ -27,7 +27,7 @@ document.querySelectorAll("button.copy").forEach((button) => {
   });
 });
 
-// --- how many questions wait: in the title, and in the header ---
+// --- how many approvals wait: in the title, and in the header ---
 
 function showWaiting(count) {
   document.title = `${count ? `(${count}) ` : ""}${title} · hookproxy`;
@@ -123,7 +123,7 @@ class Live {
     this.late = [...this.late, ...(change.ended ?? [])].slice(-MOST_ROWS);
     this.lastFlight = change.in_flight ?? "";
     if (!this.paused) this.showRows(change.first);
-    this.applyQuestions(change);
+    this.applyApprovals(change);
     showWaiting(change.waiting ?? 0);
   }
 
@@ -141,7 +141,7 @@ class Live {
 
   // --- approvals ---
 
-  applyQuestions(change) {
+  applyApprovals(change) {
     const shown = new Map([...this.approvals.children].map((article) => [article.dataset.key, article]));
     const asked = change.asked ?? [];
     if (change.first) {
@@ -169,7 +169,7 @@ class Live {
     }
   }
 
-  /** Says what became of a question in its place, and removes it later: what is below it must not move at once. */
+  /** Says what became of an approval in its place, and removes it later: what is below it must not move at once. */
   settle(article, outcome) {
     if (article.classList.contains("settled")) return;
     const hadFocus = article.contains(document.activeElement);

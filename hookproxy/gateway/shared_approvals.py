@@ -1,7 +1,7 @@
-"""Shows the questions that wait at one gateway on the consoles of all gateways with the same store and seal keys.
+"""Shows the approvals that wait at one gateway on the consoles of all gateways with the same store and seal keys.
 
-Law 1: only an explicit answer approves a call. Questions and answers are sealed: whoever can read or write the store
-can neither read arguments nor answer, and an answer counts for its own question only.
+Law 1: only an explicit answer approves a call. Approvals and answers are sealed: whoever can read or write the store
+can neither read arguments nor answer, and an answer counts for its own approval only.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import anyio
 import msgspec
 
-from ..live.messages import Answer, AnswerTaken, ConsoleAnswer, Question
+from ..live.messages import Answer, AnswerTaken, ConsoleAnswer, WaitingApproval
 from ..policy.shared_state import StoreUnavailable
 
 if TYPE_CHECKING:
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from .store import Store
 
 _LOOK_SECONDS: Final = 1.0
-"""How often it is looked while a question waits or a console is open, and never else: people take seconds to answer."""
+"""How often it is looked while an approval waits or a console is open, and only then: people take seconds to answer."""
 
 _CONFIRMED_SECONDS: Final = 4.0
 """Within which the gateway that has asked confirms an answer: it looks each second. Consoles wait for five."""
 
 _CONFIRMATION_LOOK_SECONDS: Final = 0.1
 _LIFE_MILLISECONDS: Final = 5000
-"""How long questions are shown after the gateway that has asked has told of them last: it may have been killed."""
+"""How long approvals are shown after the gateway that has asked has published them last: it may have been killed."""
 
 _KEPT_MILLISECONDS: Final = 3_600_000
-"""How long an answer is kept: no question waits longer."""
+"""How long an answer is kept: no approval waits longer."""
 
 _LONGEST: Final = 256 * 1024
-"""Bytes of the arguments of a question that others show: longer ones would fill the store and its connections."""
+"""Bytes of the arguments of an approval that others show: longer ones would fill the store and its connections."""
 
 _AGAIN: Final = "Somebody has answered it already."
 _UNCONFIRMED: Final = "The gateway where it waits has not confirmed the answer: its audit says what became of the call."
@@ -43,8 +43,8 @@ _UNCONFIRMED: Final = "The gateway where it waits has not confirmed the answer: 
 _T = TypeVar("_T")
 
 
-class SharedQuestions:
-    """The questions of all these gateways: ours are told, and those of others are shown."""
+class SharedApprovals:
+    """The approvals of all these gateways: ours are published, and those of others are shown."""
 
     def __init__(self, store: Store, feed: LiveFeed, keys: Callable[[], Sequence[SealKey]], report: Report) -> None:
         """`keys` returns the seal keys: the first one seals, all of them open. Without any, nothing is told."""
@@ -63,16 +63,16 @@ class SharedQuestions:
             await anyio.sleep(_LOOK_SECONDS)
 
     async def look(self) -> None:
-        """Tell and show what is new. While the store is away, each gateway's consoles show its own questions only."""
+        """Publish and show what is new. While the store is away, each gateway's consoles show its own approvals."""
         if not self._keys():
             return
         own = self._feed.waiting_here()
         if not (own or self._told or self._feed.is_watched):
             return
-        elsewhere: Sequence[Question] = ()
+        elsewhere: Sequence[WaitingApproval] = ()
         try:
-            await self._tell(self._short(own))
-            await self._take_answers([one.question for one in own])
+            await self._publish(self._short(own))
+            await self._take_answers([one.id for one in own])
             if self._feed.is_watched:
                 elsewhere = await self._others()
         except StoreUnavailable:  # the store has reported it
@@ -81,7 +81,7 @@ class SharedQuestions:
 
     async def answer(self, answer: Answer, by: str) -> AnswerTaken:
         """Pass an answer on to the gateway that has asked, and wait until it confirms it. The first answer counts."""
-        name = answer.question
+        name = answer.approval
         sealed = self._sealed(ConsoleAnswer(answer, by), "answer", name)
         try:
             if await self._store.ask("SET", self._key("answer", name), sealed, "NX", "PX", _KEPT_MILLISECONDS) is None:
@@ -96,48 +96,49 @@ class SharedQuestions:
             return AnswerTaken(name, accepted=False, why=f"It could not be passed on: {problem}.")
         return AnswerTaken(name, accepted=False, why=_UNCONFIRMED)
 
-    async def _tell(self, own: Sequence[Question]) -> None:
+    async def _publish(self, own: Sequence[WaitingApproval]) -> None:
         here = self._feed.run.run
         if own:
-            sealed = self._sealed(list(own), "questions", here)
-            await self._store.ask("SET", self._key("questions", here), sealed, "PX", _LIFE_MILLISECONDS)
+            sealed = self._sealed(list(own), "approvals", here)
+            await self._store.ask("SET", self._key("approvals", here), sealed, "PX", _LIFE_MILLISECONDS)
             await self._store.ask("SADD", self._gateways, here)
         elif self._told:
-            await self._store.ask("DEL", self._key("questions", here))
+            await self._store.ask("DEL", self._key("approvals", here))
             await self._store.ask("SREM", self._gateways, here)
         self._told = bool(own)
 
-    def _short(self, own: Sequence[Question]) -> list[Question]:
-        """The questions that others can show; of others it is reported."""
+    def _short(self, own: Sequence[WaitingApproval]) -> list[WaitingApproval]:
+        """The approvals that others can show; of others it is reported."""
         too_long = [one for one in own if len(bytes(one.arguments)) > _LONGEST]
         for one in too_long:
-            if one.question not in self._too_long:
+            if one.id not in self._too_long:
                 size = len(bytes(one.arguments))
-                self._report(f"a question about {one.tool} has {size} bytes: only this gateway's consoles show it")
-        self._too_long = frozenset(one.question for one in too_long)
-        return [one for one in own if one.question not in self._too_long]
+                what = f"a call of {one.tool} that waits for approval has {size} bytes"
+                self._report(f"{what}: only this gateway's consoles show it")
+        self._too_long = frozenset(one.id for one in too_long)
+        return [one for one in own if one.id not in self._too_long]
 
     async def _take_answers(self, names: Sequence[str]) -> None:
-        """Take the answers to our questions that consoles of other gateways have given, and confirm them."""
+        """Take the answers to our approvals that consoles of other gateways have given, and confirm them."""
         for name in names:
             found = await self._store.ask("GET", self._key("answer", name))
             given = self._opened(found, ConsoleAnswer, "answer", name)
-            if given is not None and given.answer.question == name:
+            if given is not None and given.answer.approval == name:
                 taken = self._feed.take(given.answer, given.by)
                 sealed = self._sealed(taken, "taken", name)
                 await self._store.ask("SET", self._key("taken", name), sealed, "PX", _KEPT_MILLISECONDS)
 
-    async def _others(self) -> list[Question]:
-        """The questions of other gateways. Those of gateways that are gone are forgotten."""
-        found: list[Question] = []
+    async def _others(self) -> list[WaitingApproval]:
+        """The approvals of other gateways. Those of gateways that are gone are forgotten."""
+        found: list[WaitingApproval] = []
         members = msgspec.convert(await self._store.ask("SMEMBERS", self._gateways), set[bytes])
         for name in sorted(one.decode(errors="replace") for one in members):
             if name == self._feed.run.run:
                 continue
-            sealed = await self._store.ask("GET", self._key("questions", name))
+            sealed = await self._store.ask("GET", self._key("approvals", name))
             if sealed is None:
                 await self._store.ask("SREM", self._gateways, name)
-            found += self._opened(sealed, list[Question], "questions", name) or ()
+            found += self._opened(sealed, list[WaitingApproval], "approvals", name) or ()
         return found
 
     # --- what is in the store ---

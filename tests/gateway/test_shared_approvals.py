@@ -1,4 +1,4 @@
-"""A question that waits at one gateway is answered on a console of another one: real sockets, and a real store."""
+"""An approval that waits at one gateway is answered on a console of another one: real sockets, and a real store."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ import pytest
 
 from hookproxy.config.gateway_models import StoreTable
 from hookproxy.console.follow import Follower
-from hookproxy.gateway import shared_questions
+from hookproxy.gateway import shared_approvals
 from hookproxy.gateway.metrics import Metrics
-from hookproxy.gateway.shared_questions import SharedQuestions
+from hookproxy.gateway.shared_approvals import SharedApprovals
 from hookproxy.gateway.store import Store
 from hookproxy.live import messages
-from hookproxy.live.messages import Answer, AnswerTaken, Question
+from hookproxy.live.messages import Answer, AnswerTaken, WaitingApproval
 from hookproxy.model.hooks import Event
 from hookproxy.model.settings import Settings
 from hookproxy.protocol.request_state import SealKey
@@ -50,7 +50,7 @@ def anyio_backend() -> object:
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """The gateways look often."""
-    monkeypatch.setattr(shared_questions, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(shared_approvals, "_LOOK_SECONDS", 0.05)
 
 
 @pytest.fixture
@@ -79,22 +79,22 @@ class Gateways:
     rig: Rig
     console: Follower
     reports: list[str]
-    shared: tuple[SharedQuestions, SharedQuestions]
+    shared: tuple[SharedApprovals, SharedApprovals]
 
     async def ask(self, **arguments: object) -> None:
         """A call that needs an approval."""
         message = {**CALL, "params": {"name": "write", "arguments": arguments or {"a": "s3"}}}
         await self.rig.agent.send(json.dumps(message).encode() + b"\n")
 
-    async def question(self) -> Question:
-        """The question that the other gateway's console shows."""
-        await until(lambda: self.console.state.questions)
-        [waiting] = self.console.state.questions.values()
-        return waiting.question
+    async def approval(self) -> WaitingApproval:
+        """The approval that the other gateway's console shows."""
+        await until(lambda: self.console.state.approvals)
+        [waiting] = self.console.state.approvals.values()
+        return waiting.approval
 
-    async def say(self, question: Question, action: messages.Action, reason: str = "") -> AnswerTaken:
+    async def say(self, approval: WaitingApproval, action: messages.Action, reason: str = "") -> AnswerTaken:
         with anyio.fail_after(PATIENCE):
-            return await self.console.answer("there", question.question, action, reason, "a test")
+            return await self.console.answer("there", approval.id, action, reason, "a test")
 
     async def refusal(self) -> str:
         with anyio.fail_after(PATIENCE):
@@ -114,7 +114,7 @@ async def two(server: StoreProcess, folder: Path, key_there: SealKey | None = KE
             store = Store(StoreTable(server.url), "/", reports.append, Metrics())
             tasks.start_soon(store.run)
             await store.look()
-            shared.append(SharedQuestions(store, feed, partial(list, [key] if key else []), reports.append))
+            shared.append(SharedApprovals(store, feed, partial(list, [key] if key else []), reports.append))
             tasks.start_soon(feed.serve)
             tasks.start_soon(shared[-1].run)
         here, there = feeds
@@ -131,9 +131,9 @@ async def two(server: StoreProcess, folder: Path, key_there: SealKey | None = KE
 async def test_an_answer_on_another_gateways_console_lets_the_call_pass(server: StoreProcess, tmp_path: Path) -> None:
     async with two(server, tmp_path) as both:
         await both.ask()
-        question = await both.question()
-        assert (question.tool, json.loads(bytes(question.arguments))) == ("write", {"a": "s3"})
-        assert await both.say(question, "allow") == AnswerTaken(question.question, accepted=True)
+        approval = await both.approval()
+        assert (approval.tool, json.loads(bytes(approval.arguments))) == ("write", {"a": "s3"})
+        assert await both.say(approval, "allow") == AnswerTaken(approval.id, accepted=True)
         with anyio.fail_after(PATIENCE):
             assert json.loads(await both.rig.server.line()) == CALL
 
@@ -141,18 +141,18 @@ async def test_an_answer_on_another_gateways_console_lets_the_call_pass(server: 
 async def test_a_denial_reaches_the_model_with_its_reason(server: StoreProcess, tmp_path: Path) -> None:
     async with two(server, tmp_path) as both:
         await both.ask()
-        question = await both.question()
-        taken = await both.say(question, "deny", "Not on a Friday.")
-        assert taken == AnswerTaken(question.question, accepted=True)
+        approval = await both.approval()
+        taken = await both.say(approval, "deny", "Not on a Friday.")
+        assert taken == AnswerTaken(approval.id, accepted=True)
         assert "Not on a Friday." in await both.refusal()
 
 
 async def test_the_first_answer_of_all_consoles_counts(server: StoreProcess, tmp_path: Path) -> None:
     async with two(server, tmp_path) as both:
         await both.ask()
-        question = await both.question()
-        assert both.here.take(Answer(question.question, "deny"), "somebody here").accepted
-        late = await both.say(question, "allow")
+        approval = await both.approval()
+        assert both.here.take(Answer(approval.id, "deny"), "somebody here").accepted
+        late = await both.say(approval, "allow")
         assert not late.accepted
         assert late.why
         assert "somebody" not in await both.refusal()
@@ -161,19 +161,19 @@ async def test_the_first_answer_of_all_consoles_counts(server: StoreProcess, tmp
 async def test_two_answers_from_elsewhere_do_not_both_count(server: StoreProcess, tmp_path: Path) -> None:
     async with two(server, tmp_path) as both:
         await both.ask()
-        question = await both.question()
-        first = await both.shared[1].answer(Answer(question.question, "deny"), "one")
-        second = await both.shared[1].answer(Answer(question.question, "allow"), "two")
+        approval = await both.approval()
+        first = await both.shared[1].answer(Answer(approval.id, "deny"), "one")
+        second = await both.shared[1].answer(Answer(approval.id, "allow"), "two")
         assert (first.accepted, second.accepted) == (True, False)
         assert "did not allow it" in await both.refusal()
 
 
-async def test_a_question_that_is_answered_disappears_elsewhere(server: StoreProcess, tmp_path: Path) -> None:
+async def test_a_approval_that_is_answered_disappears_elsewhere(server: StoreProcess, tmp_path: Path) -> None:
     async with two(server, tmp_path) as both:
         await both.ask()
-        question = await both.question()
-        both.here.take(Answer(question.question, "deny"), "somebody here")
-        await until(lambda: not both.console.state.questions)
+        approval = await both.approval()
+        both.here.take(Answer(approval.id, "deny"), "somebody here")
+        await until(lambda: not both.console.state.approvals)
 
 
 async def test_nothing_in_the_store_can_be_read_or_answered_without_the_key(
@@ -181,35 +181,35 @@ async def test_nothing_in_the_store_can_be_read_or_answered_without_the_key(
 ) -> None:
     async with two(server, tmp_path, OTHER_KEY) as both:
         await both.ask(secret="hunter2-of-a-call")
-        await until(lambda: b"questions" in server.ask("KEYS", "*questions*"))
+        await until(lambda: b"approvals" in server.ask("KEYS", "*approvals*"))
         await both.shared[1].look()
-        assert list(both.there.questions()) == []
-        [question] = both.here.waiting_here()
-        forged = await both.shared[1].answer(Answer(question.question, "allow"), "a forger")
+        assert list(both.there.approvals()) == []
+        [approval] = both.here.waiting_here()
+        forged = await both.shared[1].answer(Answer(approval.id, "allow"), "a forger")
         assert not forged.accepted
         assert "has not confirmed" in forged.why
-        assert [one.question for one in both.here.waiting_here()] == [question.question]
-        assert b"hunter2" not in server.ask("GET", both.shared[0]._key("questions", "here"))
+        assert [one.id for one in both.here.waiting_here()] == [approval.id]
+        assert b"hunter2" not in server.ask("GET", both.shared[0]._key("approvals", "here"))
 
 
-async def test_a_long_question_stays_at_its_gateway_which_says_so(server: StoreProcess, tmp_path: Path) -> None:
+async def test_a_long_approval_stays_at_its_gateway_which_says_so(server: StoreProcess, tmp_path: Path) -> None:
     async with two(server, tmp_path) as both:
         await both.ask(text="x" * 300_000)
         await until(lambda: any("only this gateway's consoles show it" in text for text in both.reports))
         await both.shared[1].look()
-        assert list(both.there.questions()) == []
+        assert list(both.there.approvals()) == []
 
 
-async def test_without_the_store_each_gateway_shows_its_own_questions(server: StoreProcess, tmp_path: Path) -> None:
+async def test_without_the_store_each_gateway_shows_its_own_approvals(server: StoreProcess, tmp_path: Path) -> None:
     async with two(server, tmp_path) as both:
         await both.ask()
-        question = await both.question()
+        approval = await both.approval()
         server.kill()
-        await until(lambda: not both.console.state.questions)
-        answer = await both.shared[1].answer(Answer(question.question, "allow"), "one")
+        await until(lambda: not both.console.state.approvals)
+        answer = await both.shared[1].answer(Answer(approval.id, "allow"), "one")
         assert not answer.accepted
         assert "could not be passed on" in answer.why
-        assert both.here.take(Answer(question.question, "deny"), "somebody here").accepted
+        assert both.here.take(Answer(approval.id, "deny"), "somebody here").accepted
 
 
 async def test_a_gateway_that_was_killed_is_forgotten(server: StoreProcess, tmp_path: Path) -> None:
@@ -224,6 +224,6 @@ async def test_a_gateway_without_seal_keys_tells_nothing(server: StoreProcess, t
         await until(both.here.waiting_here)
         for shared in both.shared:
             await shared.look()
-        assert b"questions" not in server.ask("KEYS", "*questions*")
-        assert list(both.there.questions()) == []
-        assert both.here.take(Answer(both.here.waiting_here()[0].question, "deny"), "somebody here").accepted
+        assert b"approvals" not in server.ask("KEYS", "*approvals*")
+        assert list(both.there.approvals()) == []
+        assert both.here.take(Answer(both.here.waiting_here()[0].id, "deny"), "somebody here").accepted
