@@ -167,6 +167,7 @@ def approval(waiting: ShownApproval, agent: str) -> str:
     facts = [
         ("asked by", f"{one.asked_by} ({one.place})" if one.place else one.asked_by),
         ("reason", one.reason),
+        ("user", one.user),
         ("agent", agent),
         ("alias", one.alias),
         ("denied at", f"{_clock(one.until)}, if nobody answers"),

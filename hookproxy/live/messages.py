@@ -129,6 +129,8 @@ class WaitingApproval(Struct, frozen=True):
     """Where the rule is configured: file, line and key."""
     may_allow_session: bool = True
     """Whether `allow_session` is possible."""
+    user: str = ""
+    """Whose call it is, at a gateway."""
 
 
 class Settled(Struct, frozen=True):

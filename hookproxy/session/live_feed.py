@@ -178,7 +178,9 @@ class LiveFeed:
         self._asked += 1
         name = f"{self.run.run}-{self._numbers}"
         call_id = next((key for key, (_, one, _) in proxy.audit.in_flight.items() if one is call), "")
-        waiting = _Waiting(replace(approval, id=name, call=call_id, session=proxy.session.id))
+        session_id = proxy.session.id
+        user = self._sessions[session_id].user if session_id in self._sessions else ""
+        waiting = _Waiting(replace(approval, id=name, call=call_id, session=session_id, user=user))
         self._approvals[name] = waiting
         settled = Settled(name, "withdrawn")
         try:
@@ -319,13 +321,13 @@ class _Session:
 
     def __init__(self, proxy: Proxy, user: str) -> None:
         self.proxy = proxy
-        self._user = user
+        self.user = user
 
     @property
     def described(self) -> RunSession:
         """As consoles get it."""
         session = self.proxy.session
-        return RunSession(session.id, session.server, self.proxy.agent(), self._user)
+        return RunSession(session.id, session.server, self.proxy.agent(), self.user)
 
     def line(self, record: Record) -> Raw | None:
         """A call that has ended, as the audit records it, but whole; of a long one, digests. None: still too long."""

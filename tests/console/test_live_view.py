@@ -96,7 +96,7 @@ def test_a_call_in_flight_says_which_hook_it_waits_for() -> None:
     assert LiveView(all_runs, CallFilter(agent="other"), "token").change().in_flight == ""
 
 
-def test_a_approval_is_sent_once_and_its_end_is_told() -> None:
+def test_an_approval_is_sent_once_and_its_end_is_told() -> None:
     all_runs = state()
     all_runs.apply("r", Changes(asked=(approval(),)))
     view = LiveView(all_runs, CallFilter(tool="nothing"), "form-token")
@@ -115,7 +115,9 @@ def test_what_others_wrote_is_text_in_every_part_of_a_change() -> None:
     session = RunSession("s", EVIL, EVIL)
     evil = Raw(json.dumps({EVIL: EVIL}, ensure_ascii=False).encode())
     call = CallInFlight(EVIL, "s", 0.0, EVIL, "hooks", 0.0, evil, 2, hooks=(RunningHook(EVIL, EVIL, 0.0),))
-    asked = approval(EVIL, tool=EVIL, server=EVIL, reason=EVIL, asked_by=EVIL, place=EVIL, alias=EVIL, arguments=evil)
+    asked = approval(
+        EVIL, tool=EVIL, server=EVIL, reason=EVIL, asked_by=EVIL, place=EVIL, alias=EVIL, arguments=evil, user=EVIL
+    )
     rows = (
         ended(
             1,
@@ -147,7 +149,13 @@ def test_a_time_that_no_calendar_has_spoils_nothing() -> None:
     assert "write" in change.in_flight
 
 
-def test_the_arguments_of_a_approval_are_whole() -> None:
+def test_an_approval_at_a_gateway_names_the_user() -> None:
+    all_runs = state()
+    all_runs.apply("r", Changes(asked=(approval(user="alice"),)))
+    assert "alice" in LiveView(all_runs, CallFilter(), "token").change().asked[0][1]
+
+
+def test_the_arguments_of_an_approval_are_whole() -> None:
     all_runs = state()
     long = json.dumps({"content": "x" * 10_000_000 + "the end"}).encode()
     all_runs.apply("r", Changes(asked=(approval(arguments=Raw(long)),)))

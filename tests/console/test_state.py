@@ -68,7 +68,7 @@ def test_long_records_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) ->
     assert [one.record.call for one in state.ended] == ["long"]
 
 
-def test_a_approval_waits_until_it_is_settled_and_then_it_is_known_by_whom() -> None:
+def test_an_approval_waits_until_it_is_settled_and_then_it_is_known_by_whom() -> None:
     state = running("r")
     state.apply("r", Changes(asked=(approval("q"), approval("p"))))
     assert list(state.approvals) == [("r", "q"), ("r", "p")]

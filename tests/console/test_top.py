@@ -112,7 +112,7 @@ async def test_a_call_that_waits_in_a_hook_says_in_which(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("key", "asked"), [("a", 2), ("s", 1)])
-async def test_a_approval_is_allowed_by_a_key(tmp_path: Path, key: str, asked: int) -> None:
+async def test_an_approval_is_allowed_by_a_key(tmp_path: Path, key: str, asked: int) -> None:
     async with shown(tmp_path, stub_group(ASKS), settings=FALLBACK) as (one, pilot):
         await handshake(one)
         await one.agent.send(call(1, path=HIDDEN, long="x" * 1000))
@@ -138,7 +138,7 @@ async def test_a_approval_is_allowed_by_a_key(tmp_path: Path, key: str, asked: i
         assert one.feed.counts.asked == 1 or asked == 2
 
 
-async def test_a_approval_is_denied_with_a_reason(tmp_path: Path) -> None:
+async def test_an_approval_is_denied_with_a_reason(tmp_path: Path) -> None:
     async with shown(tmp_path, stub_group(ASKS), settings=FALLBACK) as (one, pilot):
         await handshake(one)
         await one.agent.send(call(1))
@@ -149,7 +149,7 @@ async def test_a_approval_is_denied_with_a_reason(tmp_path: Path) -> None:
         assert (await one.refusal()).endswith("The user says: salt")
 
 
-async def test_a_approval_that_another_console_has_answered_says_so(tmp_path: Path) -> None:
+async def test_an_approval_that_another_console_has_answered_says_so(tmp_path: Path) -> None:
     async with shown(tmp_path, stub_group(ASKS), settings=FALLBACK) as (one, pilot):
         await handshake(one)
         await one.agent.send(call(1))

@@ -401,7 +401,7 @@ def test_a_denial_gives_the_model_its_reason_and_enter_never_allows(live: Live) 
     assert "Use the copy instead." in agent.text(1)
 
 
-def test_a_approval_is_answered_with_the_keyboard_alone(live: Live) -> None:
+def test_an_approval_is_answered_with_the_keyboard_alone(live: Live) -> None:
     agent, browser = live.agent(), live.browser
     agent.send(call(1, "write", path="a"))
     browser.until(lambda: browser.count(".approval") == 1)
@@ -516,7 +516,7 @@ def test_two_consoles_show_the_same_approval_and_the_second_answer_is_told(live:
     assert told["text"].startswith("Your answer came too late. Allowed once by")
 
 
-def test_a_approval_notifies_a_hidden_page_and_disappears_with_a_run_that_is_killed(live: Live) -> None:
+def test_an_approval_notifies_a_hidden_page_and_disappears_with_a_run_that_is_killed(live: Live) -> None:
     agent, browser = live.agent(), live.browser
     hidden = "Object.defineProperty(document, 'hidden', {value: true});"
     browser.js(hidden + "window.Notification = function (name, text) { window.notified = text.body; };")

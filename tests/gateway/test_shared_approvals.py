@@ -118,7 +118,7 @@ async def two(server: StoreProcess, folder: Path, key_there: SealKey | None = KE
             tasks.start_soon(feed.serve)
             tasks.start_soon(shared[-1].run)
         here, there = feeds
-        here.add(one.proxy)
+        here.add(one.proxy, "alice")
         console = Follower(str(folder / "there"), reports.append)
         tasks.start_soon(console.follow)
         await until(lambda: there.is_watched)
@@ -133,6 +133,7 @@ async def test_an_answer_on_another_gateways_console_lets_the_call_pass(server: 
         await both.ask()
         approval = await both.approval()
         assert (approval.tool, json.loads(bytes(approval.arguments))) == ("write", {"a": "s3"})
+        assert approval.user == "alice"
         assert await both.say(approval, "allow") == AnswerTaken(approval.id, accepted=True)
         with anyio.fail_after(PATIENCE):
             assert json.loads(await both.rig.server.line()) == CALL
@@ -168,7 +169,7 @@ async def test_two_answers_from_elsewhere_do_not_both_count(server: StoreProcess
         assert "did not allow it" in await both.refusal()
 
 
-async def test_a_approval_that_is_answered_disappears_elsewhere(server: StoreProcess, tmp_path: Path) -> None:
+async def test_an_approval_that_is_answered_disappears_elsewhere(server: StoreProcess, tmp_path: Path) -> None:
     async with two(server, tmp_path) as both:
         await both.ask()
         approval = await both.approval()

@@ -202,7 +202,7 @@ async def test_the_first_answer_counts_and_the_second_is_told_so(tmp_path: Path)
         assert await one.finish() == (b"", b"")
 
 
-async def test_a_approval_waits_for_a_console_that_is_opened_later(tmp_path: Path) -> None:
+async def test_an_approval_waits_for_a_console_that_is_opened_later(tmp_path: Path) -> None:
     async with watched(tmp_path, stub_group(ASKS), settings=FALLBACK, follows=False) as one:
         await handshake(one)
         await one.agent.send(call(1))
@@ -248,7 +248,7 @@ async def test_a_run_that_no_console_can_find_asks_the_agent_or_denies(tmp_path:
             assert ("method" in message) is can_ask
 
 
-async def test_a_approval_of_the_administrator_is_not_answered_where_the_administrator_does_not_ask(
+async def test_an_approval_of_the_administrator_is_not_answered_where_the_administrator_does_not_ask(
     tmp_path: Path,
 ) -> None:
     managed = Settings(on_ask_fallback=OnFailure.DENY, ask=("write",))
@@ -260,7 +260,7 @@ async def test_a_approval_of_the_administrator_is_not_answered_where_the_adminis
         assert one.console.state.approvals == {}
 
 
-async def test_a_approval_is_withdrawn_when_the_agent_cancels_its_call(tmp_path: Path) -> None:
+async def test_an_approval_is_withdrawn_when_the_agent_cancels_its_call(tmp_path: Path) -> None:
     async with watched(tmp_path, stub_group(ASKS), settings=FALLBACK) as one:
         await handshake(one)
         await one.agent.send(call(1))

@@ -120,6 +120,11 @@ def _agent(run: RunState, call: CallInFlight) -> str:
     return session.agent if session else ""
 
 
+def _user(run: RunState, call: CallInFlight) -> str:
+    session = run.sessions.get(call.session)
+    return session.user if session else ""
+
+
 def _in_flight(run: RunState, call: CallInFlight, now: float) -> Html:
     address = urlencode({"run": run.run.run, "call": call.call})
     hooks = ", ".join(f"{hook.source} since {words.duration(max(now - hook.since, 0) * 1000)}" for hook in call.hooks)
@@ -199,6 +204,7 @@ def call_in_flight(run: RunState, call: CallInFlight) -> Html:
             ("Came", words.clock(words.moment(call.at))),
             ("Server", _server(run, call)),
             ("Tool", words.code(call.tool)),
+            ("User", _user(run, call)),
             ("Agent", _agent(run, call)),
             ("Session", words.code(call.session)),
             ("Call", words.code(call.call)),
@@ -234,6 +240,7 @@ def approval(waiting: ShownApproval, agent: str, token: str) -> Html:
             [
                 ("Asked by", wants),
                 ("Reason", one.reason),
+                ("User", one.user),
                 ("Agent", agent),
                 ("Known to hooks as", one.alias),
                 ("Waits until", words.clock(words.moment(one.until))),
