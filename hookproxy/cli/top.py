@@ -1,4 +1,4 @@
-"""`hookproxy top`: the calls of all runs in a terminal, and answers to the questions that wait."""
+"""`hookproxy top`: the calls of all runs in a terminal, and answers to the approvals that wait."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def build_parser() -> argparse.ArgumentParser:
         "top",
         USAGE,
         "Show the calls of all runs of this user as they happen, in the terminal. Enter opens a call; w opens the "
-        "oldest question that waits, which is answered there: allow once, allow for this session, or deny with a "
+        "oldest approval that waits, which is answered there: allow once, allow for this session, or deny with a "
         "reason.",
     )
     for name, about in (("server", "server"), ("tool", "tool"), ("agent", "agent")):

@@ -164,7 +164,7 @@ class OwnHooks(Table, frozen=True):
     ElicitationResult: list[OwnHook] = []
     """When the person has answered the server. May change the answer."""
     Notification: list[OwnHook] = []
-    """When a question is shown to the person."""
+    """When a person is asked for approval, or by the server."""
 
     def for_event(self, event: Event) -> list[OwnHook]:
         """The hooks of one event."""
@@ -216,9 +216,9 @@ class Prompter(Table, frozen=True):
     """`on_ask_fallback = { command = ["./ask"] }`: a program that asks the person, in a dialog or a chat message."""
 
     command: Annotated[list[_Text], Meta(min_length=1)]
-    """The program and its arguments. A relative path starts from the folder of hookproxy.toml. The program reads the
-    question as JSON (server, tool, arguments, reason, asked_by) from standard input, and exits with 0 for yes or 2 for
-    no.
+    """The program and its arguments. A relative path starts from the folder of hookproxy.toml. The program reads what
+    needs approval as JSON (server, tool, arguments, reason, asked_by) from standard input, and exits with 0 for yes or
+    2 for no.
     """
 
 
@@ -329,8 +329,8 @@ class ConfigFile(Table, frozen=True):
     your own that asks.
     """
     ask_seconds: Annotated[float, Meta(ge=1, le=MAX_ASK_SECONDS)] = _DEFAULTS.ask_seconds
-    """How long a question waits on a console, or for a program that asks, before the call is denied. How long an agent
-    asks is its own choice.
+    """How long a call waits for approval on a console, or by a program that asks, before it is denied. How long an
+    agent asks is its own choice.
     """
     on_cut_input: Literal["deny", "allow"] = "deny"
     """What happens when the arguments of a call are too long for the environment variable HOOK_TOOL_INPUT, which hooks

@@ -28,7 +28,7 @@ class Stream(Protocol):
 
 
 class OpenStreams:
-    """The streams of agents that are open, each with the question whether it may be."""
+    """The streams of agents that are open, each with a function that says whether it may be."""
 
     def __init__(self) -> None:
         self._streams: dict[Stream, Callable[[], bool]] = {}

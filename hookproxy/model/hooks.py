@@ -28,7 +28,7 @@ class Event(StrEnum):
     ERROR_OCCURRED = "ErrorOccurred"  # a call came back as a JSON-RPC error, or not at all
     ELICITATION = "Elicitation"  # the server requests input from the person
     ELICITATION_RESULT = "ElicitationResult"  # the person, or the agent, has answered the server
-    NOTIFICATION = "Notification"  # a question is shown to the person
+    NOTIFICATION = "Notification"  # a person is asked for approval, or by the server
     USER_INPUT = "OnUserInput"  # the wait for the person begins
 
 
@@ -291,7 +291,7 @@ class Elicitation(Struct, frozen=True):
     """A request of the server for the person's input, and the response once there is one. JSON is normalised."""
 
     message: str
-    """The question to the person."""
+    """What the person is asked."""
     mode: str = "form"
     """`form`: the person fills in a form; `url`: the person visits a page."""
     schema: bytes = b""

@@ -113,9 +113,9 @@ class Settings(Struct, frozen=True):
     prompter: tuple[str, ...] = ()
     """A command that asks the person if the agent cannot; empty: there is none."""
     console: bool = False
-    """If the agent cannot ask, the question waits for a person on a console."""
+    """If the agent cannot ask, the call waits for approval on a console."""
     ask_seconds: float = MAX_ASK_SECONDS
-    """How long a question waits on a console, or in a prompter, before it is denied."""
+    """How long a call waits for approval on a console, or in a prompter, before it is denied."""
     feedback: Delivery = Delivery.AUTO
     strict: bool = False
     """A finding of `check` stops start-up."""

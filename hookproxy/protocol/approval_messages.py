@@ -74,7 +74,7 @@ class Approval(Enum):
     SIMILAR = "allow calls like this for this session"
     SESSION = "allow this tool for this session"
     NO = "deny"
-    NOT_ANSWERED = "not answered"  # the question was closed, the time ran out, or the answer cannot be read
+    NOT_ANSWERED = "not answered"  # the dialog was closed, the time ran out, or the answer cannot be read
     NOT_ASKED = "not asked"  # the person could not be asked
 
 

@@ -400,7 +400,7 @@ def refusal_sentence(refuse: Refuse) -> str:  # noqa: C901  # one case for each 
             rule = "The user was asked and did not allow it. Do not try it again unless the user says so."
         case RefusalCause.NOT_ANSWERED:
             rule = (
-                "The user was asked, but no answer came: the question was closed, or the time ran out. So the call is "
+                "The user was asked, but no answer came: the dialog was closed, or the time ran out. So the call is "
                 "denied. Ask the user whether they want it before you try again."
             )
         case RefusalCause.RULE:

@@ -34,7 +34,7 @@ class ParsedResponse(Struct, frozen=True):
     outcome: Outcome = NO_OUTCOME
     needs_input: bool = False
     """It is not final because the server requests input, and another round follows."""
-    questions: tuple[ElicitationSeen, ...] = ()
+    elicitations: tuple[ElicitationSeen, ...] = ()
     """The elicitations in a response that is not final."""
 
 
@@ -82,7 +82,7 @@ def _unfinished(call: Call, members: Members) -> ParsedResponse | None:
     if not handle or not members.keys().isdisjoint({"content", "structuredContent"}):  # an agent may show these
         return None
     needs_input = result_type == "input_required"
-    return ParsedResponse(False, needs_input=needs_input, questions=tuple(elicitations.in_result(members)))
+    return ParsedResponse(False, needs_input=needs_input, elicitations=tuple(elicitations.in_result(members)))
 
 
 def _check_depth_for_hooks(outcome: Outcome, blocks: Sequence[Members] | None, max_depth: int) -> None:

@@ -71,7 +71,7 @@ async def _handle_unfinished(
     answers = await services.answer_elicitations(result) if request else None
     if answers is not None:
         return HandledResponse(line, next_round=elicitation_messages.next_round(request, result, answers))
-    for elicitation in parsed.questions:
+    for elicitation in parsed.elicitations:
         services.start_elicitation_hooks(elicitation, only_observers=bool(request))
     state = request_edits.server_state_of(line)
     next_round = CallRound(

@@ -70,8 +70,8 @@ class TrialServices:
         self.approvals = Approvals(session_context, router.handshake, settings)
         self.response = b""
         """The line that the agent gets; empty: none."""
-        self.question = ""
-        """The question that the person would get."""
+        self.approval_message = ""
+        """What the person would be asked."""
         self.remarks: list[str] = []
         """Messages that people would get."""
         self._router = router
@@ -130,7 +130,7 @@ class TrialServices:
     def start_hooks(self, event_context: EventContext) -> None:
         """As in CallServices. `tasks` waits for the hooks."""
         if event_context.event is Event.NOTIFICATION:
-            self.question = event_context.message
+            self.approval_message = event_context.message
         self._tasks.start_soon(self._occur, replace(event_context, at=time()))
 
     async def _occur(self, event_context: EventContext) -> None:

@@ -90,7 +90,7 @@ class TrialReport(Struct, frozen=True):
     @property
     def approval_text(self) -> str:
         """What a person would be asked."""
-        return "" if self.event is Event.PERMISSION_REQUEST else self.trial.question
+        return "" if self.event is Event.PERMISSION_REQUEST else self.trial.approval_message
 
     def place(self, spec: HookSpec) -> tuple[str, str]:
         """The file and the key of a hook."""

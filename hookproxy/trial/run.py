@@ -64,7 +64,7 @@ SESSION_EVENTS: Final = frozenset({Event.SESSION_START, Event.SESSION_END})
 """Events that belong to no call."""
 
 _META: Final = {PROTOCOL_VERSION_KEY: "2026-07-28", CAPABILITIES_KEY: {"elicitation": {}}}
-"""`_meta` of an agent that can ask. A call that needs the approval of a person then ends with the question."""
+"""`_meta` of an agent that can ask. A call that needs approval then ends with what the person would be asked."""
 
 _REFUSED_BY: Final = {RefusalCause.RULE: "the permission rule {0.by}", RefusalCause.LIMIT: "{0.by} of {0.where}"}
 """Who refuses a call, if it is not a hook."""
@@ -124,8 +124,8 @@ class TrialResult(Struct, frozen=True):
     """Whether a hook or rule applies to it, or all calls are audited; otherwise it passes unread."""
     record: Record | None = None
     """The audit record of the call; None: there is none."""
-    question: str = ""
-    """The question that the person would get."""
+    approval_message: str = ""
+    """What the person would be asked."""
     proposed: bytes = b""
     """The rewritten arguments that would run, if a person who is asked allows the call."""
     answer: bytes = b""
@@ -227,7 +227,7 @@ class TrialRunner:
             decision=record.decision,
             observation=observation,
             record=record,
-            question=services.question,
+            approval_message=services.approval_message,
             proposed=record.final or _proposed(observation),
             answer=_result(services.response),
         )

@@ -14,7 +14,7 @@ from ..model.hooks import Event, EventContext, HookSpec
 from .observe import GroupRun
 from .run import EVENTS_AFTER, SIDE_EVENTS, TrialResult, TrialRunner
 
-_NO_QUESTION: Final = "no hook or rule wants a person to be asked"
+_NO_APPROVAL: Final = "no hook or rule wants a person to be asked"
 _DID_NOT_OCCUR: Final = {
     Event.PERMISSION_DENIED: "the call was not refused",
     Event.NOTIFICATION: "no person would be asked",
@@ -118,7 +118,7 @@ def _not_run(context: _HookContext, group_run: GroupRun) -> str:
     if any(one is spec for one in group_run.hooks):
         return "an earlier hook of its file refused the call"
     if spec.event is Event.PERMISSION_REQUEST and not _needs_person(context.trial) and not spec.every_call:
-        return _NO_QUESTION
+        return _NO_APPROVAL
     return f"{spec.condition} does not match this call"
 
 
@@ -132,7 +132,7 @@ def _event_did_not_occur(context: _HookContext) -> str:
     if event in _DID_NOT_OCCUR:
         return _DID_NOT_OCCUR[event]
     if event is Event.PERMISSION_REQUEST and isinstance(trial.hook_decision, Proceed) and not _needs_person(trial):
-        return _NO_QUESTION
+        return _NO_APPROVAL
     return f"{_refuser(trial)} refused the call earlier"
 
 

@@ -20,7 +20,7 @@ EVENT_TEXTS = {
     Event.ERROR_OCCURRED: "a call failed or got no response",
     Event.ELICITATION: "the server asks the person",
     Event.ELICITATION_RESULT: "the person has answered",
-    Event.NOTIFICATION: "a question is shown to the person",
+    Event.NOTIFICATION: "a person is asked for approval, or by the server",
     Event.USER_INPUT: "a call waits for the person",
 }
 

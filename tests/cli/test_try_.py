@@ -498,7 +498,7 @@ def test_the_document_keeps_numbers_as_they_are_spelled_and_escapes_bytes() -> N
             "files",
             Settings(),
             (),
-            TrialResult("asked", seen, question="Allow?", proposed=b'{"a":1.50}'),
+            TrialResult("asked", seen, approval_message="Allow?", proposed=b'{"a":1.50}'),
             (),
         )
     )

@@ -75,7 +75,7 @@ REFUSALS = [
     (
         Refuse("the permission rule write_*", "", asked=True, cause=RefusalCause.NOT_ANSWERED),
         "Blocked: the permission rule write_* requires the user's approval. "
-        "The user was asked, but no answer came: the question was closed, or the time ran out. So the call is denied. "
+        "The user was asked, but no answer came: the dialog was closed, or the time ran out. So the call is denied. "
         "Ask the user whether they want it before you try again.",
     ),
     (

@@ -134,7 +134,7 @@ def test_elicitations_are_reported() -> None:
     request = b'{"method":"elicitation/create","params":{"message":"Which?"}}'
     reading = answered(b'{"resultType":"input_required","inputRequests":{"a":%b}}' % request, stateless=True)
     assert reading == ParsedResponse(
-        False, needs_input=True, questions=(ElicitationSeen("Which?", elicitation=Elicitation("Which?")),)
+        False, needs_input=True, elicitations=(ElicitationSeen("Which?", elicitation=Elicitation("Which?")),)
     )
 
 

@@ -77,4 +77,4 @@ async def test_other_effects_of_a_call_are_remarked_once() -> None:
         services.report_once("twice")
         services.start_hooks(EventContext(Event.NOTIFICATION, SESSION, message="Allow it?"))
     assert services.remarks == ["guard would also deny all other calls that wait for their hooks", "twice"]
-    assert services.question == "Allow it?"
+    assert services.approval_message == "Allow it?"

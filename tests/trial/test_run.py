@@ -117,8 +117,8 @@ async def test_a_person_is_not_asked_and_the_call_is_not_allowed() -> None:
     trial = await tried(stub_group(stub(PRE, permission="ask", reason="sure?", arguments={"b": 1})), result=RESULT)
     assert (trial.decision, trial.allowed, trial.failed) == ("asked", False, False)
     assert trial.decided_by == ("the PreToolUse hook stub", "sure?")
-    assert "Allow the tool write of files to run?" in trial.question
-    assert "sure?" in trial.question
+    assert "Allow the tool write of files to run?" in trial.approval_message
+    assert "sure?" in trial.approval_message
     assert trial.proposed == b'{"b": 1}'
     assert trial.observation.after == []
 
@@ -126,7 +126,7 @@ async def test_a_person_is_not_asked_and_the_call_is_not_allowed() -> None:
 @pytest.mark.parametrize(("on_ask", "decision"), [(OnAsk.DENY, "asked-deny"), (OnAsk.ALLOW, "asked-allow")])
 async def test_an_answer_by_the_configuration_decides(on_ask: OnAsk, decision: str) -> None:
     trial = await tried(stub_group(stub(PRE, permission="ask")), settings=Settings(on_ask=on_ask))
-    assert (trial.decision, trial.question) == (decision, "")
+    assert (trial.decision, trial.approval_message) == (decision, "")
     assert trial.allowed is (on_ask is OnAsk.ALLOW)
     assert trial.decided_by[0].endswith(f"on_ask {'denies' if on_ask is OnAsk.DENY else 'allows'}")
 

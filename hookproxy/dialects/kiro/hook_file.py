@@ -149,7 +149,7 @@ def _version_1(file: HookFile, entry: Table) -> HookList:
         entry.choice("trigger", (*_VERSION_1_EVENTS, *_VERSION_1_UNAVAILABLE), "")
     notes = command_file.unknown_keys(_VERSION_1_FILE, entry, _HOOK_KEYS)
     if entry.flag("confirm"):
-        notes.append(f"{source}: confirm is ignored: the hook runs without a question to a person")
+        notes.append(f"{source}: confirm is ignored: the hook runs without asking a person")
     flat = _flat(entry, entry.table("action"), "command", entry.text("matcher"))
     found = command_file.read_entry(_VERSION_1_FILE, file, trigger, flat, flat)
     return HookList(found.hooks, (*notes, *found.notes))
