@@ -163,7 +163,7 @@ class _Conversation:
         return _members(members.get("result"))
 
     async def _answer(self, members: Mapping[str, msgspec.Raw]) -> None:
-        """Answer a request of the server: with nothing, a ping; else with an error. A notification has no answer."""
+        """Answer a request of the server: with nothing, a ping; else with an error. A notification has no response."""
         if "id" in members:
             ping = bytes(members["method"]) == b'"ping"'
             await self._send({"id": members["id"], **({"result": {}} if ping else {"error": _NO_SUCH_METHOD})})

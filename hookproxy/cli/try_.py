@@ -297,8 +297,8 @@ def _changes(console: Console, report: TrialReport) -> None:
     may_run = trial.decision in ("allow", "asked-allow", "asked")
     if may_run and report.event in (None, Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST):
         diff(console, "arguments", attempt.arguments, trial.proposed or attempt.arguments)
-    if attempt.result is not None and trial.answer and trial.decision in ("allow", "asked-allow"):
-        diff(console, "result", attempt.result, trial.answer)
+    if attempt.result is not None and trial.response and trial.decision in ("allow", "asked-allow"):
+        diff(console, "result", attempt.result, trial.response)
 
 
 def _decision(console: Console, report: TrialReport) -> None:
@@ -348,8 +348,8 @@ def _ask_fallback(settings: Settings) -> str:
 def _model_output(trial: TrialResult) -> Iterator[tuple[str, str]]:
     """Rows with what the model gets in place of a result, or why it does not get the result."""
     comments = trial.observation.comments
-    if trial.decision in ("deny", "asked-deny") and trial.answer:
-        yield "model", "\n".join(input.block_texts(bytes(raw_json.fields(trial.answer).get("content", b"[]"))))
+    if trial.decision in ("deny", "asked-deny") and trial.response:
+        yield "model", "\n".join(input.block_texts(bytes(raw_json.fields(trial.response).get("content", b"[]"))))
     elif comments is not None:
         for hook_run in comments.withheld:
             yield "withheld", f"the {hook_run.spec.event} hook {hook_run.spec.label} {hook_run.verdict.failure}"
@@ -402,7 +402,7 @@ def json_output(report: TrialReport) -> str:
             "event": report.event,
             "alias": report.alias and {"as": report.alias.name or None, "arguments": dict(report.alias.arguments)},
             "arguments": {"before": as_json(attempt.arguments), "after": as_json(_final_arguments(trial, attempt))},
-            "result": {"before": as_json(attempt.result), "after": as_json(trial.answer)},
+            "result": {"before": as_json(attempt.result), "after": as_json(trial.response)},
             "hooks": [
                 *(_run_members(observed) for observed in trial.observation.runs),
                 *(_not_run_members(hook) for hook in report.not_run),

@@ -106,7 +106,7 @@ class OwnHook(Table, frozen=True):
     output.
     """
     concurrent: bool | None = None
-    """worker: true sends further documents before the first one is answered. Each document has an `id`, and its answer
+    """worker: true sends further documents before the first one is answered. Each document has an `id`, and its output
     repeats it.
     """
     call: str | None = None

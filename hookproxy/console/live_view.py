@@ -1,4 +1,4 @@
-"""What one open page must be told of the state: everything at first, then what has changed. Pure.
+"""What one open page must get of the state: everything at first, then what has changed. Pure.
 
 The page asks when it is ready for more, so a slow browser gets fewer and larger changes, and nothing waits in memory.
 """

@@ -1,6 +1,6 @@
 """Runs one hook of some system as the hook of another system's agent: `hookproxy hook`.
 
-The hook gets the document that it was written for, and its answer is translated back. Law 3: what cannot be read or
+The hook gets the document that it was written for, and its decision is translated back. Law 3: what cannot be read or
 translated refuses the call.
 """
 
@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..dialects.agent_documents import Members, agents_of
-from ..dialects.agent_side import AgentSide, Answer, Entry, HookOutput, agent_side, event_names, names
+from ..dialects.agent_side import AgentSide, Entry, HookDecision, HookOutput, agent_side, event_names, names
 from ..dialects.dialect import Dialect, Group, HookFile, HookList
 from ..dialects.shared.hook_file import merge
 from ..hooks.evaluate import Evaluation, Hooks
@@ -26,7 +26,7 @@ from ..model.hooks import Event, EventContext, HookRun, HookSpec
 from ..model.settings import Settings, ToolNames
 from ..policy import matchers
 from ..policy.familiar_names import FAMILIAR_NAMES
-from . import answer as answers
+from . import hook_decision as decisions
 
 _BEFORE: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
 _AFTER: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
@@ -90,9 +90,9 @@ async def run_hook(hook: ForeignHook, side: AgentSide, document: bytes, environ:
     runs: list[HookRun] = []
     async with hooks.runners, anyio.create_task_group() as tasks:
         hooks.open(tasks, lambda _run: None, lambda: None)
-        answer = answers.combined([await _answer(hooks, one, runs) for one in contexts])
-    answer, problems = _expressible(answer, side, event.context)
-    output = side.write_output(event, answer)
+        decision = decisions.combined([await _decide(hooks, one, runs) for one in contexts])
+    decision, problems = _expressible(decision, side, event.context)
+    output = side.write_output(event, decision)
     failures = [f"{one.spec.label}: {one.verdict.failure}" for one in runs if one.verdict.failure]
     stderr = "\n".join((*filter(None, [output.stderr]), *hook_list.notes, *problems, *failures))
     return replace(output, stderr=stderr)
@@ -106,39 +106,41 @@ def _normalised(context: EventContext) -> EventContext:
     return replace(context, arguments=normal, at=time())
 
 
-def _expressible(answer: Answer, side: AgentSide, context: EventContext) -> tuple[Answer, list[str]]:
-    """The answer that the agent can express, and sentences about what it cannot."""
+def _expressible(decision: HookDecision, side: AgentSide, context: EventContext) -> tuple[HookDecision, list[str]]:
+    """The decision that the agent can express, and sentences about what it cannot."""
     if context.event in _AFTER:
-        return answers.within_after(answer, side.can, side.name)
+        return decisions.within_after(decision, side.can, side.name)
     if context.event not in _BEFORE:
-        return answer, []
-    answer, problems = answers.within(answer, side.can, side.name)
+        return decision, []
+    decision, problems = decisions.within(decision, side.can, side.name)
     if side.merges:
-        answer = answers.without_removals(answer, context.arguments, side.name)
-    return answer, problems
+        decision = decisions.without_removals(decision, context.arguments, side.name)
+    return decision, problems
 
 
 def _hint(side: AgentSide) -> str:
     return f"it must be what {side.name} gives to a hook; for another agent, name it: --for AGENT"
 
 
-async def _answer(hooks: Hooks, context: EventContext, all_runs: list[HookRun]) -> Answer:
-    """The answer for one context; its runs are added to `all_runs`."""
+async def _decide(hooks: Hooks, context: EventContext, all_runs: list[HookRun]) -> HookDecision:
+    """The decision for one context; its runs are added to `all_runs`."""
     runs: list[HookRun] = []
     try:
-        return await _answer_of_runs(hooks, context, runs)
+        return await _decision_of_runs(hooks, context, runs)
     finally:
         all_runs += runs
 
 
-async def _answer_of_runs(hooks: Hooks, context: EventContext, runs: list[HookRun]) -> Answer:
+async def _decision_of_runs(hooks: Hooks, context: EventContext, runs: list[HookRun]) -> HookDecision:
     if context.event is Event.PRE_TOOL_USE:
         evaluation: Evaluation = await hooks.run_pre_hooks(context, None, runs)
-        return answers.before_call(evaluation.decision, runs)
+        return decisions.before_call(evaluation.decision, runs)
     if context.event in _AFTER:
-        return answers.after_call(await hooks.run_post_hooks(context, runs), runs)
+        return decisions.after_call(await hooks.run_post_hooks(context, runs), runs)
     runs += await hooks.run_event_hooks(context)
-    return answers.permission_request(runs) if context.event is Event.PERMISSION_REQUEST else answers.other_event(runs)
+    return (
+        decisions.permission_request(runs) if context.event is Event.PERMISSION_REQUEST else decisions.other_event(runs)
+    )
 
 
 def _read_hook(hook: ForeignHook, context: EventContext, agent: AgentSide) -> HookList:

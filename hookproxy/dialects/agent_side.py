@@ -35,7 +35,7 @@ class Can(Flag):
     BLOCK_AFTER = auto()  # mark a result as unacceptable, with a reason for the model
 
 
-class Answer(Struct, frozen=True):
+class HookDecision(Struct, frozen=True):
     """What a hook decided about an event, for an agent."""
 
     permission: Permission | None = None
@@ -103,8 +103,8 @@ class AgentSide(Struct, frozen=True):
     can: Can
     read_document: Callable[[bytes, Mapping[str, str]], AgentEvent]
     """Raises ValueError for a document that it cannot read."""
-    write_output: Callable[[AgentEvent, Answer], HookOutput]
-    """`Answer` has nothing that is beyond `can`."""
+    write_output: Callable[[AgentEvent, HookDecision], HookOutput]
+    """`HookDecision` has nothing that is beyond `can`."""
     write_hook_file: Callable[[Sequence[Entry]], Mapping[str, str]]
     """The texts of the hook files, by their paths in the project."""
     events: Mapping[str, Event]
@@ -306,11 +306,11 @@ def regular_expression(names: Sequence[str]) -> str:
     return f"^(?:{'|'.join(map(re.escape, names))})$" if names else ""
 
 
-def output_by_status(event: AgentEvent, answer: Answer) -> HookOutput:
+def output_by_status(event: AgentEvent, decision: HookDecision) -> HookOutput:
     """The output for an agent that reads nothing but the exit status and the reason on standard error."""
-    if event.context.event is Event.PRE_TOOL_USE and answer.permission is Permission.DENY:
-        return refuse_by_status(answer.reason or "denied by a hook")
-    return HookOutput(stderr=answer.message)
+    if event.context.event is Event.PRE_TOOL_USE and decision.permission is Permission.DENY:
+        return refuse_by_status(decision.reason or "denied by a hook")
+    return HookOutput(stderr=decision.message)
 
 
 def seconds(timeout: float) -> float:

@@ -81,7 +81,7 @@ class Gateway:
     ) -> GatewaySession:
         """A new session of this user at a server. Raises NotAdmitted if the user may not open one now.
 
-        Who may not use a server gets the same answer as if it were not there.
+        Who may not use a server gets the same response as if it were not there.
         """
         try:
             return self._admit(principal, server_name, caller_cwd, is_stateless)

@@ -1,4 +1,4 @@
-"""Tells other gateways which tokens were revoked here, and learns which ones were revoked there.
+"""Publishes to other gateways which tokens were revoked here, and learns which ones were revoked there.
 
 Law: a revocation that was learned is never forgotten while the process lives, whatever happens to the store.
 """
@@ -36,7 +36,7 @@ class Revocations:
             await anyio.sleep(_LOOK_SECONDS)
 
     async def look(self) -> None:
-        """Tell and learn what is new. While the store is away, what is known already stays in force."""
+        """Publish and learn what is new. While the store is away, what is known already stays in force."""
         self._tokens.refresh()
         if self._store.failure:
             return

@@ -47,7 +47,7 @@ class SharedApprovals:
     """The approvals of all these gateways: ours are published, and those of others are shown."""
 
     def __init__(self, store: Store, feed: LiveFeed, keys: Callable[[], Sequence[SealKey]], report: Report) -> None:
-        """`keys` returns the seal keys: the first one seals, all of them open. Without any, nothing is told."""
+        """`keys` returns the seal keys: the first one seals, all of them open. Without any, nothing is published."""
         self._store = store
         self._feed = feed
         self._keys = keys
@@ -57,7 +57,7 @@ class SharedApprovals:
         feed.answer_elsewhere = self.answer
 
     async def run(self) -> None:
-        """Tell and show again and again. Runs until it is cancelled."""
+        """Publish and show again and again. Runs until it is cancelled."""
         while True:
             await self.look()
             await anyio.sleep(_LOOK_SECONDS)

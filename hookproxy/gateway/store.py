@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .session import SessionIdentity
 
 _SECONDS: Final = 2.0
-"""That an answer may take, with the connection; a store in the same building answers within a millisecond."""
+"""That a response may take, with the connection; a store in the same building answers within a millisecond."""
 
 _LOOK_SECONDS: Final = 1.0
 """How often it is tried whether the store answers: so soon calls go on when it is back."""
@@ -108,19 +108,19 @@ return redis.call('SMEMBERS', KEYS[1])
 """
 
 Send = Callable[[Sequence[Sequence[Argument]]], Awaitable[list[object]]]
-"""Sends commands in one write, and returns their answers; an exception stands for one that has failed."""
+"""Sends commands in one write, and returns their responses; an exception stands for one that has failed."""
 Close = Callable[[], Awaitable[None]]
 
 
 class _Command:
-    """A command that waits for its answer."""
+    """A command that waits for its response."""
 
     def __init__(self, words: Sequence[Argument]) -> None:
         self.words = words
         self.answered = anyio.Event()
-        self.answer: object = None
+        self.response: object = None
         self.failure = ""
-        """Why there is no answer, in a few words."""
+        """Why there is no response, in a few words."""
         self.is_wanted = True
         """Somebody waits for it: else it is not sent, and counts nothing."""
 
@@ -170,7 +170,7 @@ class Store:
             self._check_eviction(memory)
 
     async def ask(self, command: str, *arguments: Argument) -> object:
-        """The answer to a command. Raises StoreUnavailable, at once while the store is known to be away.
+        """The response to a command. Raises StoreUnavailable, at once while the store is known to be away.
 
         It must `run`. On cancel the command may have been carried out.
         """
@@ -184,7 +184,7 @@ class Store:
             raise StoreUnavailable(f"the store cannot be reached: {problem}") from None
 
     async def run_script(self, script: str, keys: Sequence[str], *arguments: Argument) -> object:
-        """The answer to a script with these keys. Raises StoreUnavailable."""
+        """The response to a script with these keys. Raises StoreUnavailable."""
         return await self.ask("EVAL", script, len(keys), *keys, *arguments)
 
     def key(self, kind: str, *parts: str) -> str:
@@ -214,7 +214,7 @@ class Store:
             )
 
     async def _answer(self, *words: Argument) -> object:
-        """The answer to a command. Raises StoreUnavailable."""
+        """The response to a command. Raises StoreUnavailable."""
         command = _Command(words)
         self._commands.append(command)
         self._has_commands.set()
@@ -227,10 +227,10 @@ class Store:
             command.is_wanted = False
         if command.failure:
             raise StoreUnavailable(command.failure)
-        return command.answer
+        return command.response
 
     async def _send_commands(self) -> None:
-        """Send what has come since the last answers. Runs until it is cancelled."""
+        """Send what has come since the last responses. Runs until it is cancelled."""
         from redis.exceptions import RedisError
 
         while True:
@@ -239,16 +239,16 @@ class Store:
             while self._commands:
                 together = [one for one in self._commands[:_TOGETHER] if one.is_wanted]
                 del self._commands[:_TOGETHER]
-                answers: list[object]
+                responses: list[object]
                 try:
                     with anyio.fail_after(_SECONDS):
-                        answers = await self._send([one.words for one in together])
+                        responses = await self._send([one.words for one in together])
                 except (TimeoutError, RedisError, OSError) as problem:
-                    answers = [problem] * len(together)
-                for command, answer in zip(together, answers, strict=True):
-                    if isinstance(answer, Exception):
-                        command.failure = (str(answer).splitlines() or [_LATE])[0].rstrip(".")
-                    command.answer = answer
+                    responses = [problem] * len(together)
+                for command, response in zip(together, responses, strict=True):
+                    if isinstance(response, Exception):
+                        command.failure = (str(response).splitlines() or [_LATE])[0].rstrip(".")
+                    command.response = response
                     command.answered.set()
 
 
@@ -278,8 +278,8 @@ class StoreLimits:
                 arguments += (limit.calls, 0, round(self._session_seconds * _MILLISECONDS))
             else:
                 arguments += (limit.calls, round(period * _MICROSECONDS), round(period * _MILLISECONDS))
-        answer = await self._store.run_script(_COUNT, list(by_key), *arguments)
-        index, wait = msgspec.convert(answer, tuple[int, int])
+        response = await self._store.run_script(_COUNT, list(by_key), *arguments)
+        index, wait = msgspec.convert(response, tuple[int, int])
         if not index:
             return None
         return limit_reached(list(by_key.values())[index - 1], math.inf if wait < 0 else wait / _MICROSECONDS)
@@ -300,8 +300,8 @@ class StoreApprovals:
 
     async def approved(self) -> Sequence[Approved]:
         """As in SharedApprovals."""
-        answer = await self._store.run_script(_APPROVED, [self._key], self._milliseconds)
-        return [one for raw in msgspec.convert(answer, list[bytes]) if (one := _decoded(raw)) is not None]
+        response = await self._store.run_script(_APPROVED, [self._key], self._milliseconds)
+        return [one for raw in msgspec.convert(response, list[bytes]) if (one := _decoded(raw)) is not None]
 
     async def allow(self, calls: Approved) -> None:
         """As in SharedApprovals."""

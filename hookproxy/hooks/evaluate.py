@@ -342,13 +342,15 @@ class Hooks:
             group = selected.group
             hooks = [one for one in selected.applicable(request) if wanted or one.spec.every_call]
             runs = await self._executor.run(group, hooks, request, hook_runs, listed)
-            answer = decide.permission_decision(
+            decided = decide.permission_decision(
                 runs, self._settings, group.on_failure, group.dialect.last_answer_counts
             )
-            if isinstance(answer, Refuse):
-                return Evaluation(replace(answer, feedback=proceed.feedback + answer.feedback), request.arguments)
-            allowed = allowed or (answer and decide.allows([one for one in runs if _may_allow(one, selected, context)]))
-            rewritten = decide.allowed_arguments(runs) if answer else None
+            if isinstance(decided, Refuse):
+                return Evaluation(replace(decided, feedback=proceed.feedback + decided.feedback), request.arguments)
+            allowed = allowed or (
+                decided and decide.allows([one for one in runs if _may_allow(one, selected, context)])
+            )
+            rewritten = decide.allowed_arguments(runs) if decided else None
             if rewritten is not None:
                 proceed = replace(proceed, arguments=rewritten)
                 request = replace(request, arguments=normalize.normalize(rewritten))

@@ -72,7 +72,7 @@ class Progress(Enum):
     """How far a call has come with the server: what can be said about its effect, however it ends."""
 
     NOT_SENT = auto()  # the server never got it
-    NO_ANSWER = auto()  # the server got it
+    NO_RESPONSE = auto()  # the server got it
     ANSWERED = auto()  # the server has answered it
 
 
@@ -104,7 +104,7 @@ class Call(Struct, eq=False):
     phase: Phase = Phase.HELD
     progress: Progress = Progress.NOT_SENT
     """The furthest state that it has reached, even if it is repeated later."""
-    answer: bytes = b""
+    response_line: bytes = b""
     response: Response | None = None
     """The content of the response; None: it is ambiguous."""
     inputs: bytes = b""

@@ -33,20 +33,20 @@ TASK_REQUEST_FAILED: Final = (
 _RULE_ADVICE: Final = "The same call will be refused again. If it is needed, tell the user."
 _KNOWN_OF_CALL: Final = {
     Progress.NOT_SENT: "The call was not sent to the server. The tool was not run.",
-    Progress.NO_ANSWER: "The call was sent to the server, and there is no answer. It may have had an effect.",
+    Progress.NO_RESPONSE: "The call was sent to the server, and there is no response. It may have had an effect.",
     Progress.ANSWERED: "The tool was run and the server has answered, but the output is withheld. "
     "Calling the tool again would run it again.",
 }
 _KNOWN_OF_TASK_REQUEST: Final = {
     Progress.NOT_SENT: "The request about a task was not sent to the server.",
-    Progress.NO_ANSWER: "The request about a task was sent to the server, and there is no answer.",
-    Progress.ANSWERED: "The server has answered the request about a task, but the answer is withheld.",
+    Progress.NO_RESPONSE: "The request about a task was sent to the server, and there is no response.",
+    Progress.ANSWERED: "The server has answered the request about a task, but the response is withheld.",
 }
 
 _KNOWN_OF_REQUEST: Final = {
     Progress.NOT_SENT: "The request was not sent to the server.",
-    Progress.NO_ANSWER: "The request was sent to the server, and there is no answer.",
-    Progress.ANSWERED: "The server has answered the request, but the answer is withheld.",
+    Progress.NO_RESPONSE: "The request was sent to the server, and there is no response.",
+    Progress.ANSWERED: "The server has answered the request, but the response is withheld.",
 }
 
 _MAX_CHARACTERS: Final = 1_000_000

@@ -90,9 +90,9 @@ def with_own_state(line: bytes, request_state: str) -> bytes:
 def with_agent_id(call: Call) -> bytes:
     """Return the response to a repeated call under the agent's id; unchanged if it is ambiguous."""
     with contextlib.suppress(ValueError):
-        return raw_json.with_member(call.answer, "id", call.id)
+        return raw_json.with_member(call.response_line, "id", call.id)
     call.response = None  # so that it is withheld
-    return call.answer
+    return call.response_line
 
 
 def server_state_of(line: bytes) -> bytes:

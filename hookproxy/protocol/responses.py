@@ -119,15 +119,15 @@ def _possible_id(line: bytes, problem: ValueError) -> bytes:
 
 def _read_compact(line: bytes) -> ResponseFrame | None:
     try:
-        answer = _COMPACT_RESPONSE.decode(line)
+        compact = _COMPACT_RESPONSE.decode(line)
     except _DECODE_ERRORS:
         return None
-    result = answer.result
+    result = compact.result
     size = 4 * len(result) + 1 + sum(map(len, result)) + sum(map(len, result.values()))
-    if not result or size + len(answer.id) + len(answer.jsonrpc) + _COMPACT_BYTES != len(line):
+    if not result or size + len(compact.id) + len(compact.jsonrpc) + _COMPACT_BYTES != len(line):
         return None
     # Every byte is accounted for, as in `raw_json.fields`.
-    return ResponseFrame(bytes(answer.id), Response(result=result), nothing_else=True)
+    return ResponseFrame(bytes(compact.id), Response(result=result), nothing_else=True)
 
 
 def _read_members(members: Members) -> ResponseFrame | None:

@@ -165,7 +165,7 @@ class Router:
             return False
         call.phase = Phase.FORWARDED
         if call.progress is Progress.NOT_SENT:
-            call.progress = Progress.NO_ANSWER
+            call.progress = Progress.NO_RESPONSE
         if unseen:
             self._forget(call)
             self.requests.note_released(call.key, call.id)
@@ -187,7 +187,7 @@ class Router:
             return False
         if call.sent_id:
             del self.calls[call.sent_key]
-        call.phase, call.sent_id, call.answer, call.response = Phase.HELD, calls.new_id(), b"", None
+        call.phase, call.sent_id, call.response_line, call.response = Phase.HELD, calls.new_id(), b"", None
         call.sent_key = id_key(call.sent_id)
         self.calls[call.sent_key] = call
         return True
@@ -388,7 +388,7 @@ class Router:
             if call.phase is not Phase.FORWARDED or key != call.sent_key:
                 shown = key.decode(errors="replace")
                 return actions.Dropped(f"a second or early response to the judged call {shown}")
-            call.phase, call.answer, call.response = Phase.ANSWERED, line, response
+            call.phase, call.response_line, call.response = Phase.ANSWERED, line, response
             call.progress = Progress.ANSWERED
             self.tasks.note_handles(call)
             return actions.CallAnswered(call)

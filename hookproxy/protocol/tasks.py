@@ -276,7 +276,7 @@ def read(task_request: TaskRequest) -> TaskStatus:
         _check_list(result)
         return TaskStatus()
     if not result and task_request.method != RESULT_METHOD:
-        raw_json.fields(raw_json.fields(task_request.answer)["result"])  # it may be output that is not an object
+        raw_json.fields(raw_json.fields(task_request.response_line)["result"])  # it may be output that is not an object
     return status_of(result, "result", whole=task_request.method == RESULT_METHOD)
 
 
@@ -409,11 +409,11 @@ def output_as_response(line: bytes, place: tuple[str, ...]) -> bytes:
     return b'{"jsonrpc":"2.0","id":0,"%b":%b}\n' % (place[-1].encode(), line[slice(*_span(line, place))])
 
 
-def with_output(line: bytes, place: tuple[str, ...], answer: bytes) -> bytes:
+def with_output(line: bytes, place: tuple[str, ...], response: bytes) -> bytes:
     """Return the message with its output replaced by the one in this response."""
     if not place:
-        return answer
-    return raw_json.splice(line, [(_span(line, place), answer[slice(*raw_json.members(answer)[place[-1]])])])
+        return response
+    return raw_json.splice(line, [(_span(line, place), response[slice(*raw_json.members(response)[place[-1]])])])
 
 
 def without_immediate_response(line: bytes) -> bytes:

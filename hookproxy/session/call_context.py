@@ -111,7 +111,7 @@ class CallContext(Struct):
     """What was decided in the call's earlier round, if the agent sent our request state back."""
 
 
-_RESULTS: Final = {Progress.NOT_SENT: "cancelled", Progress.NO_ANSWER: "lost", Progress.ANSWERED: "error"}
+_RESULTS: Final = {Progress.NOT_SENT: "cancelled", Progress.NO_RESPONSE: "lost", Progress.ANSWERED: "error"}
 
 
 def end_early(call: Call, services: CallServices, record: Record) -> bytes:

@@ -31,7 +31,7 @@ class _HookToolCall(Struct, eq=False):
     """A call that the server has not answered yet."""
 
     ended: anyio.Event = field(default_factory=anyio.Event)
-    answer: HookToolCallAnswered | None = None
+    response: HookToolCallAnswered | None = None
     """None after it has ended: no response will come."""
 
 
@@ -67,14 +67,14 @@ class HookToolCalls:
             raise
         finally:
             del self._pending[key]
-        if tool_call.answer is None:
+        if tool_call.response is None:
             raise HookFailed("was called, and the server exited before it answered")
-        return _text(tool_call.answer.response, output_limit(len(arguments)))
+        return _text(tool_call.response.response, output_limit(len(arguments)))
 
-    def resolve(self, answer: HookToolCallAnswered) -> None:
+    def resolve(self, response: HookToolCallAnswered) -> None:
         """Take the server's response to one of our calls."""
-        tool_call = self._pending[answer.key]
-        tool_call.answer = answer
+        tool_call = self._pending[response.key]
+        tool_call.response = response
         tool_call.ended.set()
 
     def close(self) -> None:

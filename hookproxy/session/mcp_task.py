@@ -212,10 +212,10 @@ class McpTasks:
         response = update.response
         if response is None or (response.error is not None and not response.error):
             return line  # it has nothing to withhold, and no place for feedback
-        answer = tasks.output_as_response(line, update.path)
+        output = tasks.output_as_response(line, update.path)
         result = response.error is None
-        edited = post_hooks.add_feedback(task.call, self._services, answer, task.comments, task.texts, result=result)
-        return line if edited is answer else tasks.with_output(line, update.path, edited)
+        edited = post_hooks.add_feedback(task.call, self._services, output, task.comments, task.texts, result=result)
+        return line if edited is output else tasks.with_output(line, update.path, edited)
 
 
 def _parse_end(task: Task, update: TaskStatus, max_depth: int) -> ParsedResponse:

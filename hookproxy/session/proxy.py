@@ -392,7 +392,7 @@ class Proxy:
         await self._running[call].wait()
         if call.phase is Phase.CANCELLED:
             return Ending.INTERRUPTED
-        return (call.sent_id and request_edits.with_agent_id(call)) or call.answer or Ending.LOST
+        return (call.sent_id and request_edits.with_agent_id(call)) or call.response_line or Ending.LOST
 
     def forward_without_waiting(self, call: Call, line: bytes) -> bool:
         """As in CallServices."""
@@ -446,7 +446,7 @@ class Proxy:
         for call, coroutine in self._running.items():
             coroutine.resume(call)
         for raw_id in self.router.requests.released.values():
-            self.relay.to_agent(feedback.failed_call(raw_id, feedback.ended_early(Progress.NO_ANSWER, why)))
+            self.relay.to_agent(feedback.failed_call(raw_id, feedback.ended_early(Progress.NO_RESPONSE, why)))
         self._mcp_tasks.handle_server_exit()
 
     def why_lost(self) -> str:

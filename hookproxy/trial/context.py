@@ -98,8 +98,8 @@ class TrialServices:
         """As in CallServices."""
         if self._result is None or not self._router.release(call):
             return Ending.INTERRUPTED
-        self._router.from_server(answer(call.sent_id or call.id, self._result))
-        return raw_json.with_member(call.answer, "id", call.id) if call.sent_id else call.answer
+        self._router.from_server(response(call.sent_id or call.id, self._result))
+        return raw_json.with_member(call.response_line, "id", call.id) if call.sent_id else call.response_line
 
     def forward_without_waiting(self, call: Call, line: bytes) -> bool:
         """As in CallServices: every response is shown."""
@@ -160,7 +160,7 @@ class TrialServices:
         raise AssertionError("there is no server that could end")
 
 
-def answer(id_lexeme: bytes, result: bytes) -> bytes:
+def response(id_lexeme: bytes, result: bytes) -> bytes:
     """The server's response with this result."""
     message = {"jsonrpc": "2.0", "id": msgspec.Raw(id_lexeme), "result": msgspec.Raw(result.replace(b"\n", b" "))}
     return raw_json.one_line(raw_json.encode(message)) + b"\n"

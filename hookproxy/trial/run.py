@@ -128,7 +128,7 @@ class TrialResult(Struct, frozen=True):
     """What the person would be asked."""
     proposed: bytes = b""
     """The rewritten arguments that would run, if a person who is asked allows the call."""
-    answer: bytes = b""
+    response: bytes = b""
     """The `result` that the agent gets: a refusal, or the given result with feedback of hooks; empty: none."""
 
     @property
@@ -216,7 +216,7 @@ class TrialRunner:
         if isinstance(effect, actions.Refused):
             return TrialResult("deny", observation, unreadable=effect.why)
         if not isinstance(effect, actions.StartCall):
-            return TrialResult("allow", observation, is_judged=False, answer=trial_call.result or b"")
+            return TrialResult("allow", observation, is_judged=False, response=trial_call.result or b"")
         call = effect.call
         services = await self._with_services(router, trial_call.result, lambda services: handle_call(call, services))
         record = services.record_audit.record
@@ -229,7 +229,7 @@ class TrialRunner:
             record=record,
             approval_message=services.approval_message,
             proposed=record.final or _proposed(observation),
-            answer=_result(services.response),
+            response=_result(services.response),
         )
 
     async def run_event(self, event: Event, trial_call: TrialCall) -> TrialResult:

@@ -141,7 +141,7 @@ def test_each_refusal_reaches_the_client_and_no_token_the_log(gateway: Gateway) 
     assert gateway.send(f"Authorization: Bearer {SigningKey('new').token(issuer)}")[0] == 401  # keys are 0 s old
 
 
-def test_an_issuer_that_is_away_is_told_as_such(gateway: Gateway) -> None:
+def test_an_issuer_that_is_away_is_named_as_such(gateway: Gateway) -> None:
     gateway.tenant.keys_status = 503
     status, response = gateway.send(f"Authorization: Bearer {gateway.key.token(gateway.tenant.issuer)}")
     assert status == 503

@@ -630,7 +630,7 @@ def test_an_event_that_cannot_occur_is_a_note_also_under_strict(clean: Path) -> 
         assert "  note: cannot fire behind MCP" in ended.stdout
 
 
-def test_a_hookproxy_toml_that_is_not_read_is_told(clean: Path) -> None:
+def test_a_hookproxy_toml_that_is_not_read_is_reported(clean: Path) -> None:
     (clean / "hookproxy.toml").write_text("")
     note = "hookproxy: ./hookproxy.toml is not read, because nothing names it: --config hookproxy.toml does\n"
     assert check(clean, "--hooks", "settings.json").stderr == note

@@ -116,7 +116,7 @@ def test_a_connection_that_is_closed_is_an_error(tmp_path: Path) -> None:
     assert b"the gateway has closed the connection" in done.stderr
 
 
-def test_a_session_that_the_gateway_ends_is_told_by_the_status(tmp_path: Path) -> None:
+def test_a_session_that_the_gateway_ends_shows_in_the_status(tmp_path: Path) -> None:
     def gateway(connection: socket.socket) -> None:
         received(connection)
         connection.sendall(b"ok\n")

@@ -386,7 +386,7 @@ def test_both_names_of_an_aliased_tool_are_shown(tmp_path: Path) -> None:
     assert ended.stderr == "hookproxy: no hook, rule or alias is about a tool 'other'\n"
 
 
-def test_findings_and_an_unread_configuration_are_told(tmp_path: Path) -> None:
+def test_findings_and_an_unread_configuration_are_reported(tmp_path: Path) -> None:
     hooks = hooks_file(tmp_path, "claude", "./gone.sh")
     (tmp_path / "hookproxy.toml").write_text("nonsense")
     stderr = attempt(tmp_path, "sh", hooks).stderr
@@ -397,7 +397,7 @@ def test_findings_and_an_unread_configuration_are_told(tmp_path: Path) -> None:
     assert ended.stderr.startswith("error: strict: ")
 
 
-def test_a_tool_that_a_preset_knows_is_told_with_the_preset(tmp_path: Path) -> None:
+def test_a_tool_that_a_preset_knows_is_reported_with_the_preset(tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text('aliases = "off"\n[permissions]\ndeny = ["Bash"]\n')
     ended = attempt(tmp_path, "start_process", "--config", "own.toml")
     assert ended.returncode == 0

@@ -286,7 +286,7 @@ def test_a_configuration_that_cannot_be_read_is_reported_and_the_others_are_list
     assert "opencode.json: is not a regular file" in done.stderr
 
 
-def test_findings_of_check_are_told_and_strict_stops(folder: Path) -> None:
+def test_findings_of_check_are_reported_and_strict_stops(folder: Path) -> None:
     hooks = "".join(f'[[hooks.PreToolUse]]\ncommand = "./gone{number}"\n' for number in range(7))
     (folder / "hooks.toml").write_text(hooks)
     done = run(folder, "wrap", "x.json", "--config", "hooks.toml", "--dry-run")

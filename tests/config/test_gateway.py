@@ -513,7 +513,7 @@ def test_a_store_at_no_address_is_an_error(folder: Path, url: str) -> None:
         ("", []),
     ],
 )
-def test_what_is_shared_only_in_part_is_told(folder: Path, text: str, said: list[str]) -> None:
+def test_what_is_shared_only_in_part_is_reported(folder: Path, text: str, said: list[str]) -> None:
     with_key(folder)
     notes = load(folder, f"[gateway]\n{text}\n{SERVER}").notes
     assert len(notes) == len(said)

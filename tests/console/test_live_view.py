@@ -96,7 +96,7 @@ def test_a_call_in_flight_says_which_hook_it_waits_for() -> None:
     assert LiveView(all_runs, CallFilter(agent="other"), "token").change().in_flight == ""
 
 
-def test_an_approval_is_sent_once_and_its_end_is_told() -> None:
+def test_an_approval_is_sent_once_and_its_end_is_reported() -> None:
     all_runs = state()
     all_runs.apply("r", Changes(asked=(approval(),)))
     view = LiveView(all_runs, CallFilter(tool="nothing"), "form-token")

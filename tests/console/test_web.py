@@ -277,7 +277,7 @@ async def test_a_second_answer_is_told_who_was_first(site: Site) -> None:
     assert site.answers == []
 
 
-async def test_an_answer_that_a_run_does_not_take_is_told(site: Site) -> None:
+async def test_an_answer_that_a_run_does_not_take_is_reported(site: Site) -> None:
     site.state.apply("r", Run(1, "r", 1, 0.0))
     site.state.apply("r", Changes(asked=(approval(),)))
     site.taken = AnswerTaken("q", False, "the time for it is over")

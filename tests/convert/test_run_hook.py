@@ -1,4 +1,4 @@
-"""A hook of one system as a hook of another system's agent: the document that it knows, and its answer translated."""
+"""A hook of one system as a hook of another system's agent: the document that it knows, and its decision translated."""
 
 from __future__ import annotations
 
@@ -200,9 +200,9 @@ async def test_a_patch_that_cannot_be_read_is_an_error(text: object) -> None:
 
 async def test_codex_gets_a_denied_permission_without_members_that_it_discards() -> None:
     decision = {"behavior": "deny", "message": "no", "interrupt": True}
-    answer = {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}}
+    decision = {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}}
     document = CODEX | {"hook_event_name": "PermissionRequest", "tool_name": "Bash", "tool_input": {"command": "ls"}}
-    output = json.loads((await output_of(prints(answer), document, "codex")).stdout)
+    output = json.loads((await output_of(prints(decision), document, "codex")).stdout)
     assert output.keys() == {"hookSpecificOutput"}
     assert output["hookSpecificOutput"]["decision"] == {"behavior": "deny", "message": "no"}
 

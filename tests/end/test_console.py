@@ -490,7 +490,7 @@ def test_calls_of_a_server_at_an_address_are_shown_and_answered_too(live: Live) 
         agent.close()
 
 
-def test_two_consoles_show_the_same_approval_and_the_second_answer_is_told(live: Live) -> None:
+def test_two_consoles_show_the_same_approval_and_the_second_answer_is_reported(live: Live) -> None:
     agent, browser = live.agent(), live.browser
     first = browser.driver.current_window_handle
     with console(live.folder, live.environ, "--config", "live.toml") as address:

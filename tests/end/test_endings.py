@@ -15,12 +15,12 @@ from tests.support import program
 pytestmark = pytest.mark.slow
 
 NOT_SENT: Final = "The call was not sent to the server. The tool was not run."
-NO_ANSWER: Final = "The call was sent to the server, and there is no answer. It may have had an effect."
+NO_RESPONSE: Final = "The call was sent to the server, and there is no response. It may have had an effect."
 WITHHELD: Final = (
     "The tool was run and the server has answered, but the output is withheld. "
     "Calling the tool again would run it again."
 )
-PHASES: Final = {"judged": (NOT_SENT, "cancelled"), "sent": (NO_ANSWER, "lost"), "commented": (WITHHELD, "error")}
+PHASES: Final = {"judged": (NOT_SENT, "cancelled"), "sent": (NO_RESPONSE, "lost"), "commented": (WITHHELD, "error")}
 """What is known in each phase, and the audit's `result`."""
 
 SESSION_ENDED: Final = "The session has ended while hooks were running"

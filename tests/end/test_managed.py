@@ -163,7 +163,7 @@ async def test_check_shows_what_is_managed(box: Box) -> None:
 
 async def test_check_reports_a_users_hook_that_would_stop_the_start(box: Box) -> None:
     tool_call = {"type": "mcp_tool", "server": "any", "tool": "die", "input": {}}
-    file = write(box.scene.folder / "errand.json", json.dumps({"hooks": {"PreToolUse": [{"hooks": [tool_call]}]}}))
+    file = write(box.scene.folder / "tool-hook.json", json.dumps({"hooks": {"PreToolUse": [{"hooks": [tool_call]}]}}))
     for verb in (("check",), ("run", "--name", "any")):
         ended = box.complete(*verb, f"--hooks=claude={file}", *(("--", *box.server) if verb[0] == "run" else ()))
         assert (ended.returncode, "calls the tool die" in ended.stderr) == (2, True)

@@ -165,7 +165,7 @@ async def test_without_input_the_session_is_deleted_and_the_status_is_0(scene: S
         assert [one.headers["mcp-session-id"] for one in server.of("DELETE")] == ["s-1"]
 
 
-AFTER_SENDING = "The call was sent to the server, and there is no answer. It may have had an effect."
+AFTER_SENDING = "The call was sent to the server, and there is no response. It may have had an effect."
 KNOWN = {
     "drops": AFTER_SENDING,
     "empty": AFTER_SENDING,

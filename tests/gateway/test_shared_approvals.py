@@ -219,7 +219,7 @@ async def test_a_gateway_that_was_killed_is_forgotten(server: StoreProcess, tmp_
         await until(lambda: b"gone" not in server.ask("SMEMBERS", "hookproxy:gateways"))
 
 
-async def test_a_gateway_without_seal_keys_tells_nothing(server: StoreProcess, tmp_path: Path) -> None:
+async def test_a_gateway_without_seal_keys_publishes_nothing(server: StoreProcess, tmp_path: Path) -> None:
     async with two(server, tmp_path, None) as both:
         await both.ask()
         await until(both.here.waiting_here)

@@ -379,7 +379,7 @@ async def test_a_token_that_is_revoked_at_one_gateway_is_refused_at_all(server: 
         assert late.tokens.find(here.token) is None, "a gateway that starts later learns it, too"
 
 
-async def test_a_revocation_is_told_again_when_the_store_has_lost_it_and_stays_in_force_meanwhile(
+async def test_a_revocation_is_published_again_when_the_store_has_lost_it_and_stays_in_force_meanwhile(
     server: StoreProcess, tmp_path: Path
 ) -> None:
     async with open_store(server) as one, open_store(server) as two:

@@ -198,7 +198,7 @@ def test_a_hook_for_all_tools_sees_own_names_and_is_told_how_to_see_familiar_one
     assert only(coverage([group(spec())], configured, "dc", [start])).about_unseen() == ""
 
 
-def test_what_only_observes_is_not_told_at_start_up() -> None:
+def test_what_only_observes_is_not_reported_at_start_up() -> None:
     tool = Tool("execute_command", SCHEMA, properties=frozenset({"command"}), folded={"command": "command"})
     found = coverage([group(spec(event=Event.POST_TOOL_USE))], Settings(), "shell", [tool])
     assert found.summary() == "1 hook on 1 of 1 tool"

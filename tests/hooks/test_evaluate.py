@@ -164,7 +164,7 @@ async def test_a_rewrite_that_does_not_fit_the_schema_is_a_failure_and_is_not_ap
     listed = Tool("write", input_schema=b'{"required":["path"]}')
     some_hooks = hooks(group(hook(rewriting(n=1))))
     assert await decision_of(some_hooks, context(), listed) == Proceed(), (
-        "trouble: by its document, the hook does not count"
+        "a failure: by its document, the hook does not count"
     )
     strict = hooks(group(hook(rewriting(n=1))), settings=Settings(on_failure=OnFailure.DENY))
     decision = await decision_of(strict, context(), listed)

@@ -471,7 +471,7 @@ def test_what_is_said_of_a_call_that_ends_early_is_what_is_known(progress: Progr
     text = feedback.ended_early(progress, "The server has ended", task_request=task_request)
     assert text.startswith("The server has ended. ")
     assert ("not sent to the server" in text) == (progress is Progress.NOT_SENT)
-    assert ("there is no answer" in text) == (progress is Progress.NO_ANSWER)
+    assert ("there is no response" in text) == (progress is Progress.NO_RESPONSE)
     assert ("has answered" in text and "withheld" in text) == (progress is Progress.ANSWERED)
     assert ("The tool was not run" in text) == (progress is Progress.NOT_SENT and not task_request)
     assert ("would run it again" in text) == (progress is Progress.ANSWERED and not task_request)

@@ -56,7 +56,7 @@ def test_a_judged_call_is_held_until_it_is_released(router: Router) -> None:
     assert isinstance(router.from_server(ANSWER), Dropped), "an answer before the question"
     assert router.release(call)
     assert router.from_server(ANSWER) == CallAnswered(call)
-    assert call.answer == ANSWER
+    assert call.response_line == ANSWER
     assert isinstance(router.from_server(ANSWER), Dropped), "a second answer"
     assert router.finish(call)
     assert not router.finish(call)
@@ -555,7 +555,7 @@ def test_blanks_that_are_not_json_before_the_response_to_a_call_are_left_out(rou
     assert isinstance(started, StartCall)
     assert router.release(started.call)
     assert router.from_server(blank + ANSWER) == CallAnswered(started.call)
-    assert started.call.answer == ANSWER
+    assert started.call.response_line == ANSWER
 
 
 @pytest.mark.parametrize(

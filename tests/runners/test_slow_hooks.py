@@ -21,7 +21,7 @@ def spec(label: str) -> HookSpec:
     return HookSpec("claude", "hooks.json: 0", Event.PRE_TOOL_USE, label, argv=("x",), timeout=60)
 
 
-async def test_a_run_is_told_once_while_it_runs_and_a_short_one_never() -> None:
+async def test_a_run_is_reported_once_while_it_runs_and_a_short_one_never() -> None:
     told: list[str] = []
     changed = anyio.Event()
 

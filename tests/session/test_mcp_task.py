@@ -504,7 +504,7 @@ async def test_hooks_that_are_ended_leave_the_output_withheld(era: Era, tmp_path
         one.proxy.end_all("The test is over")
         error = (await one.agent.message())["error"]["message"]
         assert (
-            error == "The test is over. The server has answered the request about a task, but the answer is withheld."
+            error == "The test is over. The server has answered the request about a task, but the response is withheld."
         )
         assert b"SECRET" not in await poll(one, 3, era.task_request, era.done(3, SECRET))
     assert log.results == ["pending", "cancelled"]

@@ -17,7 +17,7 @@ from hookproxy.model.settings import Settings
 from hookproxy.protocol import actions
 from hookproxy.protocol.router import Router
 from hookproxy.session.call_context import Ending
-from hookproxy.trial.context import LastRecordAudit, TrialServices, answer
+from hookproxy.trial.context import LastRecordAudit, TrialServices, response
 from hookproxy.trial.run import TrialCall
 from tests.support.proxy_rig import DIRECT_LOOP, SESSION, stub, stub_group
 
@@ -37,7 +37,7 @@ def test_the_audit_of_a_trial_writes_nothing_and_never_fails(tmp_path: Path) -> 
 
 
 def test_a_response_is_one_line_whatever_the_spelling_of_the_result() -> None:
-    line = answer(b'"7"', b'{\n "content":\r\n [],"a":"\xe2\x80\xa8"}')
+    line = response(b'"7"', b'{\n "content":\r\n [],"a":"\xe2\x80\xa8"}')
     assert line.count(b"\n") == 1
     assert json.loads(line) == {"jsonrpc": "2.0", "id": "7", "result": {"content": [], "a": "\u2028"}}
 

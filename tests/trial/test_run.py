@@ -48,7 +48,7 @@ async def tried(
 
 
 def text_of(trial: TrialResult) -> str:
-    content: list[dict[str, Any]] = json.loads(trial.answer)["content"]
+    content: list[dict[str, Any]] = json.loads(trial.response)["content"]
     return "\n".join(block["text"] for block in content)
 
 
@@ -62,7 +62,7 @@ def events(trial: TrialResult) -> list[str]:
 async def test_a_call_that_its_hooks_allow_is_allowed_and_its_post_hooks_do_not_run(tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     trial = await tried(group(hook("exit 0"), hook(f"touch {shlex.quote(str(ran))}", POST)))
-    assert (trial.decision, trial.allowed, trial.failed, trial.answer) == ("allow", True, False, b"")
+    assert (trial.decision, trial.allowed, trial.failed, trial.response) == ("allow", True, False, b"")
     assert events(trial) == ["PreToolUse"]
     assert not ran.exists()
     assert trial.observation.after == []
@@ -203,7 +203,7 @@ async def test_a_refusal_by_a_rate_limit_names_the_limit() -> None:
 
 async def test_a_call_without_hooks_passes_unread() -> None:
     trial = await tried(group(hook("exit 2", matcher="other")), result=RESULT)
-    assert (trial.decision, trial.is_judged, trial.answer) == ("allow", False, RESULT)
+    assert (trial.decision, trial.is_judged, trial.response) == ("allow", False, RESULT)
 
 
 async def test_nothing_is_audited(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ async def test_a_given_result_runs_the_hooks_after_the_call() -> None:
     hooks = (stub(PRE), stub(POST, feedback=["well done"]), stub(FAILURE, feedback=["pity"]))
     done = await tried(stub_group(*hooks), result=RESULT)
     assert events(done) == ["PreToolUse", "PostToolUse"]
-    assert json.loads(done.answer)["content"][0] == {"type": "text", "text": "done"}
+    assert json.loads(done.response)["content"][0] == {"type": "text", "text": "done"}
     assert "well done" in text_of(done)
     assert json.loads(done.observation.runs[1].stdin)["text"] == "done"
     failed = await tried(stub_group(*hooks), result=ERROR)
@@ -231,7 +231,7 @@ async def test_a_given_result_runs_the_hooks_after_the_call() -> None:
 
 async def test_a_result_without_comments_stays_unchanged() -> None:
     odd = b'{ "content" : [ ] , "_meta":{"x":1.50} }'
-    assert (await tried(stub_group(stub(POST)), result=odd)).answer == odd
+    assert (await tried(stub_group(stub(POST)), result=odd)).response == odd
 
 
 async def test_a_result_that_a_hook_withholds_is_not_allowed() -> None:
@@ -248,7 +248,7 @@ async def test_a_call_that_hooks_repeat_has_the_same_result_each_time() -> None:
     assert events(trial) == ["PostToolUse"] * 3
     assert trial.record
     assert trial.record.repeats == 2
-    assert trial.answer == RESULT
+    assert trial.response == RESULT
 
 
 async def test_a_result_that_needs_input_or_creates_a_task_ends_the_trial_without_post_hooks() -> None:

@@ -100,9 +100,9 @@ def _arguments(report: TrialReport) -> Html:
 
 
 def _answer(report: TrialReport) -> Html:
-    if not report.trial.answer:
+    if not report.trial.response:
         return Html("")
-    return join([el("h2", "What the agent gets"), block(pretty(report.trial.answer), "What the agent gets")])
+    return join([el("h2", "What the agent gets"), block(pretty(report.trial.response), "What the agent gets")])
 
 
 def as_record(run: ObservedRun) -> HookRun:

@@ -14,9 +14,9 @@ from ..agent_documents import Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
-    Answer,
     Can,
     Entry,
+    HookDecision,
     HookOutput,
     arguments_of,
     call_context,
@@ -83,21 +83,21 @@ def _server_tool(members: Members, tool_name: str) -> tuple[str, str] | None:
     return (server, tool_name.removesuffix(f"_{server}"))
 
 
-def _write_output(event: AgentEvent, answer: Answer) -> HookOutput:
+def _write_output(event: AgentEvent, decision: HookDecision) -> HookOutput:
     """Exit status 2 refuses a call in every version; of a decision after a call, the model reads the reason."""
-    if event.context.event is Event.PRE_TOOL_USE and answer.permission is Permission.DENY and not answer.stop:
-        return refuse_by_status(answer.reason or "denied by a hook")
-    output: dict[str, object] = {"systemMessage": answer.message} if answer.message else {}
+    if event.context.event is Event.PRE_TOOL_USE and decision.permission is Permission.DENY and not decision.stop:
+        return refuse_by_status(decision.reason or "denied by a hook")
+    output: dict[str, object] = {"systemMessage": decision.message} if decision.message else {}
     specific: dict[str, object] = {}
-    if answer.stop:
-        output |= {"continue": False, "stopReason": answer.reason}
-    if answer.permission is Permission.DENY:
+    if decision.stop:
+        output |= {"continue": False, "stopReason": decision.reason}
+    if decision.permission is Permission.DENY:
         if event.context.event is Event.PRE_TOOL_USE:
-            specific = {"permissionDecision": "deny", "permissionDecisionReason": answer.reason or "denied by a hook"}
+            specific = {"permissionDecision": "deny", "permissionDecisionReason": decision.reason or "denied by a hook"}
         else:
-            specific = {"decision": "block", "reason": answer.reason}
-    if answer.feedback:
-        specific["additionalContext"] = answer.feedback
+            specific = {"decision": "block", "reason": decision.reason}
+    if decision.feedback:
+        specific["additionalContext"] = decision.feedback
     return json_output(output | ({"hookSpecificOutput": {"hookEventName": event.name} | specific} if specific else {}))
 
 

@@ -17,9 +17,9 @@ from ..agent_documents import Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
-    Answer,
     Can,
     Entry,
+    HookDecision,
     HookOutput,
     arguments_of,
     call_context,
@@ -52,14 +52,14 @@ def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
     return AgentEvent(name, replace(context, event=event, outcome=outcome))
 
 
-def _write_output(_event: AgentEvent, answer: Answer) -> HookOutput:
+def _write_output(_event: AgentEvent, decision: HookDecision) -> HookOutput:
     """Standard output is the text for the model, and with exit status 2 the reason of a denial."""
-    denies = answer.permission is Permission.DENY
-    texts = (answer.reason or "denied by a hook" if denies else "", answer.feedback)
+    denies = decision.permission is Permission.DENY
+    texts = (decision.reason or "denied by a hook" if denies else "", decision.feedback)
     text = "\n\n".join(filter(None, texts))
     if text.lstrip().startswith(("{", "[")):
         text = f"The hook said: {text}"  # the current edition would read JSON as a decision
-    return HookOutput(f"{text}\n".encode() if text else b"", answer.message, DENIES if denies else 0)
+    return HookOutput(f"{text}\n".encode() if text else b"", decision.message, DENIES if denies else 0)
 
 
 def _refuse(reason: str) -> HookOutput:

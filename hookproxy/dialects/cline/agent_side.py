@@ -14,9 +14,9 @@ from ..agent_documents import Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
-    Answer,
     Can,
     Entry,
+    HookDecision,
     HookOutput,
     arguments_of,
     call_context,
@@ -68,11 +68,11 @@ def _refuse(reason: str) -> HookOutput:
     return json_output({"cancel": True, "errorMessage": reason})
 
 
-def _write_output(_event: AgentEvent, answer: Answer) -> HookOutput:
-    output: dict[str, object] = {"contextModification": answer.feedback} if answer.feedback else {}
-    if answer.permission is Permission.DENY or answer.stop:
-        output |= {"cancel": True, "errorMessage": answer.reason or "denied by a hook"}
-    return replace(json_output(output), stderr=answer.message)
+def _write_output(_event: AgentEvent, decision: HookDecision) -> HookOutput:
+    output: dict[str, object] = {"contextModification": decision.feedback} if decision.feedback else {}
+    if decision.permission is Permission.DENY or decision.stop:
+        output |= {"cancel": True, "errorMessage": decision.reason or "denied by a hook"}
+    return replace(json_output(output), stderr=decision.message)
 
 
 def _read_command(entry: Entry, project_dir: str) -> HookList:

@@ -15,9 +15,9 @@ from ..agent_documents import Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
-    Answer,
     Can,
     Entry,
+    HookDecision,
     HookOutput,
     arguments_of,
     call_context,
@@ -58,20 +58,20 @@ def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
     return AgentEvent(name, replace(context, tool_use_id=members.text("tool_use_id")))
 
 
-def _write_output(_event: AgentEvent, answer: Answer) -> HookOutput:
+def _write_output(_event: AgentEvent, decision: HookDecision) -> HookOutput:
     output: dict[str, object] = {}
-    if answer.permission in _DECISIONS:
-        output["decision"] = _DECISIONS[answer.permission]
-    if answer.permission is Permission.DENY:
-        output["reason"] = answer.reason or "denied by a hook"
-    elif answer.arguments is not None:
-        output["updated_input"] = msgspec.Raw(answer.arguments)
-    if answer.replacement is not None:
-        output["updated_output"] = _text(answer.replacement)
-    if answer.feedback:
-        output["additional_context"] = answer.feedback
-    if answer.message:
-        output["status_message"] = answer.message
+    if decision.permission in _DECISIONS:
+        output["decision"] = _DECISIONS[decision.permission]
+    if decision.permission is Permission.DENY:
+        output["reason"] = decision.reason or "denied by a hook"
+    elif decision.arguments is not None:
+        output["updated_input"] = msgspec.Raw(decision.arguments)
+    if decision.replacement is not None:
+        output["updated_output"] = _text(decision.replacement)
+    if decision.feedback:
+        output["additional_context"] = decision.feedback
+    if decision.message:
+        output["status_message"] = decision.message
     return json_output(output)
 
 

@@ -12,7 +12,7 @@ from ...jsonrpc import raw_json
 from ...model.aliases import Alias
 from ...model.hooks import Event, EventContext, Permission
 from ..agent_documents import Members
-from ..agent_side import AgentEvent, AgentSide, Answer, Can, HookOutput
+from ..agent_side import AgentEvent, AgentSide, Can, HookDecision, HookOutput
 from ..shared import claude_agent_side as envelope
 from ..shared.events import by_name
 from .hook_file import PATCH
@@ -40,13 +40,13 @@ def _context(context: EventContext, change: FileChange) -> EventContext:
     return replace(context, alias=Alias(PATCH, change.tool), arguments=raw_json.encode(change.arguments))
 
 
-def _write_output(event: AgentEvent, answer: Answer) -> HookOutput:
+def _write_output(event: AgentEvent, decision: HookDecision) -> HookOutput:
     """Codex takes "allow" only together with changed arguments: every other use makes the run fail."""
-    if event.context.tool == PATCH and answer.arguments is not None and answer.permission is not Permission.DENY:
-        answer = Answer(Permission.DENY, _REWRITTEN_PATCH, message=answer.message)
+    if event.context.tool == PATCH and decision.arguments is not None and decision.permission is not Permission.DENY:
+        decision = HookDecision(Permission.DENY, _REWRITTEN_PATCH, message=decision.message)
     if event.context.event is Event.PERMISSION_REQUEST:  # Codex discards a decision beside `continue`
-        answer = replace(answer, stop=False)
-    return envelope.write_output(event, answer, explicit_allow=False, replacement="")
+        decision = replace(decision, stop=False)
+    return envelope.write_output(event, decision, explicit_allow=False, replacement="")
 
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(

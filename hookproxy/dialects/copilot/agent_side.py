@@ -15,9 +15,9 @@ from ..agent_documents import Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
-    Answer,
     Can,
     Entry,
+    HookDecision,
     HookOutput,
     arguments_of,
     call_context,
@@ -63,40 +63,40 @@ def _server_tool(name: str) -> tuple[str, str] | None:
     return (server, tool) if separator else None
 
 
-def _write_output(event: AgentEvent, answer: Answer) -> HookOutput:
+def _write_output(event: AgentEvent, decision: HookDecision) -> HookOutput:
     kind = event.context.event
     if kind is Event.PRE_TOOL_USE:
-        output = _before_call(answer)
+        output = _before_call(decision)
     elif kind is Event.PERMISSION_REQUEST:
-        output = _permission_request(answer)
+        output = _permission_request(decision)
     else:
-        output = _after_call(answer)
-    return replace(json_output(output), stderr=answer.message)
+        output = _after_call(decision)
+    return replace(json_output(output), stderr=decision.message)
 
 
-def _before_call(answer: Answer) -> dict[str, object]:
-    permission = Permission.ALLOW if answer.permission is None and answer.arguments else answer.permission
+def _before_call(decision: HookDecision) -> dict[str, object]:
+    permission = Permission.ALLOW if decision.permission is None and decision.arguments else decision.permission
     if permission is None:
         return {}
     output: dict[str, object] = {"permissionDecision": _PERMISSIONS[permission]}
-    if answer.reason or permission is Permission.DENY:
-        output["permissionDecisionReason"] = answer.reason or "denied by a hook"
-    if answer.arguments is not None and permission is not Permission.DENY:
-        output["modifiedArgs"] = msgspec.Raw(answer.arguments)
+    if decision.reason or permission is Permission.DENY:
+        output["permissionDecisionReason"] = decision.reason or "denied by a hook"
+    if decision.arguments is not None and permission is not Permission.DENY:
+        output["modifiedArgs"] = msgspec.Raw(decision.arguments)
     return output
 
 
-def _permission_request(answer: Answer) -> dict[str, object]:
-    if answer.permission not in (Permission.ALLOW, Permission.DENY):
+def _permission_request(decision: HookDecision) -> dict[str, object]:
+    if decision.permission not in (Permission.ALLOW, Permission.DENY):
         return {}
-    return {"behavior": _PERMISSIONS[answer.permission], "message": answer.reason, "interrupt": answer.stop}
+    return {"behavior": _PERMISSIONS[decision.permission], "message": decision.reason, "interrupt": decision.stop}
 
 
-def _after_call(answer: Answer) -> dict[str, object]:
-    output: dict[str, object] = {"additionalContext": answer.feedback} if answer.feedback else {}
-    if answer.replacement is not None:
-        text = raw_json.text(answer.replacement)
-        text = answer.replacement.decode() if text is None else text
+def _after_call(decision: HookDecision) -> dict[str, object]:
+    output: dict[str, object] = {"additionalContext": decision.feedback} if decision.feedback else {}
+    if decision.replacement is not None:
+        text = raw_json.text(decision.replacement)
+        text = decision.replacement.decode() if text is None else text
         output["modifiedResult"] = {"textResultForLlm": text, "resultType": "success"}
     return output
 

@@ -13,9 +13,9 @@ from ..agent_documents import Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
-    Answer,
     Can,
     Entry,
+    HookDecision,
     HookOutput,
     arguments_of,
     call_context,
@@ -44,18 +44,18 @@ def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
     return AgentEvent(name, call_context(AGENT_SIDE, event, session, tool_name, server_tool, arguments))
 
 
-def _write_output(_event: AgentEvent, answer: Answer) -> HookOutput:
-    permission = Permission.ALLOW if answer.permission is None and answer.arguments else answer.permission
+def _write_output(_event: AgentEvent, decision: HookDecision) -> HookOutput:
+    permission = Permission.ALLOW if decision.permission is None and decision.arguments else decision.permission
     output: dict[str, object] = {"decision": _DECISIONS[permission]} if permission in _DECISIONS else {}
     if permission is Permission.DENY:
-        output["reason"] = answer.reason or "denied by a hook"
-    elif answer.arguments is not None:
-        output["updated_input"] = msgspec.Raw(answer.arguments)
-    if answer.feedback:
-        output["context"] = answer.feedback
-    if answer.stop:
+        output["reason"] = decision.reason or "denied by a hook"
+    elif decision.arguments is not None:
+        output["updated_input"] = msgspec.Raw(decision.arguments)
+    if decision.feedback:
+        output["context"] = decision.feedback
+    if decision.stop:
         output["halt"] = True
-    return replace(json_output({"version": 1} | output if output else {}), stderr=answer.message)
+    return replace(json_output({"version": 1} | output if output else {}), stderr=decision.message)
 
 
 def _hook(entry: Entry) -> dict[str, object]:

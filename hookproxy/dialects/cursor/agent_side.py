@@ -15,9 +15,9 @@ from ..agent_documents import Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
-    Answer,
     Can,
     Entry,
+    HookDecision,
     HookOutput,
     arguments_of,
     call_context,
@@ -81,28 +81,28 @@ def _outcome(members: Members) -> Outcome:
     return result_outcome(text.encode(errors="replace"), duration_ms=duration)
 
 
-def _write_output(event: AgentEvent, answer: Answer) -> HookOutput:
+def _write_output(event: AgentEvent, decision: HookDecision) -> HookOutput:
     if event.context.event is Event.PRE_TOOL_USE:
-        return replace(_before_call(answer), stderr=answer.message)
-    output: dict[str, object] = {"additional_context": answer.feedback} if answer.feedback else {}
-    messages = [answer.message]
-    if answer.replacement is not None and event.context.alias is None:
-        output["updated_mcp_tool_output"] = _object(answer.replacement)
-    elif answer.replacement is not None:
+        return replace(_before_call(decision), stderr=decision.message)
+    output: dict[str, object] = {"additional_context": decision.feedback} if decision.feedback else {}
+    messages = [decision.message]
+    if decision.replacement is not None and event.context.alias is None:
+        output["updated_mcp_tool_output"] = _object(decision.replacement)
+    elif decision.replacement is not None:
         messages.append("cursor lets no hook replace the output of its own tools: the model reads it")
     return replace(json_output(output), stderr="\n".join(filter(None, messages)))
 
 
-def _before_call(answer: Answer) -> HookOutput:
+def _before_call(decision: HookDecision) -> HookOutput:
     """The decision. Without one it is an empty object, because with failClosed no output at all is a failure."""
-    if answer.permission is Permission.DENY or answer.stop:
-        reason = answer.reason or "denied by a hook"
-        return json_output({"permission": "deny", "user_message": answer.message or reason, "agent_message": reason})
+    if decision.permission is Permission.DENY or decision.stop:
+        reason = decision.reason or "denied by a hook"
+        return json_output({"permission": "deny", "user_message": decision.message or reason, "agent_message": reason})
     output: dict[str, object] = {}
-    if answer.permission is not None:
-        output["permission"] = _PERMISSIONS[answer.permission]
-    if answer.arguments is not None:
-        output["updated_input"] = msgspec.Raw(answer.arguments)
+    if decision.permission is not None:
+        output["permission"] = _PERMISSIONS[decision.permission]
+    if decision.arguments is not None:
+        output["updated_input"] = msgspec.Raw(decision.arguments)
     return HookOutput(raw_json.encode(output) + b"\n")
 
 

@@ -16,9 +16,9 @@ from ..agent_documents import Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
-    Answer,
     Can,
     Entry,
+    HookDecision,
     HookOutput,
     arguments_of,
     call_context,
@@ -72,31 +72,31 @@ def _edit(raw: bytes) -> bytes:
     return raw_json.encode({"old_string": "", "new_string": raw.decode(errors="replace")})
 
 
-def _write_output(event: AgentEvent, answer: Answer) -> HookOutput:
+def _write_output(event: AgentEvent, decision: HookDecision) -> HookOutput:
     is_edit = event.context.tool == _EDITOR and event.context.alias is not None
-    if is_edit and answer.arguments is not None and answer.permission is not Permission.DENY:
-        answer = Answer(Permission.DENY, _REWRITTEN_EDIT, message=answer.message)
-    output: dict[str, object] = {"system_message": answer.message} if answer.message else {}
-    if answer.stop:
-        output |= {"continue": False, "stop_reason": answer.reason}
+    if is_edit and decision.arguments is not None and decision.permission is not Permission.DENY:
+        decision = HookDecision(Permission.DENY, _REWRITTEN_EDIT, message=decision.message)
+    output: dict[str, object] = {"system_message": decision.message} if decision.message else {}
+    if decision.stop:
+        output |= {"continue": False, "stop_reason": decision.reason}
     if event.context.event is Event.PRE_TOOL_USE:
-        specific = _before_call(answer)
+        specific = _before_call(decision)
     else:
         starts = event.context.event is Event.SESSION_START  # the only other event with a text for the model
-        specific = {"additional_context": answer.feedback} if starts and answer.feedback else {}
+        specific = {"additional_context": decision.feedback} if starts and decision.feedback else {}
     if specific:
         output["hook_specific_output"] = {"hook_event_name": event.name} | specific
     return json_output(output)
 
 
-def _before_call(answer: Answer) -> dict[str, object]:
+def _before_call(decision: HookDecision) -> dict[str, object]:
     specific: dict[str, object] = {}
-    if answer.permission is not None:
-        specific["permission_decision"] = _PERMISSIONS[answer.permission]
-        if answer.reason or answer.permission is Permission.DENY:
-            specific["permission_decision_reason"] = answer.reason or "denied by a hook"
-    if answer.arguments is not None and answer.permission is not Permission.DENY:
-        specific["updated_input"] = msgspec.Raw(answer.arguments)
+    if decision.permission is not None:
+        specific["permission_decision"] = _PERMISSIONS[decision.permission]
+        if decision.reason or decision.permission is Permission.DENY:
+            specific["permission_decision_reason"] = decision.reason or "denied by a hook"
+    if decision.arguments is not None and decision.permission is not Permission.DENY:
+        specific["updated_input"] = msgspec.Raw(decision.arguments)
     return specific
 
 

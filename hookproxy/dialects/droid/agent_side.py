@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from ...model.hooks import Event
-from ..agent_side import AgentEvent, AgentSide, Answer, Can, HookOutput
+from ..agent_side import AgentEvent, AgentSide, Can, HookDecision, HookOutput
 from ..shared import claude_agent_side as envelope
 from ..shared.events import by_name
 
@@ -18,8 +18,8 @@ def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
     return envelope.read_document(AGENT_SIDE, "FACTORY_PROJECT_DIR", raw, environ)
 
 
-def _write_output(event: AgentEvent, answer: Answer) -> HookOutput:
-    return envelope.write_output(event, answer, replacement="")
+def _write_output(event: AgentEvent, decision: HookDecision) -> HookOutput:
+    return envelope.write_output(event, decision, replacement="")
 
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(

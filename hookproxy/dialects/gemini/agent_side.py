@@ -14,9 +14,9 @@ from ..agent_documents import Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
-    Answer,
     Can,
     Entry,
+    HookDecision,
     HookOutput,
     arguments_of,
     call_context,
@@ -72,21 +72,21 @@ def _part(raw: bytes) -> str:
     return text or raw.decode(errors="replace")
 
 
-def _write_output(event: AgentEvent, answer: Answer) -> HookOutput:
-    output: dict[str, object] = {"systemMessage": answer.message} if answer.message else {}
-    if answer.stop:
-        output |= {"continue": False, "stopReason": answer.reason}
-    if answer.permission is Permission.DENY:
-        output |= {"decision": "deny", "reason": answer.reason or "denied by a hook"}
-    elif answer.permission is Permission.ASK:
-        output |= {"decision": "ask", "reason": answer.reason}
-    elif answer.permission is Permission.ALLOW:
+def _write_output(event: AgentEvent, decision: HookDecision) -> HookOutput:
+    output: dict[str, object] = {"systemMessage": decision.message} if decision.message else {}
+    if decision.stop:
+        output |= {"continue": False, "stopReason": decision.reason}
+    if decision.permission is Permission.DENY:
+        output |= {"decision": "deny", "reason": decision.reason or "denied by a hook"}
+    elif decision.permission is Permission.ASK:
+        output |= {"decision": "ask", "reason": decision.reason}
+    elif decision.permission is Permission.ALLOW:
         output["decision"] = "allow"
     specific: dict[str, object] = {}
-    if answer.arguments is not None and answer.permission is not Permission.DENY:
-        specific["tool_input"] = msgspec.Raw(answer.arguments)
-    if answer.feedback:
-        specific["additionalContext"] = answer.feedback
+    if decision.arguments is not None and decision.permission is not Permission.DENY:
+        specific["tool_input"] = msgspec.Raw(decision.arguments)
+    if decision.feedback:
+        specific["additionalContext"] = decision.feedback
     if specific:
         output["hookSpecificOutput"] = {"hookEventName": event.name} | specific
     return json_output(output)

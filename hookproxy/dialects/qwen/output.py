@@ -23,7 +23,7 @@ TOOL_INPUT_IGNORED: Final = (
 what does not happen."""
 
 
-def _answer(code: int, stdout: str, stderr: str) -> str:
+def _output_text(code: int, stdout: str, stderr: str) -> str:
     """The stream that Qwen Code reads; if that one is empty, the other.
 
     With exit code 2, newer versions read standard error alone, and whether they block if it is empty is in doubt. The
@@ -35,7 +35,7 @@ def _answer(code: int, stdout: str, stderr: str) -> str:
     return text
 
 
-_RULES: Final = envelope.Rules(answer=_answer, any_exit_code=True, shows_text=True)
+_RULES: Final = envelope.Rules(output_text=_output_text, any_exit_code=True, shows_text=True)
 
 
 def read_output(spec: HookSpec, result: HookResult) -> Verdict:
@@ -47,9 +47,9 @@ def read_output(spec: HookSpec, result: HookResult) -> Verdict:
 
 
 def _gives_tool_input(result: HookResult) -> bool:
-    answer = _answer(result.code, shared_output.decode(result.stdout), shared_output.decode(result.stderr))
+    text = _output_text(result.code, shared_output.decode(result.stdout), shared_output.decode(result.stderr))
     try:
-        specific = raw_json.fields(answer.encode()).get("hookSpecificOutput", b"")
+        specific = raw_json.fields(text.encode()).get("hookSpecificOutput", b"")
         return "tool_input" in raw_json.fields(bytes(specific))
     except (raw_json.Unreadable, raw_json.DuplicateKeys):  # the verdict is about that
         return False

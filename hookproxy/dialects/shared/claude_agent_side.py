@@ -13,8 +13,8 @@ from ..agent_documents import Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
-    Answer,
     Entry,
+    HookDecision,
     HookOutput,
     arguments_of,
     call_context,
@@ -64,55 +64,55 @@ def read_document(side: AgentSide, project_variable: str, raw: bytes, environ: M
 
 
 def write_output(
-    event: AgentEvent, answer: Answer, *, explicit_allow: bool = True, replacement: str = "updatedMCPToolOutput"
+    event: AgentEvent, decision: HookDecision, *, explicit_allow: bool = True, replacement: str = "updatedMCPToolOutput"
 ) -> HookOutput:
-    """The JSON output for an answer.
+    """The JSON output for a decision.
 
     `explicit_allow`: `permissionDecision: "allow"` may stand without `updatedInput`. `replacement` is the member that
     replaces a tool's output; empty: there is none.
     """
     kind = event.context.event
-    output: dict[str, object] = {"systemMessage": answer.message} if answer.message else {}
+    output: dict[str, object] = {"systemMessage": decision.message} if decision.message else {}
     specific: dict[str, object] = {}
     if kind is Event.PRE_TOOL_USE:
-        specific = _before_call(answer, explicit_allow)
+        specific = _before_call(decision, explicit_allow)
     elif kind is Event.PERMISSION_REQUEST:
-        specific = _permission_request(answer)
-    elif answer.permission is Permission.DENY:
-        output |= {"decision": "block", "reason": answer.reason}
-    if answer.replacement is not None and replacement:
-        specific[replacement] = msgspec.Raw(answer.replacement)
-    if answer.feedback and kind is not Event.PERMISSION_REQUEST:
-        specific["additionalContext"] = answer.feedback
-    if answer.stop and (explicit_allow or kind is not Event.PRE_TOOL_USE):
-        output |= {"continue": False, "stopReason": answer.reason}
+        specific = _permission_request(decision)
+    elif decision.permission is Permission.DENY:
+        output |= {"decision": "block", "reason": decision.reason}
+    if decision.replacement is not None and replacement:
+        specific[replacement] = msgspec.Raw(decision.replacement)
+    if decision.feedback and kind is not Event.PERMISSION_REQUEST:
+        specific["additionalContext"] = decision.feedback
+    if decision.stop and (explicit_allow or kind is not Event.PRE_TOOL_USE):
+        output |= {"continue": False, "stopReason": decision.reason}
     if specific:
         output["hookSpecificOutput"] = {"hookEventName": event.name} | specific
     return json_output(output)
 
 
-def _permission_request(answer: Answer) -> dict[str, object]:
-    if answer.permission is Permission.DENY:
-        return {"decision": {"behavior": "deny", "message": answer.reason}}
-    if answer.permission is not Permission.ALLOW:
+def _permission_request(decision: HookDecision) -> dict[str, object]:
+    if decision.permission is Permission.DENY:
+        return {"decision": {"behavior": "deny", "message": decision.reason}}
+    if decision.permission is not Permission.ALLOW:
         return {}
-    changed = {} if answer.arguments is None else {"updatedInput": msgspec.Raw(answer.arguments)}
+    changed = {} if decision.arguments is None else {"updatedInput": msgspec.Raw(decision.arguments)}
     return {"decision": {"behavior": "allow"} | changed}
 
 
-def _before_call(answer: Answer, explicit_allow: bool) -> dict[str, object]:
+def _before_call(decision: HookDecision, explicit_allow: bool) -> dict[str, object]:
     specific: dict[str, object] = {}
-    permission = answer.permission
-    if answer.arguments is not None and permission is None:
+    permission = decision.permission
+    if decision.arguments is not None and permission is None:
         permission = Permission.ALLOW
-    if permission is Permission.ALLOW and answer.arguments is None and not explicit_allow:
+    if permission is Permission.ALLOW and decision.arguments is None and not explicit_allow:
         permission = None
     if permission is not None:
         specific["permissionDecision"] = _PERMISSIONS[permission]
-        if answer.reason or permission is Permission.DENY:
-            specific["permissionDecisionReason"] = answer.reason or "denied by a hook"
-    if answer.arguments is not None and permission is not Permission.DENY:
-        specific["updatedInput"] = msgspec.Raw(answer.arguments)
+        if decision.reason or permission is Permission.DENY:
+            specific["permissionDecisionReason"] = decision.reason or "denied by a hook"
+    if decision.arguments is not None and permission is not Permission.DENY:
+        specific["updatedInput"] = msgspec.Raw(decision.arguments)
     return specific
 
 

@@ -269,8 +269,8 @@ FIELDS: Final = {
 class Rules(Struct, frozen=True):
     """How one such system differs from the others."""
 
-    answer: Callable[[int, str, str], str] = lambda _code, stdout, _stderr: stdout
-    """The text that is the hook's answer, from its exit code, its standard output and its standard error."""
+    output_text: Callable[[int, str, str], str] = lambda _code, stdout, _stderr: stdout
+    """The text that is the hook's output, from its exit code, its standard output and its standard error."""
     checks_event: bool = False
     """A `hookSpecificOutput` for another event is discarded."""
     any_exit_code: bool = False
@@ -299,28 +299,28 @@ def read_output(rules: Rules, spec: HookSpec, result: HookResult) -> Verdict:
 
 def _verdict(rules: Rules, spec: HookSpec, result: HookResult) -> Verdict:
     stdout, stderr = shared_output.decode(result.stdout), shared_output.decode(result.stderr)
-    answer = rules.answer(result.code, stdout, stderr)
+    shown = rules.output_text(result.code, stdout, stderr)
     blocks = result.code == BLOCKS and spec.event in (*BEFORE_CALL, *AFTER_CALL)
     try:
-        output = _parse(answer, result.cut)
+        output = _parse(shown, result.cut)
     except shared_output.InvalidOutput as error:
-        kept = shared_output.keep_deciding_members(replace(result, stdout=answer.encode()), _DECIDING_MEMBERS)
+        kept = shared_output.keep_deciding_members(replace(result, stdout=shown.encode()), _DECIDING_MEMBERS)
         deciding = _parse(shared_output.decode(kept.stdout), cut=False) or _AnyOutput()
         verdict = _of_output(rules, spec.event, deciding, stderr if blocks else "", blocks)
         return shared_output.invalid_output_verdict(verdict, str(error))
     if output is None and not blocks:
-        return _of_text(rules, spec.event, result.code, answer, stderr)
-    reason = next((text for text in (stderr, stdout) if text and (output is None or text != answer)), "")
+        return _of_text(rules, spec.event, result.code, shown, stderr)
+    reason = next((text for text in (stderr, stdout) if text and (output is None or text != shown)), "")
     verdict = _of_output(rules, spec.event, output or _AnyOutput(), reason if blocks else "", blocks)
     if result.code in (0, BLOCKS) or rules.any_exit_code:
         return verdict
     return shared_output.invalid_output_verdict(verdict, shared_output.exit_failure(result.code, stderr))
 
 
-def _parse(answer: str, cut: bool) -> _AnyOutput | None:
-    """The JSON of an answer; None: it is plain text, or empty. Raises InvalidOutput."""
-    output = shared_output.parse_json_object(answer.encode(), _DECODER)
-    if output is None and answer.startswith("{"):  # the lost part may have denied
+def _parse(text: str, cut: bool) -> _AnyOutput | None:
+    """The JSON of an output; None: it is plain text, or empty. Raises InvalidOutput."""
+    output = shared_output.parse_json_object(text.encode(), _DECODER)
+    if output is None and text.startswith("{"):  # the lost part may have denied
         raise shared_output.InvalidOutput(shared_output.CUT_JSON if cut else shared_output.INCOMPLETE_JSON)
     return output
 

@@ -43,7 +43,7 @@ _HELPERS: Final = frozenset(
 """Programs that prepare and print texts. A script has its name from another program in it, if there is one."""
 _PRINTERS: Final = ("echo", "printf")
 _INPUT_AND_OUTPUT: Final = (*_PRINTERS, "jq", "cat", "read")
-"""Helpers that most scripts use for their input and their answer."""
+"""Helpers that most scripts use for their input and their output."""
 _WITH_SUBCOMMAND: Final = frozenset(("git", "npm", "yarn", "pnpm", "cargo", "go", "docker", "make", "gh"))
 """Programs that say little without their first argument."""
 

@@ -387,7 +387,7 @@ class AgentChannel:
         self._load.requests -= len(waiting)
         unsent = {id_key(raw_id) for line in self._input.take() for raw_id in messages.read(line).ids}
         for key, stream in waiting.items():
-            progress = Progress.NOT_SENT if key in unsent else Progress.NO_ANSWER
+            progress = Progress.NOT_SENT if key in unsent else Progress.NO_RESPONSE
             self._finish(stream, remote_failure(stream.request_id, why, progress, is_call=stream.is_call))
 
     def close(self) -> None:

@@ -401,7 +401,7 @@ class Client:
         if exchange.reader is not None:
             self._stream_ended(exchange, why)
         elif exchange.kind is Kind.REQUEST:
-            self._fail(exchange, why, Progress.NO_ANSWER if exchange.sent else Progress.NOT_SENT)
+            self._fail(exchange, why, Progress.NO_RESPONSE if exchange.sent else Progress.NOT_SENT)
         else:
             self._end_other(exchange, why)
         self._check_end()
@@ -436,7 +436,7 @@ class Client:
                 self._answered(exchange)
             else:
                 what = f"The server has accepted the request (HTTP {exchange.status}) without a response"
-                self._fail(exchange, what, Progress.NO_ANSWER)
+                self._fail(exchange, what, Progress.NO_RESPONSE)
         elif exchange.kind is Kind.REOPEN:
             if not self._comes_in_old_stream(exchange):
                 self._reopened(exchange, bytes(exchange.collected))
@@ -457,11 +457,11 @@ class Client:
         ids = messages.answered_ids(line)
         if exchange.content_type not in (_JSON, b"") or ids is None:
             kind = "no JSON-RPC message" if exchange.content_type == _JSON else _shown(exchange.content_type)
-            self._fail(exchange, f"The server has sent {kind} as a response", Progress.NO_ANSWER)
+            self._fail(exchange, f"The server has sent {kind} as a response", Progress.NO_RESPONSE)
             return
         self._message(exchange, line, ids)
         if exchange.ids:
-            self._fail(exchange, "The server's response belongs to another request", Progress.NO_ANSWER)
+            self._fail(exchange, "The server's response belongs to another request", Progress.NO_RESPONSE)
         else:
             self._done(exchange)
 
@@ -542,7 +542,7 @@ class Client:
             self._resume(exchange)
         else:
             what = f"The server's response stream has ended without a response{why and f': {why}'}"
-            self._fail(exchange, what, Progress.NO_ANSWER)
+            self._fail(exchange, what, Progress.NO_RESPONSE)
 
     def _resume(self, exchange: Exchange) -> None:
         """Open the stream again after the time that the server wants, or twice as long after each failure."""
@@ -550,7 +550,7 @@ class Client:
         exchange.resumed_for += wait
         if 0 < self._patience < exchange.resumed_for:
             what = f"The server's response stream has brought nothing for {self._patience:g} seconds"
-            self._fail(exchange, f"{what} (silence_seconds)", Progress.NO_ANSWER)
+            self._fail(exchange, f"{what} (silence_seconds)", Progress.NO_RESPONSE)
             return
         exchange.kind = Kind.RESUME
         exchange.body = b""
@@ -560,7 +560,7 @@ class Client:
         exchange.failures += 1
         if exchange.failures >= _MAX_RESUMES or exchange.status in _NOT_ACTED:
             what = "The server's response stream has ended, and could not be resumed"
-            self._fail(exchange, f"{what}: {why}", Progress.NO_ANSWER)
+            self._fail(exchange, f"{what}: {why}", Progress.NO_RESPONSE)
         else:
             self._resume(exchange)
 
@@ -644,7 +644,7 @@ class Client:
         elif self._may_be_old_transport(exchange):
             self._try_old_transport(exchange)
         else:
-            progress = Progress.NOT_SENT if exchange.status in _NOT_ACTED or why else Progress.NO_ANSWER
+            progress = Progress.NOT_SENT if exchange.status in _NOT_ACTED or why else Progress.NO_RESPONSE
             why = why or f"The server has refused the request with HTTP status {exchange.status}"
             self._fail(exchange, f"{why}{self._error_text(exchange)}", progress, refused=True)
 
@@ -661,7 +661,7 @@ class Client:
         """The body is not read: close the connection."""
         self._wire.close_exchange(exchange)
         if exchange.kind is Kind.REQUEST:
-            self._fail(exchange, why[0].upper() + why[1:], Progress.NO_ANSWER)
+            self._fail(exchange, why[0].upper() + why[1:], Progress.NO_RESPONSE)
         else:
             self._end_other(exchange, why)
         self._check_end()
@@ -811,7 +811,7 @@ class Client:
         for exchange in list(self._open):
             if exchange.kind is Kind.REQUEST and exchange not in waiting:
                 self._wire.close_exchange(exchange)
-                self._fail(exchange, f"The server has ended the session{why and f': {why}'}", Progress.NO_ANSWER)
+                self._fail(exchange, f"The server has ended the session{why and f': {why}'}", Progress.NO_RESPONSE)
         if opening is not None and opening.kind is Kind.REOPEN:
             self._wire.close_exchange(opening)
             self._reopen_failed(opening, why)

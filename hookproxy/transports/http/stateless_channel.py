@@ -98,7 +98,7 @@ class StatelessChannel:
         """Answer all requests in flight with an error that says what is known of them; `why` has no full stop."""
         streams, self._streams = self._streams, {}
         self._load.requests -= len(streams)
-        progress = Progress.NOT_SENT if self._on_end is None else Progress.NO_ANSWER
+        progress = Progress.NOT_SENT if self._on_end is None else Progress.NO_RESPONSE
         for client, (stream, raw_id) in streams.items():
             stream.finish(remote_failure(raw_id, why, progress, is_call=stream.is_call))
             self._multiplexer.detach(client)

@@ -73,7 +73,7 @@ def test_matchers(pattern: str, names: str, others: str) -> None:
     assert [name for name in others.split() if matches(name)] == []
 
 
-def test_what_cannot_be_used_is_told() -> None:
+def test_what_cannot_be_used_is_reported() -> None:
     content = {"hooks": {"PreToolUse": [{"matcher": "(", "hooks": [HOOK]}, {"hooks": [{**HOOK, "timeout": 5}]}]}}
     found = read("augment", content)
     assert [("cannot be used" in note, "5 ms end the hook" in note) for note in found.notes] == [

@@ -78,7 +78,7 @@ def test_an_entry_that_cannot_run_is_left_out_and_the_others_run(entry: object, 
     assert f"/repo/hooks.json: hooks.pre_run_command[0] {note}" in found.notes[0]
 
 
-def test_a_key_without_a_meaning_is_told() -> None:
+def test_a_key_without_a_meaning_is_reported() -> None:
     found = read("cascade", {"hooks": {"pre_run_command": [{**GUARD, "timout": 3, "matcher": "x"}]}})
     assert [note.rpartition("[0].")[2] for note in found.notes] == [
         "timout is unknown and ignored",
@@ -87,7 +87,7 @@ def test_a_key_without_a_meaning_is_told() -> None:
     assert len(found.hooks) == 1
 
 
-def test_a_misspelt_event_is_told() -> None:
+def test_a_misspelt_event_is_reported() -> None:
     (note,) = read("cascade", {"hooks": {"pre_run_comand": [GUARD]}}).notes
     assert "is not an event, so its hooks never run: did you mean 'pre_run_command'?" in note
 

@@ -135,7 +135,7 @@ def test_a_program_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
         CLINE.read_hook_file(HookFile(str(tmp_path / "PreToolUse"), "", "/repo"))
 
 
-def test_events_and_programs_that_cannot_run_are_told(tmp_path: Path) -> None:
+def test_events_and_programs_that_cannot_run_are_reported(tmp_path: Path) -> None:
     found = program(tmp_path / "UserPromptSubmit")
     assert found.remarks[0].endswith("UserPromptSubmit cannot fire behind MCP: prompts never pass through MCP")
     assert program(tmp_path / "PreToolUse.ps1").notes[0].endswith("it is for PowerShell, which is not supported")

@@ -74,7 +74,7 @@ def test_another_key_at_the_root_is_an_error_because_codex_refuses_the_file(key:
     assert caught.value.hint == f"remove {key!r}"
 
 
-def test_a_handler_without_a_type_is_left_out_and_told() -> None:
+def test_a_handler_without_a_type_is_left_out_and_reported() -> None:
     found = read("codex", {"hooks": {"PreToolUse": [group("", {"command": "x"}, GUARD)]}})
     assert len(found.hooks) == 1
     assert "hooks.PreToolUse[0].hooks[0] is left out: type is missing" in found.notes[0]
@@ -254,7 +254,7 @@ def test_a_matcher_that_only_rust_can_read_matches_every_tool(matcher: str) -> N
         ("SessionStart", "resume|clear", "never matches: behind MCP, the only source is startup"),
     ],
 )
-def test_a_matcher_that_never_matches_is_told(event: str, matcher: str, note: str) -> None:
+def test_a_matcher_that_never_matches_is_reported(event: str, matcher: str, note: str) -> None:
     found = read("codex", {"hooks": {event: [group(matcher)]}})
     assert [one.endswith(note) for one in found.notes] == [True]
 

@@ -70,7 +70,7 @@ def test_a_matcher_is_a_name_or_an_expression(matcher: str, matching: list[str],
     assert [name for name in (*matching, *others) if hook.matches(name)] == matching
 
 
-def test_a_server_as_matcher_is_told() -> None:
+def test_a_server_as_matcher_is_reported() -> None:
     (note,) = read("droid", {"PreToolUse": [group("mcp__files")]}).notes
     assert note.endswith("the matcher 'mcp__files' never matches mcp__files's tools: write mcp__files__.*")
 
@@ -84,7 +84,7 @@ def test_a_server_as_matcher_is_told() -> None:
         ({**GUARD, "async": True}, "async is unknown and ignored"),
     ],
 )
-def test_what_cannot_run_is_told(entry: dict[str, Any], note: str) -> None:
+def test_what_cannot_run_is_reported(entry: dict[str, Any], note: str) -> None:
     found = read("droid", {"PreToolUse": [group("", entry)]})
     assert len(found.notes) == 1
     assert note in found.notes[0]
@@ -95,7 +95,7 @@ def test_hooks_can_be_switched_off() -> None:
     assert (found.hooks, len(found.remarks)) == ((), 1)
 
 
-def test_settings_without_hooks_are_told() -> None:
+def test_settings_without_hooks_are_reported() -> None:
     assert read("droid", {"model": "x"}, "/r/.factory/settings.json").remarks == (
         "/r/.factory/settings.json: contains no hooks",
     )

@@ -42,7 +42,7 @@ def test_a_hook_has_the_time_that_it_needs_unless_its_entry_says_otherwise() -> 
     assert read("iflow", content("PreToolUse", timeout=10)).hooks[0].timeout == 10.0
 
 
-def test_a_matcher_on_a_notifications_text_cannot_be_tried_and_is_told() -> None:
+def test_a_matcher_on_a_notifications_text_cannot_be_tried_and_is_reported() -> None:
     found = read("iflow", content("Notification", ".*permission.*"))
     assert (len(found.hooks), len(found.notes)) == (1, 1)
     assert "is ignored" in found.notes[0]

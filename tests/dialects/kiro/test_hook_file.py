@@ -142,7 +142,7 @@ def test_a_hook_of_ide_0_is_a_hook_with_its_name() -> None:
         (ide_0("preTool"), "when.type must be one of"),
     ],
 )
-def test_what_does_not_do_what_it_says_is_told(content: object, note: str) -> None:
+def test_what_does_not_do_what_it_says_is_reported(content: object, note: str) -> None:
     found = read("kiro", content)
     assert len(found.notes) == 1
     assert note in found.notes[0]

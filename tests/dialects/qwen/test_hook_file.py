@@ -126,7 +126,7 @@ def test_a_matcher_is_a_name_a_list_or_an_expression(matcher: str, matching: lis
     assert [name for name in (*matching, *others) if hook.matches(name)] == matching
 
 
-def test_a_matcher_that_is_no_expression_is_told() -> None:
+def test_a_matcher_that_is_no_expression_is_reported() -> None:
     (note,) = read("qwen", {"hooks": {"PreToolUse": [group("read(")]}}).notes
     assert "the matcher 'read(' is no regular expression" in note
 
@@ -142,7 +142,7 @@ def test_a_matcher_that_is_no_expression_is_told() -> None:
         ({**GUARD, "matcher": "x"}, "matcher is unknown and ignored"),
     ],
 )
-def test_what_cannot_run_is_told(entry: dict[str, Any], note: str) -> None:
+def test_what_cannot_run_is_reported(entry: dict[str, Any], note: str) -> None:
     found = read("qwen", one(entry))
     assert len(found.notes) == 1
     assert note in found.notes[0]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookproxy.convert import answer as answers
-from hookproxy.dialects.agent_side import Answer, Can
+from hookproxy.convert import hook_decision as decisions
+from hookproxy.dialects.agent_side import Can, HookDecision
 from hookproxy.model.decision import ApprovalRequest, Comments, Proceed, RefusalCause, Refuse
 from hookproxy.model.hooks import Ended, Event, HookResult, HookRun, Permission, Verdict
 from tests.support.proxy_rig import hook
@@ -21,75 +21,75 @@ def run(verdict: Verdict, event: Event = Event.PRE_TOOL_USE) -> HookRun:
 
 
 def test_a_denial_keeps_the_hooks_own_reason() -> None:
-    assert answers.before_call(Refuse("guard", "no rm"), []) == Answer(Permission.DENY, "no rm")
+    assert decisions.before_call(Refuse("guard", "no rm"), []) == HookDecision(Permission.DENY, "no rm")
 
 
 def test_a_failure_that_blocks_says_that_the_hook_failed() -> None:
     refuse = Refuse("guard", "crashed", cause=RefusalCause.FAILED_CLOSED)
-    found = answers.before_call(refuse, [])
+    found = decisions.before_call(refuse, [])
     assert found.permission is Permission.DENY
     assert "the PreToolUse hook guard failed: crashed" in found.reason
 
 
 def test_a_call_is_only_allowed_if_a_hook_allows_it() -> None:
-    assert answers.before_call(Proceed(), []) == Answer()
+    assert decisions.before_call(Proceed(), []) == HookDecision()
     allowing = [run(Verdict(permission=Permission.ALLOW))]
-    assert answers.before_call(Proceed(), allowing).permission is Permission.ALLOW
+    assert decisions.before_call(Proceed(), allowing).permission is Permission.ALLOW
     asking = Proceed(approval_request=ApprovalRequest("guard", "sure?"))
-    assert answers.before_call(asking, allowing) == Answer(Permission.ASK, "sure?")
+    assert decisions.before_call(asking, allowing) == HookDecision(Permission.ASK, "sure?")
 
 
 def test_rewritten_arguments_are_on_one_line() -> None:
-    assert answers.before_call(Proceed(b'{\n "a":\r 1}'), []).arguments == b'{  "a":  1}'
+    assert decisions.before_call(Proceed(b'{\n "a":\r 1}'), []).arguments == b'{  "a":  1}'
 
 
 def test_a_hidden_output_is_replaced_by_a_sentence() -> None:
-    found = answers.after_call(Comments(hidden_by="redact"), [])
+    found = decisions.after_call(Comments(hidden_by="redact"), [])
     assert found.permission is Permission.DENY
     assert "the hook redact hides its output" in found.reason
     assert found.replacement is not None
 
 
 def test_where_no_hook_can_have_the_person_asked_the_call_is_refused() -> None:
-    found, problems = answers.within(Answer(Permission.ASK, "sure?"), Can.REWRITE, "codex")
+    found, problems = decisions.within(HookDecision(Permission.ASK, "sure?"), Can.REWRITE, "codex")
     assert found.permission is Permission.DENY
     assert found.reason.startswith("sure?\nA person must approve this call, and codex lets no hook")
     assert len(problems) == 1
 
 
 def test_where_no_hook_can_rewrite_the_call_is_refused() -> None:
-    found, _ = answers.within(Answer(arguments=b"{}"), Can.ASK, "cascade")
+    found, _ = decisions.within(HookDecision(arguments=b"{}"), Can.ASK, "cascade")
     assert (found.permission, found.arguments) == (Permission.DENY, None)
 
 
 def test_where_arguments_are_merged_a_hook_cannot_remove_one() -> None:
-    kept = Answer(arguments=b'{"a":2,"b":1}')
-    assert answers.without_removals(kept, b'{"a":1}', "droid") is kept
-    found = answers.without_removals(Answer(arguments=b'{"a":2}'), b'{"a":1,"b":2}', "droid")
+    kept = HookDecision(arguments=b'{"a":2,"b":1}')
+    assert decisions.without_removals(kept, b'{"a":1}', "droid") is kept
+    found = decisions.without_removals(HookDecision(arguments=b'{"a":2}'), b'{"a":1,"b":2}', "droid")
     assert found.permission is Permission.DENY
     assert "'b'" in found.reason
 
 
 def test_feedback_that_has_no_place_becomes_a_reason_or_is_reported() -> None:
-    told = Answer(feedback="look")
-    assert answers.within_after(told, Can.BLOCK_AFTER, "x")[0] == Answer(Permission.DENY, "look")
-    found, problems = answers.within_after(told, Can.NOTHING, "cascade")
-    assert found == Answer()
+    told = HookDecision(feedback="look")
+    assert decisions.within_after(told, Can.BLOCK_AFTER, "x")[0] == HookDecision(Permission.DENY, "look")
+    found, problems = decisions.within_after(told, Can.NOTHING, "cascade")
+    assert found == HookDecision()
     assert problems == ["cascade lets no hook tell the model something after a call: look"]
 
 
 def test_feedback_before_a_call_is_reported_or_becomes_part_of_the_reason() -> None:
-    found, problems = answers.within(Answer(feedback="look"), Can.NOTHING, "gemini")
-    assert (found, problems) == (Answer(), ["gemini lets no hook tell the model something before a call: look"])
-    assert answers.within(Answer(Permission.DENY, "no", feedback="look"), Can.NOTHING, "gemini") == (
-        Answer(Permission.DENY, "no\n\nlook"),
+    found, problems = decisions.within(HookDecision(feedback="look"), Can.NOTHING, "gemini")
+    assert (found, problems) == (HookDecision(), ["gemini lets no hook tell the model something before a call: look"])
+    assert decisions.within(HookDecision(Permission.DENY, "no", feedback="look"), Can.NOTHING, "gemini") == (
+        HookDecision(Permission.DENY, "no\n\nlook"),
         [],
     )
 
 
 CANS = st.lists(st.sampled_from(list(Can)), unique=True).map(lambda some: reduce(or_, some, Can.NOTHING))
-ANSWERS = st.builds(
-    Answer,
+DECISIONS = st.builds(
+    HookDecision,
     st.sampled_from([None, *Permission]),
     st.sampled_from(["", "why"]),
     st.sampled_from([None, b'{"a":1}']),
@@ -98,15 +98,17 @@ ANSWERS = st.builds(
 )
 
 
-@given(ANSWERS, CANS)
-def test_an_agent_gets_only_what_it_can_express_and_never_more_than_the_hook_allowed(answer: Answer, can: Can) -> None:
-    found, _ = answers.within(answer, can, "x")
+@given(DECISIONS, CANS)
+def test_an_agent_gets_only_what_it_can_express_and_never_more_than_the_hook_allowed(
+    decision: HookDecision, can: Can
+) -> None:
+    found, _ = decisions.within(decision, can, "x")
     assert found.permission is not Permission.ASK or Can.ASK in can
     assert found.arguments is None or found.permission is Permission.DENY or Can.REWRITE in can
-    restricted = answer.permission in (Permission.ASK, Permission.DENY) or answer.arguments is not None
+    restricted = decision.permission in (Permission.ASK, Permission.DENY) or decision.arguments is not None
     passes_freely = found.permission in (None, Permission.ALLOW) and found.arguments is None
     assert not (restricted and passes_freely)
-    after, _ = answers.within_after(answer, can, "x")
+    after, _ = decisions.within_after(decision, can, "x")
     assert after.replacement is None or Can.REPLACE in can
     assert not after.feedback or Can.TELL_AFTER in can
 
@@ -124,10 +126,16 @@ def test_an_agent_gets_only_what_it_can_express_and_never_more_than_the_hook_all
 def test_a_call_of_several_parts_is_allowed_only_if_each_part_is(
     permissions: tuple[Permission | None, ...], permission: Permission | None
 ) -> None:
-    assert answers.combined([Answer(one) for one in permissions]).permission is permission
+    assert decisions.combined([HookDecision(one) for one in permissions]).permission is permission
 
 
 def test_a_call_of_several_parts_keeps_what_each_part_says_once() -> None:
-    parts = [Answer(feedback="a", message="m"), Answer(Permission.DENY, "no", feedback="b"), Answer(feedback="a")]
-    assert answers.combined(parts) == Answer(Permission.DENY, "no", feedback="a\n\nb", message="m")
-    assert answers.combined([Answer(arguments=b"{}"), Answer(stop=True)]) == Answer(arguments=b"{}", stop=True)
+    parts = [
+        HookDecision(feedback="a", message="m"),
+        HookDecision(Permission.DENY, "no", feedback="b"),
+        HookDecision(feedback="a"),
+    ]
+    assert decisions.combined(parts) == HookDecision(Permission.DENY, "no", feedback="a\n\nb", message="m")
+    assert decisions.combined([HookDecision(arguments=b"{}"), HookDecision(stop=True)]) == HookDecision(
+        arguments=b"{}", stop=True
+    )
