@@ -55,7 +55,8 @@ def read_secrets(files: Mapping[str, str]) -> dict[str, str]:
             text = data.decode().rstrip("\r\n")
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-            raise UserError(f"the credential {name} cannot be read from {path}: {why}", "correct the file") from None
+            problem = f"the credential {name} cannot be read from {path}: {why}"
+            raise UserError(problem, "the gateway's administrator must correct the file") from None
         if len(data) > _MAX_SECRET_BYTES or not text or "\0" in text:
             raise UserError(f"the credential {name} in {path} is no secret", "it is empty, or longer than 64 KiB")
         found[name] = text

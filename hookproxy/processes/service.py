@@ -84,7 +84,8 @@ def start(argv: Sequence[str], env: Mapping[str, str], cwd: str, account: Accoun
     prepare_for_children()
     program = find_program(argv[0], env.get("PATH"), cwd)
     if program is None:
-        raise UserError(f"cannot start the server: command not found: {argv[0]}", "install it, or give its full path")
+        problem = f"the gateway cannot start the server: command not found: {argv[0]}"
+        raise UserError(problem, "its administrator must install it, or give its full path")
     other = is_other(account)
     new_pair = socket_pair if other else os.pipe
     stdin, to_server = new_pair()
@@ -113,7 +114,8 @@ def start(argv: Sequence[str], env: Mapping[str, str], cwd: str, account: Accoun
         os.close(to_server)
         os.close(from_server)
         why = why_not_started(error, argv[0], cwd)
-        raise UserError(f"cannot start the server: {why}", "change its command, cwd or user") from None
+        problem = f"the gateway cannot start the server: {why}"
+        raise UserError(problem, "its administrator must change its command, cwd or user") from None
     finally:
         os.close(stdin)
         os.close(stdout)

@@ -209,7 +209,7 @@ class Lifecycle:
         """Why calls end that still wait for hooks."""
         if self._signal:
             return f"hookproxy was ended by {signal.Signals(self._signal).name}"
-        return "The session has ended while hooks were running"
+        return "The session has ended before hooks or a person had decided"
 
     def _why_server_lost(self) -> str:
         """Why calls end that still wait for the server."""

@@ -23,7 +23,7 @@ WITHHELD: Final = (
 PHASES: Final = {"judged": (NOT_SENT, "cancelled"), "sent": (NO_RESPONSE, "lost"), "commented": (WITHHELD, "error")}
 """What is known in each phase, and the audit's `result`."""
 
-SESSION_ENDED: Final = "The session has ended while hooks were running"
+SESSION_ENDED: Final = "The session has ended before hooks or a person had decided"
 ENDINGS: Final = {
     "the server exits": ("The MCP server has ended (exited with status 5)", SESSION_ENDED),
     "the server closes its output": ("The MCP server has closed its output", SESSION_ENDED),
