@@ -16,7 +16,7 @@ from ..config.gateway_models import DEFAULT_SOCKET, INSTANCE_NAME
 from ..gateway import hooks_account
 from ..gateway.http_listeners import http_addresses, listen, networks, probes_address, tls_context
 from ..gateway.log import GatewayLog
-from ..gateway.start_problems import check_accounts, start_problems
+from ..gateway.start_problems import check_servers, start_problems
 from ..model.errors import ConfigError, UserError, printable
 from ..processes import inherited_state, process
 from ..transports import unix_socket
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
     def load() -> GatewayConfig:
         loaded = _named(load_gateway(options.config, os.environ, cwd), options.instance)
         hooks_account.use(loaded)
-        check_accounts(loaded)
+        check_servers(loaded)
         return replace(loaded, notes=(*loaded.notes, *start_problems(loaded)))
 
     config = load()

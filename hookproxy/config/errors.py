@@ -73,7 +73,12 @@ _EXAMPLES: Final = {
 """An example of a valid value, by the type of the error."""
 
 
-_EXAMPLES_OF_PATTERNS: Final = {"^file:.": '"file:/etc/hookproxy/NAME"', "^http://": '"http://127.0.0.1:9090"'}
+_EXAMPLES_OF_PATTERNS: Final = {
+    "^file:.": '"file:/etc/hookproxy/NAME"',
+    "^http://": '"http://127.0.0.1:9090"',
+    "^https?://[^/]": '"https://collector.example.com:4318"',
+    "^(redis|rediss|unix)://.": '"redis://127.0.0.1:6379/0"',
+}
 """An example of a valid value, by the pattern that it must match."""
 
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ..config.gateway import GatewayConfig
 
 _ADDRESS: Final = re.compile(r"(https?)://(\[[0-9A-Fa-f:.]+\]|[^\[\]/:]+):([0-9]{1,5})/?")
+_PUBLIC_URL: Final = re.compile(r"https?://[^/?#\s@]+(/[^?#\s]*)?")
+_SERVER_PATH: Final = re.compile(r"/mcp/[^/]*\Z")
 _BACKLOG: Final = 1024  # connections that wait to be accepted: all agents after a restart
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -67,7 +69,17 @@ def http_addresses(config: GatewayConfig) -> list[HttpAddress]:
             hint = "write https:// with [gateway.tls], or name the reverse proxy in gateway.trusted_proxies"
             raise ConfigError(config.path, f"{key}: everybody on the network could read tokens and calls", hint)
         found.append(address)
+    if found:
+        _check_public_url(config)
     return found
+
+
+def _check_public_url(config: GatewayConfig) -> None:
+    """Raise ConfigError if `public_url` is not the beginning of the servers' addresses."""
+    url = config.gateway.public_url
+    if url is not None and (not _PUBLIC_URL.fullmatch(url) or _SERVER_PATH.search(url)):
+        hint = "write it without /mcp/NAME, such as https://mcp.example.com"
+        raise ConfigError(config.path, f"gateway.public_url: {url} is not the address of a gateway", hint)
 
 
 def probes_address(config: GatewayConfig) -> HttpAddress | None:

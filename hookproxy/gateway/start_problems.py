@@ -9,33 +9,56 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ..audit.os_user import audit_path
 from ..checks import commands
 from ..checks.report import ConfiguredHook
 from ..model.errors import ConfigError, UserError
 from ..processes import service
 from ..processes.process import find_program
+from ..transports.http.address import parse
 from .hooks_account import environment_account
 from .secrets import read_secrets
 
 if TYPE_CHECKING:
     from ..config.gateway import GatewayConfig, GatewayServer
+    from ..config.gateway_models import ServerTable
 
 
-def check_accounts(config: GatewayConfig) -> None:
-    """Raise UserError for a server that would have to run as an account that this process cannot become."""
+def check_servers(config: GatewayConfig) -> None:
+    """Raise ConfigError for a server that can never be started or reached: its account or its address is impossible."""
     for server in config.servers.values():
-        if server.table.user is None or not service.is_other(service.account_named(server.table.user)):
-            continue
-        if os.geteuid() != 0:
-            own = service.own_account().name
-            problem = f"servers.{server.name}.user needs a gateway that runs as root, and this one runs as {own}"
-            raise ConfigError(config.path, problem, "remove it, or User= in the systemd unit")
+        key = f"servers.{server.name}"
+        if server.table.user is not None:
+            _check_account(config, f"{key}.user", server.table.user)
+        if server.table.url is not None:
+            _check_url(config, f"{key}.url", server.table)
+
+
+def _check_account(config: GatewayConfig, key: str, name: str) -> None:
+    try:
+        is_other = service.is_other(service.account_named(name))
+    except UserError as problem:
+        raise ConfigError(config.path, f"{key}: {problem.message}", problem.hint) from None
+    if is_other and os.geteuid() != 0:
+        own = service.own_account().name
+        text = f"{key} needs a gateway that runs as root, and this one runs as {own}"
+        raise ConfigError(config.path, text, "remove it, or User= in the systemd unit")
+
+
+def _check_url(config: GatewayConfig, key: str, table: ServerTable) -> None:
+    try:
+        parse(table.url or "", allow_http=table.allow_http)
+    except UserError as problem:
+        hint = "write https://HOST/PATH; allow_http = true if everybody on the way may read and change what is sent"
+        raise ConfigError(config.path, f"{key}: {problem.message.removeprefix('--url ')}", hint) from None
 
 
 def start_problems(config: GatewayConfig) -> Iterator[str]:
     """A sentence for each problem that is certain, without a full stop."""
     found = dict.fromkeys(
-        text for server in config.servers.values() for text in (*_of_server(server), *_of_hooks(server))
+        text
+        for server in config.servers.values()
+        for text in (*_of_server(server), *_of_hooks(server), *_of_audit(server))
     )  # hooks for all servers are the same for each
     yield from (f"{config.path}: {text}" for text in found)
 
@@ -64,3 +87,17 @@ def _of_hooks(server: GatewayServer) -> Iterator[str]:
             key = spec.source.removeprefix(f"{group.source}: ")
             for problem in commands.problems(ConfiguredHook(spec, group, server.loaded.settings, environ)):
                 yield f"{key}: {problem}"
+
+
+def _of_audit(server: GatewayServer) -> Iterator[str]:
+    settings = server.loaded.settings
+    if not settings.audit_enabled or not settings.audit_file:
+        return
+    path = place = audit_path(settings.audit_file)
+    while not os.path.lexists(place):  # missing folders are made
+        place = os.path.dirname(place)
+    can_be_made = os.path.isdir(place) and place != path and os.access(place, os.W_OK | os.X_OK)
+    can_grow = place == path and not os.path.isdir(path) and os.access(path, os.W_OK)
+    if not can_be_made and not can_grow:
+        effect = ", so calls are refused" if settings.audit_required else ""
+        yield f"audit.file: {path} cannot be written{effect}"

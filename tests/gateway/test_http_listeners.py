@@ -48,6 +48,14 @@ def test_it_does_not_start_where_users_are_at_risk(tmp_path: Path, keys: str, wh
     assert caught.value.hint
 
 
+@pytest.mark.parametrize(
+    "url", ["mcp.example.com", "ftp://x", "https://", "https://x/mcp/git", "https://x?a", "https://u@x"]
+)
+def test_a_public_url_that_agents_cannot_use_is_an_error(tmp_path: Path, url: str) -> None:
+    with pytest.raises(ConfigError, match=r"gateway\.public_url"):
+        http_addresses(config_of(tmp_path, f'listen = ["http://127.0.0.1:8765"]\ntokens = "t"\npublic_url = "{url}"'))
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "127.9.9.9"])
 def test_loopback_needs_tokens_only(tmp_path: Path, host: str) -> None:
     [address] = http_addresses(config_of(tmp_path, f'listen = ["http://{host}:8765"]\ntokens = "t"'))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hookproxy.config.gateway import GatewayConfig, load_gateway
-from hookproxy.gateway.start_problems import check_accounts, start_problems
+from hookproxy.gateway.start_problems import check_servers, start_problems
 from hookproxy.model.errors import UserError
 
 
@@ -65,4 +65,27 @@ def test_a_server_whose_account_the_gateway_cannot_become_stops_the_start(
     config = config_of(tmp_path, '[servers.a]\ncommand = ["cat"]\nuser = "nobody"\n')
     monkeypatch.setattr("os.geteuid", lambda: 12345)
     with pytest.raises(UserError, match=r"servers\.a\.user needs a gateway that runs as root"):
-        check_accounts(config)
+        check_servers(config)
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ('url = "example.com/mcp"', "servers.a.url: example.com/mcp is no address of a server"),
+        ('url = "http://example.com/mcp"', "servers.a.url: http://example.com would send everything unencrypted"),
+        ('command = ["cat"]\nuser = "no-such-account"', "servers.a.user: there is no account no-such-account"),
+    ],
+)
+def test_a_server_that_can_never_be_reached_stops_the_start(tmp_path: Path, keys: str, said: str) -> None:
+    with pytest.raises(UserError) as caught:
+        check_servers(config_of(tmp_path, f"[servers.a]\n{keys}\n"))
+    assert said in str(caught.value)
+    assert "--allow-http" not in caught.value.hint  # the option of another verb helps nobody here
+
+
+def test_an_audit_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    text = '[audit]\nrequired = true\nfile = "{}"\n[servers.a]\ncommand = ["cat"]\n'
+    (problem,) = start_problems(config_of(tmp_path, text.format("file/audit.jsonl")))
+    assert problem.endswith(f"audit.file: {tmp_path}/file/audit.jsonl cannot be written, so calls are refused")
+    assert list(start_problems(config_of(tmp_path, text.format("new/folder/audit.jsonl")))) == []
