@@ -103,7 +103,8 @@ def build_parser() -> argparse.ArgumentParser:
         "serve",
         USAGE,
         "Run the gateway: start or reach MCP servers for several people, behind hooks that they cannot go around. "
-        "Agents reach it with hookproxy connect.",
+        "Agents reach it with hookproxy connect, or over HTTP at /mcp/NAME. hookproxy reload puts a changed file into "
+        "force; SIGTERM ends it after the calls in flight.",
     )
     parser.add_argument("--config", metavar="FILE", required=True, help="the gateway's configuration, gateway.toml")
     parser.add_argument(

@@ -65,8 +65,9 @@ def start_problems(config: GatewayConfig) -> Iterator[str]:
 
 def _of_server(server: GatewayServer) -> Iterator[str]:
     key, table = f"servers.{server.name}", server.table
+    files = {name: path for name, path in server.credentials.items() if not _may_wait(path)}
     try:
-        read_secrets(server.credentials)
+        read_secrets(files)
     except UserError as problem:
         yield f"{key}: {problem.message}"
     if table.command is None:
@@ -78,6 +79,11 @@ def _of_server(server: GatewayServer) -> Iterator[str]:
     path = service.environment(account, table.env).get("PATH")
     if find_program(table.command[0], path, server.cwd) is None:
         yield f"{key}.command: there is no program {table.command[0]}"
+
+
+def _may_wait(path: str) -> bool:
+    """True for a pipe or a device: to read it could take for ever, and what was read once may be gone."""
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
 def _of_hooks(server: GatewayServer) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -89,3 +90,9 @@ def test_an_audit_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (problem,) = start_problems(config_of(tmp_path, text.format("file/audit.jsonl")))
     assert problem.endswith(f"audit.file: {tmp_path}/file/audit.jsonl cannot be written, so calls are refused")
     assert list(start_problems(config_of(tmp_path, text.format("new/folder/audit.jsonl")))) == []
+
+
+def test_a_secret_from_a_pipe_is_not_read_before_it_is_needed(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    config = config_of(tmp_path, '[servers.a]\ncommand = ["cat"]\ncredentials = { TOKEN = "file:pipe" }\n')
+    assert list(start_problems(config)) == []
