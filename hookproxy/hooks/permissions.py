@@ -93,7 +93,7 @@ class Permissions:
         if ruling is None:
             return proceed
         if ruling.permission is Permission.ASK:
-            by = f"the managed permission rule {ruling.rule}" if self.managed else ruling.by
+            by = f"the managed permission rule {ruling.rule}" if self.managed else ruling.by(self._where)
             return replace(proceed, approval_request=proceed.approval_request or ApprovalRequest(by, "", ruling.rule))
         return replace(proceed, approval_request=None, asked=proceed.asked or proceed.approval_request is not None)
 

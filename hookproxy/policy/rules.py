@@ -79,10 +79,9 @@ class RuleDecision(Struct, frozen=True):
     at: str = ""
     """File, line and key of the rule, for people; empty if not known."""
 
-    @property
-    def by(self) -> str:
-        """The rule in words, for approval requests."""
-        return f"the permission rule {self.rule} of {self.place or 'hookproxy.toml'}"
+    def by(self, configuration: str) -> str:
+        """The rule in words, for approval requests. `configuration` is what the layer's own is called."""
+        return f"the permission rule {self.rule} of {self.place or configuration}"
 
 
 class _DenyOrAskRule(Struct, frozen=True):

@@ -457,6 +457,14 @@ async def test_an_ask_rule_makes_an_approval_request_that_hooks_may_answer() -> 
     assert await decision_of(session, context()) == Proceed(asked=True)
 
 
+async def test_an_ask_rule_of_a_gateway_is_of_the_gateways_configuration() -> None:
+    some_hooks = with_rules(ask=("write",), called="the gateway's configuration")
+    decision = await decision_of(some_hooks, context())
+    assert isinstance(decision, Proceed)
+    assert decision.approval_request is not None
+    assert decision.approval_request.by == "the permission rule write of the gateway's configuration"
+
+
 async def test_an_allow_rule_answers_the_approval_requests_of_hooks_and_nothing_else() -> None:
     asks = stub_group(stub(PRE, **ASKS))
     assert await decision_of(with_rules(asks, allow=("write",)), context()) == Proceed(asked=True)

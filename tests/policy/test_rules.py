@@ -97,7 +97,7 @@ def test_the_first_rule_of_its_kind_is_reported_as_written() -> None:
     several = Rules.of(Settings(deny=("b", " a(x) ", "a*"), ask=("a",)))
     assert several.judge(["a"], b'{"n":"x"}') == RuleDecision(DENY, "a(x)", reason="one of the arguments matches it")
     assert is_ruling(several.judge(["a"], b'{"n":"y"}'), DENY, "a*")
-    assert RuleDecision(ASK, "a(x)").by == "the permission rule a(x) of hookproxy.toml"
+    assert RuleDecision(ASK, "a(x)").by("hookproxy.toml") == "the permission rule a(x) of hookproxy.toml"
 
 
 def test_only_deny_and_ask_rules_concern_a_tool_and_only_whole_denials_hide_it() -> None:

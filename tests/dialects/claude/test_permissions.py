@@ -44,7 +44,7 @@ def test_the_decision_names_the_file_and_the_line() -> None:
     found = rules.judge(["Bash"], b'{"command":"rm -r x"}')
     reason = "its argument 'command' may run such a command"
     assert found == RuleDecision(Permission.DENY, "Bash(rm *)", f"{PATH}:5", reason)
-    assert found.by == f"the permission rule Bash(rm *) of {PATH}:5"
+    assert found.by("hookproxy.toml") == f"the permission rule Bash(rm *) of {PATH}:5"
 
 
 @pytest.mark.parametrize(
