@@ -116,14 +116,14 @@ class Servers:
 
     def _note_end(self, key: _Key, started: float, by_itself: bool) -> None:
         """A process has ended: if by itself and soon after its start, the next one waits, longer each time."""
-        if not by_itself:
-            self._failures.pop(key, None)
-            return
         quick = anyio.current_time() - started < _QUICK_SECONDS
-        count = self._failures.get(key, (0, 0.0))[0] + 1 if quick else 0
-        pause = min(2.0 ** (count - 1), _LONGEST_PAUSE) if count else 0.0
-        self._failures[key] = count, anyio.current_time() + pause
-        self._report(f"the server {key[0]} has ended by itself; the next call starts it again")
+        if by_itself and quick:
+            count = self._failures.get(key, (0, 0.0))[0] + 1
+            self._failures[key] = count, anyio.current_time() + min(2.0 ** (count - 1), _LONGEST_PAUSE)
+        else:
+            self._failures.pop(key, None)
+        if by_itself:
+            self._report(f"the server {key[0]} has ended by itself; the next call starts it again")
 
 
 class _NotedProcess:
