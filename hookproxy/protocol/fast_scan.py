@@ -165,8 +165,14 @@ def heads(block: bytes) -> list[Head] | None:
     """Return the head of each line in a block of JSON objects; None: the block holds something else."""
     if block.find(b"\n") < len(block) - 1:
         return _decode_lines(_HEADS, block)
+    one = head(block)  # one line is by far the most frequent case, and this takes half the time
+    return None if one is None else [one]
+
+
+def head(line: bytes) -> Head | None:
+    """Return the head of the one JSON object in a line; None: it holds something else."""
     try:
-        return [_HEADS.decode(block)]  # one line is by far the most frequent case, and this takes half the time
+        return _HEADS.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
 

@@ -115,14 +115,17 @@ class Router:
         ids = fast_scan.unjudged_calls(block, self._judged_names)
         return ids is not None and self.calls.keys().isdisjoint(ids) and self.requests.note_all(ids)
 
-    def pass_call(self, name: str, key: bytes) -> bool:
-        """The fast path for a call that was read already: True if it passes, and is noted. False: read its line.
-
-        `key` is that of its id, which is a plain integer.
-        """
-        if self._judged_names.get(name, True) or not self.handshake.opened:
+    def scan_call(self, line: bytes) -> bool:
+        """As `scan_from_agent` for one line of a session that has been opened: by far the most frequent."""
+        call = fast_scan.compact_call(line)
+        if call is None or self._judged_names.get(call.params.name, True):
             return False
-        return key not in self.calls and self.requests.note_one(key)
+        raw_id = bytes(call.id)
+        return raw_id not in self.calls and fast_scan.is_plain_integer(raw_id) and self.requests.note_one(raw_id)
+
+    def pass_call(self, name: str, key: bytes) -> bool:
+        """As `scan_call` for a call that was read already; `key` is that of its id, which is a plain integer."""
+        return not self._judged_names.get(name, True) and key not in self.calls and self.requests.note_one(key)
 
     def cancel(self, members: Members) -> AgentAction:
         """Handle the agent's `notifications/cancelled`."""
@@ -228,11 +231,13 @@ class Router:
         return self.requests.settle_simple(key)
 
     def scan_response(self, line: bytes) -> bytes:
-        """As `scan_from_server` for one response with a plain id: that id. Empty: it is something else, or more."""
-        if line.find(b"\n") != len(line) - 1 or (heads := fast_scan.heads(line)) is None or heads[0].method:
+        """As `scan_from_server` for one response with a plain id: that id. Empty: it is something else."""
+        if self.calls or self.elicitations or self.tasks or (head := fast_scan.head(line)) is None:
             return b""
-        raw_id = bytes(heads[0].id)
-        return raw_id if fast_scan.is_plain_integer(raw_id) and self.pass_response(raw_id) else b""
+        raw_id = bytes(head.id)
+        if head.method or not fast_scan.is_plain_integer(raw_id):
+            return b""
+        return raw_id if self.requests.settle_simple(raw_id) else b""
 
     def may_pass_in_pieces(self, head: bytes) -> bool:
         """True if the line that begins with `head` may pass in pieces: no response is withheld, and none must be read.

@@ -45,6 +45,7 @@ class Relay:
         self._perform = perform
         self._limit = limit
         self._stream_from = stream_from
+        self._short = min(stream_from, limit)  # bytes: each line of fewer is handled as all are
         self._agent_lines = Lines(limit, request_id)
         self._server_lines = Lines(limit if strict else max(limit, MAX_UNREAD_BYTES), response_id)
         self._passage: StreamedLine | None = None
@@ -53,9 +54,8 @@ class Relay:
         self._opened = False
         self._partial_line_sent = False  # the server ended within a line, and the agent has its beginning
         self._replacing = False
-        self._on_server_bytes = self._server_bytes
         self._send_call = self._send_call_line
-        self._deliver_response: Callable[[bytes, bytes], None] = _nothing
+        self._deliver_response: Callable[[bytes, bytes], None] | None = None  # None: the agent's side gets lines
         self.on_passed: Callable[[], None] = _nothing
         """Called after lines from the server have been processed."""
 
@@ -74,7 +74,7 @@ class Relay:
 
         self.agent.start(self._agent_bytes, agent_ended, self._agent_is_full, on_agent_gone)
         self.server.start(
-            self._on_server_bytes,
+            self._server_bytes,
             server_ended,
             lambda full: self.pause_agent("the server does not read", full),
             _nothing,  # it may still write: it responds to what it has read
@@ -89,8 +89,6 @@ class Relay:
         agent.pass_call, self._deliver_response = self._pass_call, agent.deliver_response
         if isinstance(self.server, TakesCalls):
             self._send_call, self.server.pass_response = self.server.send_call, self._pass_response
-        else:
-            self._on_server_bytes = self._server_piece
 
     def _pass_call(self, call: ReadCall) -> bool:
         if not self._opened or len(call.line) >= self._limit or not self._router.pass_call(call.name, call.id):
@@ -101,22 +99,16 @@ class Relay:
     def _send_call_line(self, call: ReadCall) -> None:
         self.server.write(call.line + b"\n")
 
-    def _server_piece(self, piece: bytes) -> None:
-        """As `_server_bytes` for a server that sends lines: one short response is read once for all."""
-        if self._passage is None and not self._server_lines.begun and len(piece) < self._stream_from:
-            raw_id = self._router.scan_response(piece)
-            if raw_id:
-                self._deliver_response(raw_id, piece[:-1])
-                self.on_passed()
-                return
-        self._server_bytes(piece)
-
     def _pass_response(self, raw_id: bytes, line: bytes) -> bool:
-        if self._passage is not None or not self._router.pass_response(raw_id):
+        if self._passage is not None or self._deliver_response is None or not self._router.pass_response(raw_id):
             return False
         self._deliver_response(raw_id, line)
         self.on_passed()
         return True
+
+    def _is_line(self, lines: Lines, piece: bytes) -> bool:
+        """True if a piece is one short line: nearly every one is."""
+        return len(piece) - 1 == piece.find(b"\n") < self._short and not lines.begun
 
     def pause_agent(self, reason: str, paused: bool) -> None:
         """Pause or resume reading from the agent for a reason; it is read again when no reason is left."""
@@ -133,6 +125,10 @@ class Relay:
     def _agent_bytes(self, piece: bytes) -> None:
         if not self._strict:  # nothing can be refused, so it is sent on before it is read
             self.server.write(piece)
+        if self._opened and self._is_line(self._agent_lines, piece) and self._router.scan_call(piece):
+            if self._strict:
+                self.server.write(piece)
+            return
         block = self._agent_lines.feed(piece)
         if self._agent_lines.lost:
             self._refuse_lost()
@@ -205,6 +201,13 @@ class Relay:
     def _server_bytes(self, piece: bytes) -> None:
         if self._passage is not None:
             piece = self._pass_on(self._passage, piece)
+        elif self._is_line(self._server_lines, piece) and (raw_id := self._router.scan_response(piece)):
+            if self._deliver_response is not None:
+                self._deliver_response(raw_id, piece[:-1])
+            else:
+                self.agent.write(piece)
+            self.on_passed()
+            return
         block = self._server_lines.feed(piece)
         if self._server_lines.lost:
             self._replace_lost()

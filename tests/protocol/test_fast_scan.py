@@ -196,7 +196,7 @@ ONE_RESPONSE: Final = b'{"jsonrpc":"2.0","id":1,"result":{}}\n'
 
 
 @pytest.mark.parametrize(
-    "block", [ONE_RESPONSE * 2, ONE_RESPONSE[:-1], b"\n" + ONE_RESPONSE, b"", ONE_RESPONSE.replace(b"1,", b'"1",')]
+    "block", [ONE_RESPONSE * 2, b"", ONE_RESPONSE.replace(b"1,", b'"1",'), ONE_RESPONSE.replace(b"1,", b"-1,")]
 )
 def test_only_one_response_with_a_plain_id_is_read_once_for_all(block: bytes) -> None:
     one = router()
