@@ -266,10 +266,10 @@ class Multiplexer:
     def _abandon_requests(self, who: _Client) -> list[Send]:
         """Cancel the requests of a client that has left, except an `initialize`, which cannot be cancelled."""
         sends = [self._cancel(one) for one in list(who.in_flight.values()) if one.kind is not _Kind.INITIALIZE]
-        for late in (*who.in_flight.values(), *self._cancelled.values()):
-            if late.client == who.number:
-                late.client = SERVER
         if still_busy := self._busy.pop(who.number, 0):
+            for late in (*who.in_flight.values(), *self._cancelled.values()):
+                if late.client == who.number:
+                    late.client = SERVER
             self._busy[SERVER] = self._busy.get(SERVER, 0) + still_busy
         return sends
 
