@@ -111,3 +111,17 @@ async def test_nothing_is_left_of_a_policy_that_another_one_has_replaced(tmp_pat
         await anyio.wait_all_tasks_blocked()  # what has used them is closed
         gc.collect()
         assert [one() for one in policies] == [None] * 3
+
+
+async def test_nothing_is_left_of_a_session_that_has_ended(tmp_path: Path) -> None:
+    async with session_of(tmp_path) as (rig, agent):
+        post = await agent.post(call(0))
+        await rig.respond((await rig.server.message())["id"])
+        await post.head()
+        session, relay = ref(rig.session), ref(rig.proxy.relay)
+        rig.agents.end()
+        await rig.server.rest()
+        rig.server.stop_writing()
+    del rig, agent, post
+    gc.collect()
+    assert (session(), relay()) == (None, None)
