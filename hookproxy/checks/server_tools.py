@@ -10,6 +10,7 @@ import os
 import re
 import signal
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import anyio
@@ -22,14 +23,13 @@ from ..jsonrpc import raw_json
 from ..model.errors import UserError, printable
 from ..model.hooks import Tool
 from ..processes import environment, process, spawn
+from ..processes.ending import end_server
 from ..protocol import tool_list
 from ..protocol.calls import CAPABILITIES_KEY, CLIENT_INFO_KEY, PROTOCOL_VERSION_KEY
 
 LIST_SECONDS: Final = 30.0
 """How long a server may take to start and to list its tools: `npx` may have to download it first."""
 
-_EXIT_SECONDS: Final = 1.0  # from the end of its input to TERM, as at the end of a run
-_TERM_SECONDS: Final = 0.5  # from TERM to KILL, as at the end of a run
 _CLOSED_SECONDS: Final = 0.1  # from the end of its output to its exit, if it exits by itself
 _MAX_PAGES: Final = 1000  # of one list: more is a server that never comes to an end
 _MAX_BYTES: Final = 64 * 1024 * 1024  # of one line and of all pages: as much as one message may have
@@ -217,10 +217,7 @@ class _Server:
         """End it as at the end of a run: close its input, then TERM, then KILL for its whole group; reap it."""
         by_itself = await self._has_exited(_CLOSED_SECONDS)
         process.close_all((self._stdin, self._stdout))
-        for seconds, number in ((_EXIT_SECONDS, signal.SIGTERM), (_TERM_SECONDS, signal.SIGKILL)):
-            if await self._has_exited(seconds):
-                break
-            process.signal_group(self._pid, number)
+        await end_server(self._has_exited, partial(process.signal_group, self._pid))
         if await self._has_exited(process.REAP_LIMIT):
             process.signal_group(self._pid, signal.SIGKILL)  # what is left of its group; its id is not reused yet
             status = process.reap(self._pid)

@@ -14,7 +14,7 @@ import anyio
 from ..model.counts import counted
 from ..model.errors import UserError
 from ..model.settings import Limit, Per
-from ..policy.rate_limits import Window
+from ..policy.rate_limits import SharedWindows, Window
 from ..policy.shared_state import Shared
 from ..protocol.request_state import SharedStates, UsedHere
 from ..transports.http.mirror_headers import ParameterHeaders, ParameterTable
@@ -67,7 +67,7 @@ class Gateway:
         self.feed: LiveFeed | None = None
         """What consoles of the gateway's own account see; None: they see nothing."""
         self._report = report
-        self._windows: dict[tuple[str, str, Limit], Window] = {}
+        self._windows = SharedWindows()
         self._seal_keys = config.seal_keys
         self._used: UsedTexts = self.store or UsedHere()
 
@@ -163,7 +163,7 @@ class Gateway:
         """The calls that this limit has counted: of one session, or of all sessions of one user at this server."""
         if limit.per is Per.SESSION:
             return Window(limit)
-        return self._windows.setdefault((server, user, limit), Window(limit))
+        return self._windows.of((server, user), limit)
 
     async def drain(self, *, stateless: bool) -> None:
         """Let calls in flight end, and end sessions: of stateless requests, or those that are bound to this gateway.

@@ -19,6 +19,9 @@ BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2
 MOST_TOOLS: Final = 1000
 """Tools that are counted by name. Agents choose names: further ones are counted as `other`."""
 
+LONGEST_NAME: Final = 256
+"""Characters of a tool's name: longer ones are counted as `other`, too. MCP's have at most 128."""
+
 OTHER: Final = "other"
 
 
@@ -72,7 +75,7 @@ class Metrics:
     ) -> None:
         """Count one judged call. `seconds` are all that it took, those of its hooks included."""
         if (server, tool) not in self._tools:
-            if len(self._tools) >= MOST_TOOLS:
+            if len(self._tools) >= MOST_TOOLS or len(tool) > LONGEST_NAME:
                 tool = OTHER
             self._tools.add((server, tool))
         self._calls[server, tool, decision or "none", result] += 1

@@ -15,6 +15,9 @@ from ..session.change_event import ChangeEvent
 LOOK_SECONDS: Final = 5.0
 """Between two looks at the tokens of all open streams: a look is one system call and a few microseconds for each."""
 
+_FEW: Final = 16
+"""So many streams that have ended may be kept until the next look, or as many as are open: each keeps its session."""
+
 
 class Stream(Protocol):
     """An open response."""
@@ -33,9 +36,17 @@ class OpenStreams:
     def __init__(self) -> None:
         self._streams: dict[Stream, Callable[[], bool]] = {}
         self._changes = ChangeEvent()
+        self._full = _FEW  # streams, at which those that have ended are forgotten
+
+    def __len__(self) -> int:
+        """How many streams are kept."""
+        return len(self._streams)
 
     def add(self, stream: Stream, may_stay: Callable[[], bool]) -> None:
         """Look at this stream from now on, until it ends."""
+        if len(self._streams) >= self._full:
+            self._streams = {one: may for one, may in self._streams.items() if one.is_open}
+            self._full = 2 * len(self._streams) + _FEW
         self._streams[stream] = may_stay
         if len(self._streams) == 1:
             self._changes.notify()

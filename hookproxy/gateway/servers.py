@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -14,8 +13,8 @@ import anyio.abc
 from ..model.counts import counted
 from ..model.errors import UserError
 from ..processes import service
+from ..processes.ending import end_server
 from ..protocol.multiplex import Multiplexer
-from ..session.lifecycle import SERVER_EXIT_SECONDS, SERVER_TERM_SECONDS
 from ..session.remote_server import RemoteOptions, headers, open_remote_server
 from ..session.server_end import RemoteServer, ServerProcess
 from ..transports.http.address import parse
@@ -117,14 +116,14 @@ class Servers:
 
     def _note_end(self, key: _Key, started: float, by_itself: bool) -> None:
         """A process has ended: if by itself and soon after its start, the next one waits, longer each time."""
-        if not by_itself:
-            self._failures.pop(key, None)
-            return
         quick = anyio.current_time() - started < _QUICK_SECONDS
-        count = self._failures.get(key, (0, 0.0))[0] + 1 if quick else 0
-        pause = min(2.0 ** (count - 1), _LONGEST_PAUSE) if count else 0.0
-        self._failures[key] = count, anyio.current_time() + pause
-        self._report(f"the server {key[0]} has ended by itself; the next call starts it again")
+        if by_itself and quick:
+            count = self._failures.get(key, (0, 0.0))[0] + 1
+            self._failures[key] = count, anyio.current_time() + min(2.0 ** (count - 1), _LONGEST_PAUSE)
+        else:
+            self._failures.pop(key, None)
+        if by_itself:
+            self._report(f"the server {key[0]} has ended by itself; the next call starts it again")
 
 
 class _NotedProcess:
@@ -191,9 +190,11 @@ class _SharedProcess:
         """Close its input, then send SIGTERM, then SIGKILL."""
         self._is_ending = True
         self.server.server.end_output()
-        for seconds, number in ((SERVER_EXIT_SECONDS, signal.SIGTERM), (SERVER_TERM_SECONDS, signal.SIGKILL)):
-            await anyio.sleep(seconds)
-            self._process.signal(number)
+        await end_server(self._ends_within, self._process.signal)
+
+    async def _ends_within(self, seconds: float) -> bool:
+        await anyio.sleep(seconds)  # `wait` ends this, if it ends before
+        return self.has_ended
 
     def kill(self) -> None:
         """End it at once, if it still runs."""

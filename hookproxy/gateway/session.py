@@ -106,6 +106,9 @@ class GatewaySession:
             may_change=True,
             request_states=request_states,
         )
+        del hooks, settings, audit  # they are kept by the proxy until another policy replaces them
+        # Of stateless requests, the agent's channel makes the ids: their session may last for months.
+        self._proxy.router.requests.ids_may_repeat = not self.identity.is_stateless
         self._proxy.remove_secrets = bytes_remover(read_secrets(server.credentials).values())
         self._proxy.on_tools_listed = lambda line, _tools, _server_name: note_parameters(parameters, line)
         if isinstance(channel, OffersPassages) and isinstance(agent, TakesPassages):

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from ..jsonrpc import raw_json
 from ..model.aliases import Alias
 from ..model.hooks import Tool
+from ..protocol.tool_list import ListedTools
 from . import bounded_cache
 
 
@@ -28,7 +29,7 @@ class FamiliarTools:
         self._any_server = any_server
         self._server_name = ""
         self._preset: str | None = None  # its name; None: not looked up yet
-        self._listed: dict[str, Tool] = {}
+        self._listed = ListedTools()
         self._aliases: dict[str, tuple[Alias, ...]] = {}
         self._possible: dict[str, tuple[Alias, ...]] = {}
         self._of_arguments: dict[tuple[str, frozenset[tuple[str, str]]], tuple[Alias, ...]] = {}
@@ -46,7 +47,7 @@ class FamiliarTools:
         renamed = server_name != self._server_name
         if renamed:
             self._server_name, self._preset = server_name, None
-        self._listed.update((tool.name, tool) for tool in tools)
+        self._listed.note(tools)
         for cache in (self._aliases, self._possible, self._of_arguments):
             cache.clear()
         return renamed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -389,6 +389,6 @@ def _configured_name(alias: Alias | None) -> str:
     return alias.name if alias is not None and not alias.automatic else ""
 
 
-@cache
+@lru_cache(maxsize=4096)  # more than one policy has: a gateway has many policies, one after another
 def _permission_rule(text: str) -> Callable[[str, bytes], bool]:
     return matchers.permission_rule(text)

@@ -20,6 +20,7 @@ from ..model.hooks import NO_VERDICT, Event, EventContext, HookRun, Session
 from ..protocol import feedback
 from ..protocol.actions import ElicitationSeen
 from ..protocol.handshake import Handshake
+from . import bounded_cache
 from .evaluate import Hooks
 
 _MAX_RUNNING: Final = 64  # events that nobody waits for: a server that sends them for ever must not fill memory
@@ -59,7 +60,7 @@ class SessionEvents:
         self._feedback: tuple[str, ...] = ()  # for the model, not delivered yet
         self._initialized = False  # the agent has the response to `initialize`
         self._logging = False
-        self._reported: set[str] = set()
+        self._reported: dict[str, None] = {}
         self._has_start_hooks = session_context.hooks.groups.has_hooks_for(Event.SESSION_START)
         self.feedback_pending = self._has_start_hooks
         """SessionStart hooks may have feedback for the model that no response has carried yet."""
@@ -222,9 +223,12 @@ class SessionEvents:
             self.note_in_audit(f"{spec.event} hook {spec.label} ({spec.source}): " + "; ".join(reported))
 
     def report_once(self, text: str) -> None:
-        """Report one line to people, unless it has been reported before."""
+        """Report one line to people, unless it has been reported before.
+
+        Lines may name tools, whose names the agent chooses: of too many different ones, some are reported again.
+        """
         if text not in self._reported:
-            self._reported.add(text)
+            bounded_cache.keep(self._reported, text, None)
             self._context.report(text)
 
     def note_in_audit(self, text: str) -> None:

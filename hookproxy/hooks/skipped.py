@@ -10,6 +10,7 @@ from msgspec import Struct
 from ..audit.log import Record, Skipped
 from ..model.aliases import Alias
 from ..model.hooks import Event, HookSpec
+from . import bounded_cache
 from .select import HookGroups
 
 _EVENTS: Final = (
@@ -18,7 +19,6 @@ _EVENTS: Final = (
     Event.POST_TOOL_USE,
     Event.POST_TOOL_USE_FAILURE,
 )
-_MAX_TOOLS: Final = 4096  # the agent chooses the names, so the cache must be bounded
 _MAX_LISTED: Final = 50  # hooks in one record: more are a large collection, and a line must stay short
 _REFUSED_BY_HOOK: Final = ("denied", "hook failed", "hook failed closed")
 _ENDED: Final = "the call had ended before"
@@ -46,9 +46,8 @@ class SkippedHooks:
         key = (record.tool, alias.name, alias.automatic) if alias is not None else (record.tool, "", False)
         of_tool = self._tools.get(key)
         if of_tool is None:
-            if len(self._tools) >= _MAX_TOOLS:
-                self._tools.clear()
-            self._tools[key] = of_tool = self._read(record.tool, alias)
+            of_tool = self._read(record.tool, alias)
+            bounded_cache.keep(self._tools, key, of_tool)
         if len(of_tool.matching) == 1 == len(record.hook_runs) and record.hook_runs[0].spec is of_tool.matching[0]:
             return of_tool.not_matching  # true of most calls
         ran = {id(run.spec) for run in record.hook_runs}

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from time import monotonic
 from typing import Final
+from weakref import WeakValueDictionary
 
 from msgspec import Struct
 
@@ -26,6 +27,8 @@ SECONDS: Final = {
     Per.SESSION: math.inf,
 }
 """The length of each period."""
+
+_MANY_WINDOWS: Final = 1000  # shared windows of 1.3 KB, before it is looked for some that can be forgotten
 
 
 class LimitReached(Struct, frozen=True):
@@ -101,9 +104,46 @@ class Window:
         period = SECONDS[self.limit.per]
         return min(self.times[0] + period - now, period)
 
+    def is_over(self, now: float) -> bool:
+        """Whether none of its calls counts any more."""
+        return not self.times or self.times[-1] + SECONDS[self.limit.per] <= now
+
 
 WindowOf = Callable[[Limit], Window]
 """Returns the window of a limit, the same one for all runs that share it."""
+
+
+class SharedWindows:
+    """The windows that several runs share: for each limit one for all runs of an owner.
+
+    A window stays as long as a run uses it, or one of its calls counts: nobody gets more calls by opening runs anew.
+    """
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        """`clock` as in RateLimits."""
+        self._clock = clock
+        self._windows: dict[tuple[tuple[str, ...], Limit], Window] = {}
+        self._many = _MANY_WINDOWS
+
+    def __len__(self) -> int:
+        """How many windows are kept."""
+        return len(self._windows)
+
+    def of(self, owner: tuple[str, ...], limit: Limit) -> Window:
+        """Return the window of this owner."""
+        found = self._windows.get((owner, limit))
+        if found is None:
+            if len(self._windows) >= self._many:
+                self._forget_unused()
+            self._windows[owner, limit] = found = Window(limit)
+        return found
+
+    def _forget_unused(self) -> None:
+        now = self._clock()
+        over = [key for key, window in self._windows.items() if window.is_over(now)]
+        unowned = WeakValueDictionary((key, self._windows.pop(key)) for key in over)
+        self._windows.update(unowned)  # those that a run uses are still there
+        self._many = 2 * len(self._windows) + _MANY_WINDOWS
 
 
 def tool_rule(text: str) -> Rule:

@@ -23,6 +23,7 @@ SAFE_DIGITS: Final = 15
 
 _REMEMBERED_BYTES: Final = 4096  # of a call that is remembered until the next one: nearly all are shorter
 _MAX_NAMES: Final = 4096  # remembered names of tools: more than any server has
+_LONGEST_NAME: Final = 1024  # characters of a remembered name: MCP's have at most 128
 _ABSENT: Final = Raw(b"")
 _Message = TypeVar("_Message")
 
@@ -73,7 +74,12 @@ class JudgedTools(dict[str, bool]):
     """Whether each tool is judged, by its name."""
 
     def note(self, name: str, judged: bool) -> None:
-        """Remember one tool. The agent chooses names, so the size of the table is limited."""
+        """Remember one tool. The agent chooses names, so the size of the table is limited, and a long name is left out.
+
+        What is not remembered is found out again.
+        """
+        if len(name) > _LONGEST_NAME:
+            return
         if len(self) >= _MAX_NAMES:
             self.clear()
         self[name] = judged

@@ -256,6 +256,12 @@ def no_client(raw_id: bytes) -> bytes:
     return response_edits.error_response(raw_id, response_edits.INTERNAL_ERROR, f"{why}, or that client has left.")
 
 
+def client_is_busy(raw_id: bytes) -> bytes:
+    """Return the response to a request of a shared server that cannot be kept until its client answers."""
+    why = "The client has not answered too many earlier requests, or the id of this one is too long."
+    return response_edits.error_response(raw_id, response_edits.INTERNAL_ERROR, why)
+
+
 def no_stream(raw_id: bytes) -> bytes:
     """Return the response to a request of a server whose agent keeps no stream open on which it could come."""
     why = "The client has no request in flight and does not listen for requests of the server."

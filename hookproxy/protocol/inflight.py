@@ -39,6 +39,9 @@ class InFlight(dict[bytes, RequestKind]):
         self._cancelled: dict[bytes, None] = {}  # cancelled and not answered yet, the oldest first
         self._barred: set[bytes] = set()  # the ids of cancelled judged calls: no response to them may ever pass
         self._barred_bytes = 0
+        self.ids_may_repeat = True
+        """The agent may give a request the id of an earlier one. Otherwise no id needs to be barred: a response that
+        is for no request in flight passes to nobody."""
         self.released: dict[bytes, bytes] = {}
         """The judged calls among them, whose responses pass without being read: each id as the agent spelled it."""
         self.hook_tool_calls: set[bytes] = set()
@@ -166,7 +169,7 @@ class InFlight(dict[bytes, RequestKind]):
         The server may answer at any time, or twice. So no response with this key passes, and no request of the agent
         gets it, until the session ends.
         """
-        if key not in self._barred:
+        if self.ids_may_repeat and key not in self._barred:
             self._barred.add(key)
             self._barred_bytes += len(key) + _BYTES_PER_ID
 

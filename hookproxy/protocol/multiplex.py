@@ -43,6 +43,8 @@ MAX_IN_FLIGHT: Final = 1000
 MAX_CANCELLED: Final = 1024  # cancelled requests whose late response still finds its client: servers rarely send one
 MAX_TASKS: Final = 1024  # tasks of one owner, as in `tasks`; the oldest is forgotten, and nobody can use it any more
 MAX_ELICITATIONS: Final = 1024  # ids of elicitations on a page; the oldest is forgotten, and its end is not announced
+MAX_OWN: Final = 1024  # requests of ours that the server has not answered: some servers answer such requests never
+MAX_ASKED: Final = 1000  # requests of the server that one client has not answered, as MAX_IN_FLIGHT: people have a few
 MAX_SUBSCRIPTIONS: Final = 1000  # resources that one client subscribes to: at most 4 MB with their addresses
 MAX_URI_CHARACTERS: Final = 4096  # of such a resource's address: twice what browsers are sure to take
 MAX_REPORTS: Final = 100  # different sentences: some of them contain a method, which the server chooses
@@ -144,6 +146,8 @@ class _Client(Struct, eq=False):
     level: int | None = None
     """The least severe log messages that it wants; None: it has not said."""
     uris: set[str] = field(default_factory=set)
+    asked: int = 0
+    """Requests of the server that it has not answered."""
 
 
 class _ServerRequest(Struct, eq=False, frozen=True):
@@ -195,6 +199,7 @@ class Multiplexer:
         self._last_number = 0
         self._requests: dict[int, _Request] = {}  # in flight, the oldest first
         self._cancelled: dict[int, _Request] = {}  # the oldest first
+        self._own: dict[int, _Request] = {}  # of the multiplexer itself, the oldest first
         self._busy: dict[int, int] = {}
         # On how many requests of each client the server may be working: the cancelled ones that it has not answered
         # belong to them. Those of clients that have left are SERVER's.
@@ -261,10 +266,10 @@ class Multiplexer:
     def _abandon_requests(self, who: _Client) -> list[Send]:
         """Cancel the requests of a client that has left, except an `initialize`, which cannot be cancelled."""
         sends = [self._cancel(one) for one in list(who.in_flight.values()) if one.kind is not _Kind.INITIALIZE]
-        for late in (*who.in_flight.values(), *self._cancelled.values()):
-            if late.client == who.number:
-                late.client = SERVER
         if still_busy := self._busy.pop(who.number, 0):
+            for late in (*who.in_flight.values(), *self._cancelled.values()):
+                if late.client == who.number:
+                    late.client = SERVER
             self._busy[SERVER] = self._busy.get(SERVER, 0) + still_busy
         return sends
 
@@ -429,7 +434,7 @@ class Multiplexer:
         if request is None or request.client != who.number:
             self._report("a client responded to a request that it does not have, and the response is dropped")
             return []
-        del self._server_requests[key]
+        self._forget_server_request(key)
         return [Send(SERVER, message.line)]
 
     def _notification_from_client(self, who: _Client, message: Message) -> list[Send]:
@@ -474,7 +479,9 @@ class Multiplexer:
     def _own_request(self, method: bytes, params: bytes) -> Send:
         """Return a request of ours; its response goes to nobody."""
         self._last_number += 1
-        self._requests[self._last_number] = _Request(self._last_number, SERVER, b"", b"", kind=_Kind.OWN)
+        self._own[self._last_number] = _Request(self._last_number, SERVER, b"", b"", kind=_Kind.OWN)
+        if len(self._own) > MAX_OWN:
+            del self._own[next(iter(self._own))]
         line = b'{"jsonrpc":"2.0","id":%d,"method":"%b","params":%b}\n' % (self._last_number, method, params)
         return Send(SERVER, line)
 
@@ -586,7 +593,7 @@ class Multiplexer:
             if who is not None:
                 del who.in_flight[request.key]
         else:
-            request = self._cancelled.pop(number, None)
+            request = self._cancelled.pop(number, None) or self._own.pop(number, None)
         if request is None:
             return None
         if request.kind is not _Kind.LISTEN and request.kind is not _Kind.OWN:
@@ -663,7 +670,7 @@ class Multiplexer:
         """Note the ids of elicitations on a page: the server announces their end without naming a request."""
         if len(line) > _SMALL_BYTES or b'"elicitationId"' not in line:
             return
-        for raw in _ELICITATION_ID.findall(line):
+        for raw in filter(shared_messages.is_id, _ELICITATION_ID.findall(line)):
             name = raw_json.text(raw) or ""
             if self._elicitations.setdefault(name, who.number) != who.number:
                 self._elicitations[name] = SERVER
@@ -685,9 +692,17 @@ class Multiplexer:
         if not self._has_announced(who, message):
             return Send(SERVER, feedback.not_announced(message.id))
         token = calls.id_key(message.in_meta(PROGRESS_TOKEN)) if PROGRESS_TOKEN in message.meta else b""
+        if who.asked >= MAX_ASKED or max(len(key), len(token)) > shared_messages.MAX_ID_BYTES:
+            return Send(SERVER, feedback.client_is_busy(message.id))
+        who.asked += 1
         self._server_requests[key] = _ServerRequest(who.number, message.id, token)
         self._note_elicitations(who, message.line)
         return Send(who.number, message.line)
+
+    def _forget_server_request(self, key: bytes) -> None:
+        """It is answered or cancelled."""
+        request = self._server_requests.pop(key)
+        self._clients[request.client].asked -= 1
 
     def _has_announced(self, who: _Client, message: Message) -> bool:
         """True if the client accepts this request. The server only knows the capabilities of the first client."""
@@ -753,7 +768,8 @@ class Multiplexer:
 
     def _cancelled_by_server(self, message: Message) -> list[Send]:
         raw_id = message.param("requestId")
-        if (own := self._server_requests.pop(calls.id_key(raw_id), None)) is not None:
+        if (own := self._server_requests.get(key := calls.id_key(raw_id))) is not None:
+            self._forget_server_request(key)
             return [Send(own.client, message.line)]
         request = self._requests.get(_number(raw_id))
         if request is None or request.kind is not _Kind.LISTEN:

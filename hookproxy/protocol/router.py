@@ -16,7 +16,6 @@ from typing import Final
 
 from ..jsonrpc import nesting, raw_json
 from ..model.aliases import Alias
-from ..model.hooks import Tool
 from ..model.settings import MAX_DEPTH
 from . import actions, calls, fast_scan, responses, tool_list
 from .actions import PASS, AgentAction, ServerAction, as_one_line
@@ -59,7 +58,7 @@ class Router:
         """The judged calls, by the key of their id, until their response has left."""
         self.requests = InFlight()
         """The agent's other requests in flight."""
-        self.tools: dict[str, Tool] = {}
+        self.tools = tool_list.ListedTools()
         """The tools in the tools/list results that have passed."""
         self.is_own_state: Callable[[str], bool] = calls.is_of_this_process
         """Recognises our request states: a call with one of them is judged, whatever its tool."""
@@ -404,7 +403,7 @@ class Router:
             return actions.InitializeAnswered()
         if kind is RequestKind.TOOLS_LIST and self._judged is not None:
             listed = tool_list.listed_tools(line)
-            self.tools.update((tool.name, tool) for tool in listed)
+            self.tools.note(listed)
             return actions.ToolsListed(listed)
         return PASS
 

@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from typing import Final
 
 from ..jsonrpc import normalize, raw_json
 from ..model.hooks import Tool
+from ..model.newest_entries import NewestEntries
 from . import calls
 from .responses import Members
 
 _ANNOTATIONS_LIMIT: Final = 16 * 1024  # bytes: a hundred times the usual size; each hook gets it
+
+_MOST_BYTES: Final = 32 * 1024 * 1024  # of the tools of one session: several times what a thousand large ones take
+_PROPERTY_BYTES: Final = 300  # of memory for the name of an argument, in two tables
+
+
+class ListedTools(NewestEntries[Tool]):
+    """The tools that were listed, by their names; of too many, the newest. The others are unknown."""
+
+    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
+        super().__init__(most_bytes)
+
+    def note(self, tools: Iterable[Tool]) -> None:
+        """Note the tools on a page of tools/list."""
+        for tool in tools:
+            texts = len(tool.input_schema) + len(tool.output_schema) + len(tool.annotations)
+            self.keep(tool.name, tool, texts + len(tool.properties) * _PROPERTY_BYTES)
 
 
 def listed_tools(line: bytes) -> list[Tool]:

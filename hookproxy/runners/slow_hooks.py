@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from math import inf, nextafter
 from time import monotonic
 from typing import Final
+from weakref import ReferenceType, ref
 
 from ..model.hooks import HookSpec
 
@@ -31,7 +32,7 @@ class SlowHooks:
             now = nextafter(now, inf)
         self._running[now] = spec, request_id
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(self._seconds, self._check)
+            self._check_after(self._seconds)
         return now
 
     def end(self, begun: float) -> None:
@@ -43,7 +44,11 @@ class SlowHooks:
         for begun, (spec, request_id) in self._running.items():
             yield begun, spec, request_id
 
-    def _check(self) -> None:
+    def _check_after(self, seconds: float) -> None:
+        """Set the timer. It keeps nothing in memory: the session of these hooks may end before."""
+        self._timer = asyncio.get_running_loop().call_later(seconds, _check, ref(self))
+
+    def check(self) -> None:
         """Report the runs that are slow by now, and set the timer for the next one, if there is one."""
         self._timer = None
         now = monotonic()
@@ -51,7 +56,12 @@ class SlowHooks:
             if begun <= self._reported_until:
                 continue
             if (left := begun + self._seconds - now) > 0:
-                self._timer = asyncio.get_running_loop().call_later(left, self._check)
+                self._check_after(left)
                 return
             self._reported_until = begun
             self._report(spec, f"has been running for {now - begun:.0f} s; its timeout is {spec.timeout:g} s")
+
+
+def _check(hooks: ReferenceType[SlowHooks]) -> None:
+    if (found := hooks()) is not None:
+        found.check()

@@ -12,19 +12,13 @@ import anyio
 from ..audit.log import NOT_WRITTEN
 from ..model.hooks import Event
 from ..processes import process
+from ..processes.ending import end_server
 from ..runners.event_watch import settle, time_limit
 from .proxy import Proxy
 from .server_end import ServerEnd
 
 HOOKS_AT_END_SECONDS: Final = 5.0
 """How long hooks may run on after the agent's input has ended, while it still reads (design section 11)."""
-
-SERVER_EXIT_SECONDS: Final = 1.0
-"""How long the server may take to exit after its input has ended, or after a signal that was passed on."""
-
-SERVER_TERM_SECONDS: Final = 0.5
-"""How long the server may take to exit after SIGTERM. With SERVER_EXIT_SECONDS it stays below the two seconds after
-which agents kill."""
 
 BACKGROUND_HOOKS_SECONDS: Final = 0.5
 """How long background hooks may run on after the last call."""
@@ -189,17 +183,20 @@ class Lifecycle:
 
     async def _end_server(self) -> None:
         """Wait for the server to exit, then send SIGTERM, then SIGKILL; afterwards it has been reaped."""
-        for seconds, next_signal in ((SERVER_EXIT_SECONDS, signal.SIGTERM), (SERVER_TERM_SECONDS, signal.SIGKILL)):
-            with anyio.move_on_after(seconds) as time:
-                await self._proxy.run_changes.until(lambda: self._exited)
-            if time.cancelled_caught:
-                await settle()
-            if self._exited:
-                return
-            self._server_killed = True
-            self._signal_server(next_signal)
+        await end_server(self._server_exits_within, self._end_server_by)
         with anyio.move_on_after(process.REAP_LIMIT):
             await self._proxy.run_changes.until(lambda: self._exited)
+
+    async def _server_exits_within(self, seconds: float) -> bool:
+        with anyio.move_on_after(seconds) as time:
+            await self._proxy.run_changes.until(lambda: self._exited)
+        if time.cancelled_caught:
+            await settle()
+        return self._exited
+
+    def _end_server_by(self, number: int) -> None:
+        self._server_killed = True
+        self._signal_server(number)
 
     def _signal_server(self, number: int) -> None:
         if not self._exited:  # afterwards another process may have its id

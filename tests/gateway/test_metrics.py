@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from hookproxy.gateway.metrics import MOST_TOOLS, Histogram, Metrics, sample
+from hookproxy.gateway.metrics import LONGEST_NAME, MOST_TOOLS, Histogram, Metrics, sample
 
 
 def text_of(metrics: Metrics) -> list[str]:
@@ -35,6 +35,16 @@ def test_agents_cannot_make_metrics_grow_with_names_of_tools() -> None:
     calls = [line for line in text_of(metrics) if line.startswith("hookproxy_calls_total{")]
     assert len(calls) == MOST_TOOLS + 1
     assert f'hookproxy_calls_total{{server="db",tool="other",decision="allow",result="ok"}} {MOST_TOOLS}' in calls
+
+
+def test_agents_cannot_make_metrics_grow_with_long_names() -> None:
+    metrics = Metrics()
+    for number in range(10):
+        metrics.note_call("db", f"tool{number}".ljust(LONGEST_NAME + 1, "x"), "allow", "ok", 0.0, 0.0)
+    metrics.note_call("db", "x" * LONGEST_NAME, "allow", "ok", 0.0, 0.0)
+    calls = [line for line in text_of(metrics) if line.startswith("hookproxy_calls_total{")]
+    assert len(calls) == 2
+    assert 'hookproxy_calls_total{server="db",tool="other",decision="allow",result="ok"} 10' in calls
 
 
 @pytest.mark.parametrize("name", ['a"} 1\nevil 7', "a\\", "a\r\nb", "a\u2028b"])

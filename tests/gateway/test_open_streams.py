@@ -51,3 +51,16 @@ async def test_they_are_looked_at_as_long_as_there_are_any(monkeypatch: pytest.M
             await ended.wait()
         tasks.cancel_scope.cancel()
     assert one.is_cut
+
+
+def test_streams_that_end_at_once_are_not_kept_until_the_next_look() -> None:
+    streams, stays = OpenStreams(), [Stream() for _ in range(100)]
+    for one in stays:
+        streams.add(one, lambda: True)
+    for _ in range(1000):
+        streams.add(ends := Stream(), lambda: True)
+        ends.is_open = False
+    assert len(streams) < 250
+    streams.look()
+    assert len(streams) == 100
+    assert not any(one.is_cut for one in stays)

@@ -123,6 +123,18 @@ async def test_after_a_repair_a_server_works_and_its_failures_are_forgotten(
         assert not rig.gateway.servers._failures
 
 
+async def test_the_end_of_a_server_that_has_worked_for_long_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gateway_servers, "_QUICK_SECONDS", 0.0)
+    async with rig_of(tmp_path, "exit 1", 'share = "user"\n') as rig:
+        for user in (ALICE, BOB):
+            _, ended = rig.open(user)
+            await ended.wait()
+        await rig.reported("has ended by itself", 2)
+        assert not rig.gateway.servers._failures
+
+
 async def test_users_do_not_wait_for_the_failures_of_others(tmp_path: Path) -> None:
     async with rig_of(tmp_path, "exit 1", 'share = "user"\n') as rig:
         _, ended = rig.open(ALICE)

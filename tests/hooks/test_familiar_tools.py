@@ -381,3 +381,11 @@ async def test_tools_of_earlier_pages_keep_their_names(tmp_path: Path) -> None:
         assert await judged(proxied, call(1, "execute_command", cmd="ls", n=1)) == {"cmd": "ls", "n": 1}
         assert proxied.proxy.router.may_judge
     assert documents(tmp_path) == [("Bash", {"command": "ls", "n": 1})]
+
+
+def test_lists_of_tools_do_not_fill_memory() -> None:
+    familiar = FamiliarTools()
+    familiar._listed._most = 20_000
+    for number in range(500):
+        familiar.note_tools([Tool(f"tool{number}")], "")
+    assert len(familiar._listed) < 20

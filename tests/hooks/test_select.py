@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from hookproxy.dialects.dialect import Group
 from hookproxy.dialects.registry import DIALECTS
+from hookproxy.hooks import select
 from hookproxy.hooks.select import HookGroups
 from hookproxy.jsonrpc.raw_json import Unreadable
 from hookproxy.model.aliases import Alias, ToolSpelling
@@ -103,6 +104,12 @@ def test_the_cache_of_tools_is_bounded() -> None:
         hook_groups.concerns(f"tool{number}")
     assert len(hook_groups._selected) <= 4096 + 3
     assert hook_groups.concerns("write")
+
+
+def test_rules_of_earlier_policies_do_not_fill_memory() -> None:
+    for number in range(5000):
+        select._permission_rule(f"x{number}")
+    assert select._permission_rule.cache_info().currsize < 5000
 
 
 def test_an_agent_that_runs_these_hooks_itself_is_known() -> None:

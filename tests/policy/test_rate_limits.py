@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hookproxy.model.settings import Limit, Per
-from hookproxy.policy.rate_limits import LimitReached, RateLimits, tool_rule
+from hookproxy.policy.rate_limits import LimitReached, RateLimits, SharedWindows, tool_rule
 
 
 class Clock:
@@ -115,3 +117,47 @@ def test_no_minute_has_more_calls_than_allowed_wherever_it_begins(calls: int, pa
             clock.now -= reached.retry_after
     for begin in passed:
         assert sum(begin <= time < begin + 60 for time in passed) <= calls
+
+
+def test_windows_of_users_who_have_left_do_not_fill_memory() -> None:
+    clock = Clock()
+    windows = SharedWindows(clock)
+    for user in range(5000):
+        RateLimits([limit()], clock, partial(windows.of, (f"user{user}",))).count(["search_web"])
+        clock.now += 1
+    assert len(windows) < 2500
+
+
+def test_windows_of_limits_that_are_configured_no_more_do_not_fill_memory() -> None:
+    clock = Clock()
+    windows = SharedWindows(clock)
+    for calls in range(1, 5000):
+        RateLimits([limit(calls=calls)], clock, partial(windows.of, ("anna",)))
+    assert len(windows) < 2500
+
+
+def test_a_window_is_kept_while_a_run_uses_it_or_a_call_counts() -> None:
+    clock = Clock()
+    windows = SharedWindows(clock)
+
+    def opened(user: str) -> RateLimits:
+        return RateLimits([limit(calls=1)], clock, partial(windows.of, (user,)))
+
+    def many_others_come() -> None:
+        for number in range(5000):
+            opened(f"user{number}-{clock.now}")
+
+    open_run = opened("anna")
+    assert opened("ben").count(["search_web"]) is None
+    many_others_come()
+    assert open_run.count(["search_web"]) is None
+    for user in ("anna", "ben"):
+        assert opened(user).reached(["search_web"]) is not None
+    del open_run
+    clock.now += 59
+    many_others_come()
+    for user in ("anna", "ben"):
+        assert opened(user).reached(["search_web"]) is not None
+    clock.now += 1
+    many_others_come()
+    assert opened("anna").count(["search_web"]) is None

@@ -119,3 +119,16 @@ def test_there_is_room_for_so_many_barred_ids_and_no_more(characters: int) -> No
     assert number * (characters + 150) == pytest.approx(8 * 1024 * 1024, rel=0.02)
     requests.bar(b"%0*d" % (characters, 0))
     assert not requests.can_bar_more
+
+
+def test_ids_that_never_repeat_need_not_be_barred() -> None:
+    requests = InFlight()
+    requests.ids_may_repeat = False
+    for number in range(100):
+        requests.note(b"%d" % number, RequestKind.OTHER)
+        requests.settle(b"%d" % number)
+        requests.bar(b"%d" % number)
+        assert not requests.take_late_response(b"%d" % number), "it passes to nobody"
+        assert requests.settle(b"%d" % number) is None
+    assert requests.is_simple
+    assert not requests._barred

@@ -311,6 +311,59 @@ def test_cancelled_requests_do_not_fill_memory(shared: Shared, monkeypatch: pyte
     assert [len(shared.answer(one)) for one in numbers] == [0, 0, 1, 1, 1]
 
 
+def test_requests_of_ours_that_the_server_never_answers_do_not_fill_memory(
+    shared: Shared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(multiplex, "MAX_OWN", 3)
+    shared.client()
+    left: list[Send] = []
+    for number_ in range(5):
+        one = shared.client()
+        shared.answer(shared.request(one, "resources/subscribe", params=f'{{"uri":"a{number_}"}}'))
+        left += shared.mux.detach(one)
+    assert len(left) == 5
+    assert len(shared.mux._own) == 3
+    assert not shared.mux._requests
+    for send in left:
+        assert shared.answer(number(send)) == []
+    assert not shared.mux._own
+
+
+def test_requests_of_the_server_that_a_client_never_answers_do_not_fill_memory(
+    shared: Shared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(multiplex, "MAX_ASKED", 3)
+    one, two = shared.client('{"roots":{}}'), shared.client('{"roots":{}}')
+    shared.request(one)
+    for raw_id in (1, 2, 3):
+        assert receivers(shared.ask("roots/list", raw_id=str(raw_id))) == [one]
+    (refused,) = shared.ask("roots/list", raw_id="4")
+    assert (refused.to, code(refused)) == (SERVER, -32603)
+    shared.request(two)
+    assert receivers(shared.ask("roots/list", raw_id="5")) == [two], "another client answers"
+    shared.notify("cancelled", '{"requestId":1}')
+    assert receivers(shared.say(one, '{"jsonrpc":"2.0","id":2,"result":{"roots":[]}}')) == [SERVER]
+    assert len(shared.mux._server_requests) == 2
+    shared.mux.detach(one)
+    assert len(shared.mux._server_requests) == 1
+
+
+def test_a_request_of_the_server_with_a_long_id_or_token_is_not_kept(shared: Shared) -> None:
+    client = shared.client('{"roots":{}}')
+    long = '"' + "x" * 1025 + '"'
+    shared.request(client)
+    for raw_id, params in ((long, "{}"), ("1", f'{{"_meta":{{"progressToken":{long}}}}}')):
+        (refused,) = shared.ask("roots/list", params, raw_id)
+        assert (refused.to, code(refused)) == (SERVER, -32603)
+    assert not shared.mux._server_requests
+
+
+def test_long_ids_of_elicitations_do_not_fill_memory(strangers: Shared) -> None:
+    client = strangers.client()
+    strangers.answer(strangers.request(client), f'{{"elicitationId":"{"x" * 5000}","a":{{"elicitationId":"E"}}}}')
+    assert list(strangers.mux._elicitations) == ["E"]
+
+
 # --- the handshake ---
 
 

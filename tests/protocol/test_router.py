@@ -528,6 +528,16 @@ def test_a_request_that_ends_only_with_the_session_is_not_awaited(router: Router
     assert router.pending
 
 
+def test_lists_of_tools_do_not_fill_memory(router: Router) -> None:
+    router.tools._most = 20_000
+    for page in range(50):
+        router.from_agent(b'{"id":1,"method":"tools/list"}\n')
+        tools = b",".join(b'{"name":"tool%d-%d"}' % (page, number) for number in range(10))
+        assert isinstance(router.from_server(b'{"id":1,"result":{"tools":[%b]}}\n' % tools), ToolsListed)
+    assert len(router.tools) < 20
+    assert "tool49-9" in router.tools
+
+
 def test_names_of_tools_do_not_fill_memory(router: Router) -> None:
     for number in range(20_000):
         router.from_agent(SAFE.replace(b"safe", b"safe%d" % number))

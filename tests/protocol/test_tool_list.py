@@ -6,7 +6,7 @@ import pytest
 
 from hookproxy.model.hooks import Tool
 from hookproxy.protocol.feedback import without_tools
-from hookproxy.protocol.tool_list import listed_tools, next_cursor
+from hookproxy.protocol.tool_list import ListedTools, listed_tools, next_cursor
 
 
 def test_a_list_contains_its_tools() -> None:
@@ -76,3 +76,20 @@ def test_a_line_that_is_not_a_list_has_no_tools(line: bytes) -> None:
 def test_a_page_says_whether_another_one_follows(result: bytes, cursor: str | None) -> None:
     assert next_cursor(b'{"id":1,"result":%b}' % result) == cursor
     assert next_cursor(b'{"id":1,"error":{}}') is None
+
+
+def test_a_server_that_lists_more_and_more_tools_does_not_fill_memory() -> None:
+    known = ListedTools(most_bytes=10_000)
+    known.note(Tool(f"tool{number}", b"x" * 900) for number in range(100))
+    assert list(known) == ["tool95", "tool96", "tool97", "tool98", "tool99"]
+    known.note([Tool("wide", b"{}", properties=frozenset(map(str, range(20))))])
+    assert list(known) == ["tool99", "wide"], "names of arguments take memory too"
+    known.note([Tool("long", b"x" * 10_000)])
+    assert not known
+
+
+def test_a_tool_that_is_listed_again_is_known_as_it_was_listed_last() -> None:
+    known = ListedTools()
+    for schema in (b"1", b"2"):
+        known.note([Tool("a", schema), Tool("b")])
+    assert known == {"a": Tool("a", b"2"), "b": Tool("b")}

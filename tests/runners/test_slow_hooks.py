@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from weakref import ref
+
 import anyio
 import pytest
 
@@ -48,3 +50,11 @@ async def test_runs_that_begin_at_the_same_time_are_kept_apart() -> None:
     assert len(set(begun)) == 1000
     for one in begun:
         slow.end(one)
+
+
+async def test_the_timer_keeps_no_hooks_whose_session_has_ended() -> None:
+    slow = SlowHooks(lambda _spec, _text: None)
+    slow.end(slow.begin(spec("x")))
+    kept = ref(slow)
+    del slow
+    assert kept() is None

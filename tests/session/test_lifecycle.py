@@ -17,7 +17,7 @@ from hookproxy.dialects.dialect import Group
 from hookproxy.hooks.evaluate import Hooks
 from hookproxy.model.hooks import Event
 from hookproxy.model.settings import Settings
-from hookproxy.processes import process
+from hookproxy.processes import ending, process
 from hookproxy.session import lifecycle
 from hookproxy.session.lifecycle import Lifecycle
 from hookproxy.session.proxy import Proxy
@@ -147,8 +147,8 @@ async def test_after_a_signal_that_the_server_handles_we_exit_with_its_status() 
 
 
 async def test_a_server_that_does_not_exit_gets_sigterm_and_then_sigkill(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lifecycle, "SERVER_EXIT_SECONDS", 0.1)
-    monkeypatch.setattr(lifecycle, "SERVER_TERM_SECONDS", 0.1)
+    monkeypatch.setattr(ending, "EXIT_SECONDS", 0.1)
+    monkeypatch.setattr(ending, "TERM_SECONDS", 0.1)
     async with run("trap '' TERM; echo '{}'; while :; do read line || sleep 0.02; done") as one:
         assert await one.agent.line() == b"{}\n"
         one.agent.stop_writing()

@@ -12,9 +12,11 @@ from typing import Final, NoReturn
 import anyio
 import pytest
 
+from hookproxy.dialects.claude import input
 from hookproxy.model.hooks import Event
 from hookproxy.model.settings import OnFailure, Settings
 from tests.support.call_spellings import calls_seen
+from tests.support.held import held_long_texts
 from tests.support.proxy_rig import DIRECT_LOOP, Rig, group, hook, rig, stub, stub_group
 
 pytestmark = pytest.mark.anyio
@@ -506,3 +508,29 @@ async def test_a_lack_of_descriptors_for_hooks_outside_of_calls_is_reported_and_
             assert await proxied.agent.line() == INITIALIZED
             await proxied.proxy.session_events.end_session()
     assert "SessionStart hooks could not be run: Too many open files" in proxied.reports
+
+
+async def test_long_names_of_tools_do_not_fill_memory(tmp_path: Path) -> None:
+    settings = Settings(deny=("danger*",), audit_file=str(tmp_path / "audit.jsonl"))
+    length, count = 50_000, 12
+    kept_parts = input._kept_parts.cache_info()
+    async with rig(ALLOW, settings=settings) as one:
+        for number in range(count):
+            await one.agent.send(call(number, f"danger{number}".ljust(length, "x")))
+            assert (await one.agent.message())["result"]["isError"]
+            await one.agent.send(call(-1 - number, f"safe{number}".ljust(length, "x")))
+            await one.server.line()
+            await one.server.send(answer(-1 - number))
+            assert (await one.agent.message())["id"] == -1 - number
+        assert held_long_texts(one.proxy, length) < count
+    assert input._kept_parts.cache_info() == kept_parts
+
+
+async def test_reports_about_tools_do_not_fill_memory() -> None:
+    async with rig(ALLOW) as one:
+        for number in range(10_000):
+            one.proxy.report_once(f"tool{number}: was reported")
+        assert len(one.proxy.session_events._reported) <= 4096
+        reports = len(one.reports)
+        one.proxy.report_once("tool9999: was reported")
+        assert len(one.reports) == reports

@@ -22,6 +22,7 @@ TOOL_EVENTS: Final = (
 
 _ELICITATION_EVENTS: Final = (Event.ELICITATION, Event.ELICITATION_RESULT)
 _CACHE_SIZE: Final = 256  # tools whose constant parts are cached: more than a server has
+_LONGEST_NAME: Final = 1024  # characters of such a tool's name: agents choose names, and MCP's have at most 128
 
 
 def write_input(spec: HookSpec, context: EventContext) -> Document:
@@ -29,7 +30,8 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
     session = context.session
     env = _variables(session)
     if context.event is Event.PRE_TOOL_USE:
-        head, tail = _constant_parts(session, context.tool_name, context.annotations)
+        parts = _kept_parts if len(context.tool_name) <= _LONGEST_NAME else _constant_parts
+        head, tail = parts(session, context.tool_name, context.annotations)
         use_id = msgspec.json.encode(context.tool_use_id)
         return Document(b"".join((head, context.arguments, b',"tool_use_id":', use_id, b",", tail)), env)
     if context.event in TOOL_EVENTS:
@@ -59,9 +61,8 @@ def _session(session: Session) -> dict[str, object]:
     }
 
 
-@lru_cache(maxsize=_CACHE_SIZE)
 def _constant_parts(session: Session, tool_name: str, annotations: bytes) -> tuple[bytes, bytes]:
-    """The document before a call's arguments and after its id: the same for each call of a tool, so it is cached."""
+    """The document before a call's arguments and after its id: the same for each call of a tool."""
     before = _session(session) | _call_head(Event.PRE_TOOL_USE, tool_name)
     after = {"mcp_server": {"name": shared_input.utf8(session.server)}}
     head, tail = (
@@ -69,6 +70,9 @@ def _constant_parts(session: Session, tool_name: str, annotations: bytes) -> tup
         shared_input.json_line(after | _annotations(annotations)),
     )
     return bytes(head[: -len(b"0}\n")]), bytes(tail[1:])
+
+
+_kept_parts = lru_cache(maxsize=_CACHE_SIZE)(_constant_parts)
 
 
 def _call_head(event: Event, tool_name: str) -> dict[str, object]:

@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 
 from ...jsonrpc import raw_json
+from ...model.newest_entries import NewestEntries
 from .messages import CALL_TOOL, Message
 
 _NAMED_BY: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
@@ -44,6 +45,8 @@ _ONE_SCHEMA: Final = frozenset(
 )
 _SCHEMA_LISTS: Final = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _SCHEMA_MAPS: Final = frozenset({"patternProperties", "dependentSchemas", "$defs", "definitions"})
+_MOST_BYTES: Final = 4 * 1024 * 1024  # of the annotations of one server's tools: those of some thousand tools
+_PATH_BYTES: Final = 300  # of memory for one of them, besides its texts
 _MAX_SAFE: Final = 2**53 - 1  # larger integers are not the same number to every reader, and are not repeated
 
 Path = tuple[str, ...]
@@ -213,8 +216,11 @@ def _schemas(root: object) -> Iterator[tuple[Path | None, dict[str, object]]]:
                 stack.extend((None, one) for one in value.values())
 
 
-class ParameterTable(dict[str, ParameterHeaders]):
-    """The annotated arguments of each listed tool that has some."""
+class ParameterTable(NewestEntries[ParameterHeaders]):
+    """The annotated arguments of each listed tool that has some; of too many, those of the newest."""
+
+    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
+        super().__init__(most_bytes)
 
     def note(self, line: bytes) -> dict[str, str]:
         """Note the tools of a tools/list response; return why tools must not be used, by their names."""
@@ -235,6 +241,11 @@ class ParameterTable(dict[str, ParameterHeaders]):
             except InvalidAnnotation as problem:
                 invalid[name] = str(problem)
                 return
-            self.pop(name, None)
+            self.forget(name)
             if found:
-                self[name] = found
+                self.keep(name, found, _size(found))
+
+
+def _size(found: ParameterHeaders) -> int:
+    """The bytes of memory that annotations take."""
+    return sum(_PATH_BYTES + len(header) + sum(map(len, path)) for path, header in found.items())

@@ -131,6 +131,16 @@ def test_a_tool_that_is_listed_anew_loses_its_old_annotations() -> None:
     assert "t" not in table
 
 
+def test_a_server_that_lists_more_and_more_tools_does_not_fill_memory() -> None:
+    table = ParameterTable(most_bytes=20_000)
+    schema = {"properties": {"a": {"type": "string", "x-mcp-header": "A"}}}
+    for page in range(10):
+        tools = [{"name": f"t{page}-{number}", "inputSchema": schema} for number in range(10)]
+        assert table.note(json.dumps({"result": {"tools": tools}}).encode()) == {}
+    assert len(table) == 15
+    assert "t9-9" in table
+
+
 @pytest.mark.parametrize("line", [b"", b"{}", b'{"result":{}}', b'{"result":{"tools":7}}', b'{"result":{"tools":[7]}}'])
 def test_a_list_that_cannot_be_read_is_left_alone(line: bytes) -> None:
     assert ParameterTable().note(line) == {}
