@@ -10,6 +10,7 @@ import hashlib
 import math
 import os
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -44,6 +45,7 @@ leave an agent open: 30 days."""
 _MICROSECONDS: Final = 1_000_000
 _MILLISECONDS: Final = 1000
 _EVICTS_NOTHING: Final = "noeviction"
+_SCRIPT: Final = " script: "  # before the hash of ours, in errors of a server
 _LATE: Final = "it does not answer in time"
 
 Argument = str | bytes | int | float
@@ -110,6 +112,7 @@ return redis.call('SMEMBERS', KEYS[1])
 Send = Callable[[Sequence[Sequence[Argument]]], Awaitable[list[object]]]
 """Sends commands in one write, and returns their answers; an exception stands for one that has failed."""
 Close = Callable[[], Awaitable[None]]
+"""Closes the connections; the next commands open a new one."""
 
 
 class _Command:
@@ -152,15 +155,16 @@ class Store:
                     await self.look()
                     await anyio.sleep(_LOOK_SECONDS)
         finally:
-            with anyio.move_on_after(_SECONDS, shield=True):
+            with anyio.CancelScope(shield=True):
                 await self._close()
 
     async def look(self) -> None:
-        """Look whether the store answers. It does not raise: a change is reported."""
+        """Look whether the store can be written: one that is full, or a replica, cannot. It does not raise: a change is
+        reported.
+        """
         try:
-            memory = await self._answer("INFO", "memory")
-            if self.failure:
-                await self._answer("EVAL", _REMEMBERS, 1, self.prefix + _SINCE)
+            await self._answer("EVAL", _REMEMBERS, 1, self.prefix + _SINCE)
+            memory = await self._answer("INFO", "memory") if self.failure else None
         except StoreUnavailable as problem:
             self._note_failure(str(problem))
             return
@@ -247,9 +251,11 @@ class Store:
                     answers = [problem] * len(together)
                 for command, answer in zip(together, answers, strict=True):
                     if isinstance(answer, Exception):
-                        command.failure = (str(answer).splitlines() or [_LATE])[0].rstrip(".")
+                        command.failure = (str(answer).partition(_SCRIPT)[0].splitlines() or [_LATE])[0].rstrip(".")
                     command.answer = answer
                     command.answered.set()
+                if any(isinstance(answer, Exception) for answer in answers):
+                    await self._close()  # at the same address there may be another server now
 
 
 class StoreLimits:
@@ -337,6 +343,7 @@ def _client(table: StoreTable, folder: str) -> tuple[Send, Close]:
         from redis.asyncio import ConnectionPool, Redis
         from redis.asyncio.retry import Retry
         from redis.backoff import NoBackoff
+        from redis.exceptions import RedisError
     except ImportError as error:
         if (error.name or "").partition(".")[0] != "redis":
             raise
@@ -361,8 +368,8 @@ def _client(table: StoreTable, folder: str) -> tuple[Send, Close]:
         return await pipeline.execute(raise_on_error=False)
 
     async def close() -> None:
-        await client.aclose()
-        await pool.disconnect()
+        with anyio.move_on_after(_SECONDS), suppress(RedisError, OSError):  # who asked has got the failure itself
+            await pool.disconnect()
 
     return send, close
 
