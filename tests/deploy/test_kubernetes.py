@@ -11,6 +11,7 @@ import sysconfig
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -241,6 +242,15 @@ def test_only_the_balancer_reaches_the_gateways() -> None:
     [allowed] = [rule["from"] for rule in rules if any(port["port"] == "mcp" for port in rule["ports"])]
     assert allowed == [{"podSelector": {"matchLabels": BALANCER["spec"]["template"]["metadata"]["labels"]}}]
     assert "namespaceSelector" not in allowed[0]
+
+
+def test_the_gateways_may_reach_what_their_configuration_names(config: GatewayConfig) -> None:
+    [rule] = find("NetworkPolicy", "gateways")["spec"]["egress"]
+    allowed = {port["port"] for port in rule["ports"]}
+    store = config.gateway.store
+    assert store is not None
+    addresses = [urlsplit(one) for one in (store.url, *(server.table.url or "" for server in config.servers.values()))]
+    assert {one.port or {"https": 443}[one.scheme] for one in addresses} <= allowed
 
 
 def test_a_budget_leaves_pods_while_machines_are_emptied() -> None:
