@@ -83,6 +83,7 @@ _SINCE: Final = "since"
 """The key with the time, in seconds since 1970, from which on the store has everything."""
 
 _REMEMBERS: Final = """
+-- KEYS[2] is not used: two keys, as those of calls, are more than a sharded cluster takes.
 return redis.call('SET', KEYS[1], redis.call('TIME')[1], 'NX')
 """
 
@@ -163,7 +164,7 @@ class Store:
         reported.
         """
         try:
-            await self._answer("EVAL", _REMEMBERS, 1, self.prefix + _SINCE)
+            await self._answer("EVAL", _REMEMBERS, 2, self.prefix + _SINCE, self.prefix)
             memory = await self._answer("INFO", "memory") if self.failure else None
         except StoreUnavailable as problem:
             self._note_failure(str(problem))
@@ -251,7 +252,7 @@ class Store:
                     answers = [problem] * len(together)
                 for command, answer in zip(together, answers, strict=True):
                     if isinstance(answer, Exception):
-                        command.failure = (str(answer).partition(_SCRIPT)[0].splitlines() or [_LATE])[0].rstrip(".")
+                        command.failure = _why(answer)
                     command.answer = answer
                     command.answered.set()
                 if any(isinstance(answer, Exception) for answer in answers):
@@ -372,6 +373,15 @@ def _client(table: StoreTable, folder: str) -> tuple[Send, Close]:
             await pool.disconnect()
 
     return send, close
+
+
+def _why(failure: Exception) -> str:
+    """Why there is no answer, in a few words without a full stop."""
+    from redis.exceptions import AskError, ClusterCrossSlotError, ClusterError
+
+    if isinstance(failure, ClusterError | ClusterCrossSlotError | AskError):
+        return "it is a part of a sharded cluster, which cannot be a store"
+    return (str(failure).partition(_SCRIPT)[0].splitlines() or [_LATE])[0].rstrip(".")
 
 
 def _options(table: StoreTable, folder: str) -> dict[str, str]:

@@ -457,6 +457,43 @@ async def test_a_store_that_is_restarted_is_used_again(server: StoreProcess) -> 
         assert await limits_of(store).count([MINUTE]) is not None
 
 
+async def test_a_store_with_appendonly_remembers_limits_and_used_approvals_after_kill(tmp_path: Path) -> None:
+    server = StoreProcess(tmp_path, "--appendonly", "yes")
+    limit, made = Limit("*", 2, Per.DAY, "limits[0]"), time() + 2
+    try:
+        async with open_store(server) as store:
+            assert await limits_of(store).count([limit]) is None
+            assert await store.use_once("used", made)
+            server.kill()
+            await store.look()
+            server.start()
+            await until_back(store)
+            assert await limits_of(store).count([limit]) is None
+            assert await limits_of(store).count([limit]) is not None
+            assert not await store.use_once("used", made)
+            assert await store.use_once("asked before, used after", made), "nobody is asked again"
+    finally:
+        server.kill()
+
+
+async def test_a_sharded_cluster_is_no_store(tmp_path: Path) -> None:
+    server = StoreProcess(tmp_path, "--cluster-enabled", "yes", "--port", str(free_port()), "--bind", "127.0.0.1")
+    reports: list[str] = []
+    try:
+        async with open_store(server, reports) as store:
+            for slots in ((), ("0", "9999"), ("10000", "16383")):  # none, some, and all of them
+                if slots:
+                    assert server.ask("CLUSTER", "ADDSLOTSRANGE", *slots) == b"+OK\r\n"
+                for _ in range(3):
+                    await store.look()
+                    assert "sharded cluster" in store.failure
+                with pytest.raises(StoreUnavailable, match="sharded cluster"):
+                    await limits_of(store).count([MINUTE])
+        assert len(reports) == 1
+    finally:
+        server.kill()
+
+
 async def test_the_documented_user_may_do_all_that_the_gateway_asks_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "password").write_text("sekret-of-the-store\n")
     [line] = re.findall(r"(?m)^user hookproxy .*$", PAGE.read_text())
