@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
@@ -45,7 +46,7 @@ leave an agent open: 30 days."""
 _MICROSECONDS: Final = 1_000_000
 _MILLISECONDS: Final = 1000
 _EVICTS_NOTHING: Final = "noeviction"
-_SCRIPT: Final = " script: "  # before the hash of ours, in errors of a server
+_SCRIPT: Final = re.compile(r" script: [0-9a-f]{40}, on .*", re.DOTALL)  # which of ours it was, in a server's errors
 _LATE: Final = "it does not answer in time"
 
 Argument = str | bytes | int | float
@@ -381,7 +382,7 @@ def _why(failure: Exception) -> str:
 
     if isinstance(failure, ClusterError | ClusterCrossSlotError | AskError):
         return "it is a part of a sharded cluster, which cannot be a store"
-    return (str(failure).partition(_SCRIPT)[0].splitlines() or [_LATE])[0].rstrip(".")
+    return (_SCRIPT.sub("", str(failure)).splitlines() or [_LATE])[0].rstrip(".")
 
 
 def _options(table: StoreTable, folder: str) -> dict[str, str]:
