@@ -275,6 +275,8 @@ for file in $FILES; do
     mount --bind "$VOLUMES/$file" "/etc/hookproxy/${file##*/}"
 done
 ip link set lo up
+ip address add 10.244.1.5/32 dev lo
+ip address add 192.0.2.7/32 dev lo
 mount -o remount,bind,ro /etc
 mount -o remount,bind,ro /
 setpriv --reuid=10001 --regid=10001 --groups=10001 --no-new-privs --bounding-set=-all --inh-caps=-all \
@@ -294,10 +296,14 @@ while True:
         if time.monotonic() > end:
             raise SystemExit("it does not answer")
         time.sleep(0.05)
-try:
-    urllib.request.urlopen("http://127.0.0.1:8765/mcp/tickets", b"{}")
-except urllib.error.HTTPError as refused:
-    print("POST without a token:", refused.code, flush=True)
+for peer in ("10.244.1.5", "192.0.2.7"):
+    try:
+        request = urllib.request.Request(f"http://{peer}:8765/mcp/tickets", b"{}", {"Host": "mcp.example.com"})
+        print(peer, urllib.request.urlopen(request).status, flush=True)
+    except urllib.error.HTTPError as refused:
+        print(peer, refused.code, flush=True)
+    except OSError as broken:
+        print(peer, broken, flush=True)
 """
 
 
@@ -371,7 +377,8 @@ def start_as_pod(volumes: Volumes, etc: Path) -> str:
 def test_a_gateway_starts_with_what_its_pod_gets(tmp_path: Path, private_etc: Path, nobody: int) -> None:
     said = start_as_pod(Volumes(tmp_path / "volumes"), private_etc)
     assert "ready\n" in said, said
-    assert "POST without a token: 401" in said
+    assert "10.244.1.5 401\n" in said, "the network of pods may ask, and this one has no token"
+    assert "192.0.2.7 403\n" in said, "others may not"
     assert "serves tickets" in said
     assert "ended with" not in said
     assert not re.search("consoles do not|cannot be (read|written)|sekret|Traceback", said), said
