@@ -166,6 +166,13 @@ def test_pods_get_the_time_that_their_end_takes(config: GatewayConfig) -> None:
     assert int(hard_stop) >= gateway.drain_seconds
 
 
+def test_the_next_pod_is_replaced_only_when_the_balancer_has_found_the_last_one() -> None:
+    kept_by_dns = 30  # seconds that CoreDNS keeps "no such name" at most, as Kubernetes configures it: `cache 30`
+    [resolves_again] = re.findall(r"hold valid (\d+)s", balancer_text())
+    assert GATEWAYS["spec"]["minReadySeconds"] > kept_by_dns + int(resolves_again)
+    assert GATEWAYS["spec"].get("updateStrategy", {"type": "RollingUpdate"})["type"] == "RollingUpdate"
+
+
 def test_the_balancer_knows_the_pods_by_their_names() -> None:
     names = re.findall(r"(?m)^ *server (\S+) (\S+):\d+$", balancer_text())
     spec, namespace = GATEWAYS["spec"], KUSTOMIZATION["namespace"]
