@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import re
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -44,6 +46,7 @@ leave an agent open: 30 days."""
 _MICROSECONDS: Final = 1_000_000
 _MILLISECONDS: Final = 1000
 _EVICTS_NOTHING: Final = "noeviction"
+_SCRIPT: Final = re.compile(r" script: [0-9a-f]{40}, on .*", re.DOTALL)  # which of ours it was, in a server's errors
 _LATE: Final = "it does not answer in time"
 
 Argument = str | bytes | int | float
@@ -81,6 +84,7 @@ _SINCE: Final = "since"
 """The key with the time, in seconds since 1970, from which on the store has everything."""
 
 _REMEMBERS: Final = """
+-- KEYS[2] is not used: two keys, as those of calls, are more than a sharded cluster takes.
 return redis.call('SET', KEYS[1], redis.call('TIME')[1], 'NX')
 """
 
@@ -110,6 +114,7 @@ return redis.call('SMEMBERS', KEYS[1])
 Send = Callable[[Sequence[Sequence[Argument]]], Awaitable[list[object]]]
 """Sends commands in one write, and returns their responses; an exception stands for one that has failed."""
 Close = Callable[[], Awaitable[None]]
+"""Closes the connections; the next commands open a new one."""
 
 
 class _Command:
@@ -152,15 +157,16 @@ class Store:
                     await self.look()
                     await anyio.sleep(_LOOK_SECONDS)
         finally:
-            with anyio.move_on_after(_SECONDS, shield=True):
+            with anyio.CancelScope(shield=True):
                 await self._close()
 
     async def look(self) -> None:
-        """Look whether the store answers. It does not raise: a change is reported."""
+        """Look whether the store can be written: one that is full, or a replica, cannot. It does not raise: a change is
+        reported.
+        """
         try:
-            memory = await self._answer("INFO", "memory")
-            if self.failure:
-                await self._answer("EVAL", _REMEMBERS, 1, self.prefix + _SINCE)
+            await self._answer("EVAL", _REMEMBERS, 2, self.prefix + _SINCE, self.prefix)
+            memory = await self._answer("INFO", "memory") if self.failure else None
         except StoreUnavailable as problem:
             self._note_failure(str(problem))
             return
@@ -247,9 +253,11 @@ class Store:
                     responses = [problem] * len(together)
                 for command, response in zip(together, responses, strict=True):
                     if isinstance(response, Exception):
-                        command.failure = (str(response).splitlines() or [_LATE])[0].rstrip(".")
+                        command.failure = _why(response)
                     command.response = response
                     command.answered.set()
+                if any(isinstance(response, Exception) for response in responses):
+                    await self._close()  # at the same address there may be another server now
 
 
 class StoreLimits:
@@ -337,6 +345,7 @@ def _client(table: StoreTable, folder: str) -> tuple[Send, Close]:
         from redis.asyncio import ConnectionPool, Redis
         from redis.asyncio.retry import Retry
         from redis.backoff import NoBackoff
+        from redis.exceptions import RedisError
     except ImportError as error:
         if (error.name or "").partition(".")[0] != "redis":
             raise
@@ -361,10 +370,19 @@ def _client(table: StoreTable, folder: str) -> tuple[Send, Close]:
         return await pipeline.execute(raise_on_error=False)
 
     async def close() -> None:
-        await client.aclose()
-        await pool.disconnect()
+        with anyio.move_on_after(_SECONDS), suppress(RedisError, OSError):  # who asked has got the failure itself
+            await pool.disconnect()
 
     return send, close
+
+
+def _why(failure: Exception) -> str:
+    """Why there is no answer, in a few words without a full stop."""
+    from redis.exceptions import AskError, ClusterCrossSlotError, ClusterError
+
+    if isinstance(failure, ClusterError | ClusterCrossSlotError | AskError):
+        return "it is a part of a sharded cluster, which cannot be a store"
+    return (_SCRIPT.sub("", str(failure)).splitlines() or [_LATE])[0].rstrip(".")
 
 
 def _options(table: StoreTable, folder: str) -> dict[str, str]:

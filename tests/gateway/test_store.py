@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from time import time
+from unittest.mock import ANY
 
 import anyio
 import pytest
@@ -25,6 +27,8 @@ from hookproxy.model.settings import Limit, Per
 from hookproxy.policy.rate_limits import LimitReached
 from hookproxy.policy.shared_state import Approved, StoreUnavailable
 from hookproxy.policy.similar_calls import similar_calls
+from tests.support.cluster import free_port
+from tests.support.oauth_server import self_signed
 from tests.support.store_process import PROGRAM, StoreProcess
 
 pytestmark = [
@@ -35,6 +39,7 @@ pytestmark = [
 MINUTE = Limit("*", 3, Per.MINUTE, "limits[0]")
 SECOND = Limit("read", 1, Per.SECOND, "limits[1]")
 SESSION = Limit("*", 2, Per.SESSION, "limits[2]")
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "gateway-cluster.md"
 ALICE = Principal("uid:1000", "alice")
 
 
@@ -49,9 +54,13 @@ def server(tmp_path: Path) -> Iterator[StoreProcess]:
 
 @asynccontextmanager
 async def open_store(
-    server: StoreProcess, reports: list[str] | None = None, prefix: str = "test:", password: str | None = None
+    server: StoreProcess,
+    reports: list[str] | None = None,
+    prefix: str = "test:",
+    password: str | None = None,
+    table: StoreTable | None = None,
 ) -> AsyncIterator[Store]:
-    table = StoreTable(server.url, prefix=prefix, password=password)
+    table = table or StoreTable(server.url, prefix=prefix, password=password)
     store = Store(table, "/", (reports if reports is not None else []).append, Metrics())
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(store.run)
@@ -328,6 +337,241 @@ async def test_a_store_that_is_full_refuses(server: StoreProcess) -> None:
         server.ask("CONFIG", "SET", "maxmemory", "0")
         await until_back(store)
         assert await limits_of(store).count([MINUTE]) is None
+
+
+async def test_a_store_that_is_paused_refuses_and_its_late_answers_are_taken_for_no_others(
+    server: StoreProcess,
+) -> None:
+    one, two = Limit("one", 1, Per.DAY, "limits[0]"), Limit("two", 9, Per.DAY, "limits[1]")
+    async with open_store(server) as store:
+        assert await limits_of(store).count([one]) is None
+        server.pause()
+        try:
+            async with anyio.create_task_group() as tasks:
+                for limit in (one, two, one):
+                    tasks.start_soon(refused, limits_of(store), limit)
+        finally:
+            server.resume()
+        await until_back(store)
+        for _ in range(3):
+            assert await limits_of(store).count([one]) == LimitReached(one, ANY)
+            assert await limits_of(store).count([two]) is None
+            assert await StoreApprovals(store, "files", "alice", "policy", 60).approved() == []
+        assert await store.use_once("nonce", time())
+        assert not await store.use_once("nonce", time())
+
+
+async def refused(limits: StoreLimits, limit: Limit) -> None:
+    with pytest.raises(StoreUnavailable):
+        await limits.count([limit])
+
+
+REFUSES_TO_WRITE = {
+    "full": (("CONFIG", "SET", "maxmemory", "1"), ("CONFIG", "SET", "maxmemory", "0"), "maxmemory"),
+    "a read-only replica": (("REPLICAOF", "127.0.0.1", "1"), ("REPLICAOF", "NO", "ONE"), "replica"),
+    "without enough replicas": (
+        ("CONFIG", "SET", "min-replicas-to-write", "1"),
+        ("CONFIG", "SET", "min-replicas-to-write", "0"),
+        "replicas",
+    ),
+}
+
+
+@pytest.mark.parametrize("state", REFUSES_TO_WRITE)
+async def test_a_store_that_cannot_be_written_refuses_limits_and_approvals_and_says_why(
+    server: StoreProcess, state: str
+) -> None:
+    enter, leave, why = REFUSES_TO_WRITE[state]
+    reports: list[str] = []
+    async with open_store(server, reports) as store:
+        await limits_of(store).count([MINUTE])
+        assert server.ask(*enter) == b"+OK\r\n"
+        approvals = StoreApprovals(store, "files", "alice", "policy", 60)
+        for ask in (
+            lambda: limits_of(store).count([MINUTE]),
+            lambda: store.use_once("nonce", time()),
+            lambda: approvals.allow(Approved("write")),
+        ):
+            store.failure = ""  # as if it were not known yet
+            with pytest.raises(StoreUnavailable, match=why):
+                await ask()
+        await store.look()
+        assert store.failure
+        assert "hookproxy_store_up 0\n" in store._metrics.text(Counter(), "", draining=False)
+        assert server.ask(*leave) == b"+OK\r\n"
+        await until_back(store)
+        assert await limits_of(store).count([MINUTE]) is None
+        assert await approvals.approved() == []
+    assert len(reports) == 3
+    assert "cannot be reached" in reports[1]
+    assert why in reports[1]
+    assert "script" not in reports[1], "whose hash says nothing to people"
+
+
+@pytest.mark.parametrize("state", REFUSES_TO_WRITE)
+async def test_a_store_that_cannot_be_written_is_reported_before_a_call_needs_it(
+    server: StoreProcess, state: str
+) -> None:
+    async with open_store(server) as store:
+        assert server.ask(*REFUSES_TO_WRITE[state][0]) == b"+OK\r\n"
+        await store.look()
+        assert REFUSES_TO_WRITE[state][2] in store.failure
+
+
+async def test_after_a_failover_the_new_primary_is_found_at_the_same_address(tmp_path: Path) -> None:
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for folder in folders:
+        folder.mkdir()
+    one, two = map(StoreProcess, folders)
+    address = tmp_path / "primary.sock"
+    address.symlink_to(one.path)
+    store = Store(StoreTable(f"unix://{address}"), "/", print, Metrics())
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(store.run)
+            await store.look()
+            assert not store.failure
+            assert one.ask("REPLICAOF", "127.0.0.1", "1") == b"+OK\r\n"  # it stays connected, and lives
+            (tmp_path / "new").symlink_to(two.path)
+            (tmp_path / "new").replace(address)
+            await store.look()
+            assert "replica" in store.failure
+            await until_back(store)
+            assert await limits_of(store).count([MINUTE]) is None
+            tasks.cancel_scope.cancel()
+    finally:
+        one.kill()
+        two.kill()
+
+
+async def test_a_store_that_is_restarted_is_used_again(server: StoreProcess) -> None:
+    async with open_store(server) as store:
+        assert await limits_of(store).count([MINUTE]) is None
+        server.kill()
+        server.start()
+        with pytest.raises(StoreUnavailable):  # what was sent on a connection that has broken is not sent again
+            await limits_of(store).count([MINUTE])
+        await until_back(store)
+        for _ in range(3):
+            assert await limits_of(store).count([MINUTE]) is None
+        assert await limits_of(store).count([MINUTE]) is not None
+
+
+async def test_a_store_with_appendonly_remembers_limits_and_used_approvals_after_kill(tmp_path: Path) -> None:
+    server = StoreProcess(tmp_path, "--appendonly", "yes")
+    limit, made = Limit("*", 2, Per.DAY, "limits[0]"), time() + 2
+    try:
+        async with open_store(server) as store:
+            assert await limits_of(store).count([limit]) is None
+            assert await store.use_once("used", made)
+            server.kill()
+            await store.look()
+            server.start()
+            await until_back(store)
+            assert await limits_of(store).count([limit]) is None
+            assert await limits_of(store).count([limit]) is not None
+            assert not await store.use_once("used", made)
+            assert await store.use_once("asked before, used after", made), "nobody is asked again"
+    finally:
+        server.kill()
+
+
+async def test_a_sharded_cluster_is_no_store(tmp_path: Path) -> None:
+    ports = ("--port", str(free_port()), "--cluster-port", str(free_port()))
+    server = StoreProcess(tmp_path, "--cluster-enabled", "yes", *ports, "--bind", "127.0.0.1")
+    reports: list[str] = []
+    try:
+        async with open_store(server, reports) as store:
+            for slots in ((), ("0", "9999"), ("10000", "16383")):  # none, some, and all of them
+                if slots:
+                    assert server.ask("CLUSTER", "ADDSLOTSRANGE", *slots) == b"+OK\r\n"
+                for _ in range(3):
+                    await store.look()
+                    assert "sharded cluster" in store.failure
+                with pytest.raises(StoreUnavailable, match="sharded cluster"):
+                    await limits_of(store).count([MINUTE])
+        assert len(reports) == 1
+    finally:
+        server.kill()
+
+
+async def test_the_documented_user_may_do_all_that_the_gateway_asks_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("sekret-of-the-store\n")
+    [line] = re.findall(r"(?m)^user hookproxy .*$", PAGE.read_text())
+    (tmp_path / "users.acl").write_text(
+        f"user default on nopass ~* &* +@all\n{line}\n".replace("PASSWORD", "sekret-of-the-store")
+    )
+    server, reports = StoreProcess(tmp_path, "--aclfile", str(tmp_path / "users.acl")), list[str]()
+    table = StoreTable(server.url, user="hookproxy", password=str(tmp_path / "password"))
+    try:
+        async with open_store(server, reports, table=table) as store, open_store(server, reports, table=table) as other:
+            assert not store.failure, store.failure
+            assert await limits_of(store).count([MINUTE, SECOND, SESSION]) is None
+            assert await limits_of(store).reached([SESSION]) is None
+            assert await store.use_once("nonce", time())
+            approvals = StoreApprovals(store, "files", "alice", "policy", 60)
+            await approvals.allow(Approved("write"))
+            assert len(await approvals.approved()) == 1
+            here = Machine(tmp_path / "here", store)
+            revoke_tokens(str(here.path), "alice")
+            there = Machine(tmp_path / "there", other, here.path)
+            for machine in (here, there):
+                await machine.revocations.look()
+            assert there.tokens.revoked_elsewhere
+            for question in (
+                ("SET", "1", "NX", "PX", "9"),
+                ("GET",),
+                ("DEL",),
+                ("SADD", "1"),
+                ("SREM", "1"),
+                ("SMEMBERS",),
+            ):
+                await store.ask(question[0], f"{store.prefix}question", *question[1:])  # those of consoles
+            for words in (
+                ("KEYS", "*"),
+                ("FLUSHALL",),
+                ("CONFIG", "GET", "*"),
+                ("CLIENT", "LIST"),
+                ("GET", "of-others"),
+                ("EVAL", "return redis.call('GET', 'of-others')", 0),
+            ):
+                with pytest.raises(StoreUnavailable, match=r"permissions|access"):
+                    await store.ask(*words)
+                await until_back(store)
+    finally:
+        server.kill()
+    assert "sekret" not in str(reports)
+
+
+async def test_over_tls_the_stores_certificate_must_be_of_the_named_authority(tmp_path: Path) -> None:
+    certificate, other = self_signed(tmp_path / "store.pem"), self_signed(tmp_path / "other.pem")
+    port = free_port()
+    options = ("--tls-port", str(port), "--tls-auth-clients", "no", "--tls-cert-file", certificate)
+    try:
+        server = StoreProcess(
+            tmp_path, "--bind", "127.0.0.1", *options, "--tls-key-file", certificate, "--tls-ca-cert-file", certificate
+        )
+    except AssertionError:
+        if "Failed finding TLS support" in (tmp_path / "store.log").read_text():
+            pytest.skip("NOT TESTED: this server was built without TLS")
+        raise
+    try:
+        for authority, why in (
+            (certificate, ""),
+            (other, "CERTIFICATE_VERIFY_FAILED"),
+            (None, "CERTIFICATE_VERIFY_FAILED"),
+        ):
+            table = StoreTable(f"rediss://127.0.0.1:{port}/0", ca=authority)
+            async with open_store(server, table=table) as store:
+                assert why in store.failure
+                assert bool(store.failure) is bool(why)
+                if not why:
+                    assert await limits_of(store).count([MINUTE]) is None
+        wrong_name = StoreTable(f"rediss://localhost:{port}/0", ca=certificate)
+        async with open_store(server, table=wrong_name) as store:
+            assert "CERTIFICATE_VERIFY_FAILED" in store.failure
+    finally:
+        server.kill()
 
 
 async def test_a_password_comes_from_a_file_and_is_nowhere_reported(tmp_path: Path) -> None:

@@ -22,11 +22,13 @@ from typing import Any, Final, NamedTuple
 from tests.support.gateway_process import HOOKPROXY
 from tests.support.store_process import StoreProcess
 
-DEPLOY: Final = Path(__file__).resolve().parents[2] / "deploy" / "balancers"
+DEPLOY: Final = Path(__file__).resolve().parents[2] / "deploy"
 SERVER: Final = Path(__file__).resolve().parents[1] / "end" / "tool_server.py"
 HAPROXY: Final = shutil.which("haproxy") or shutil.which("/usr/sbin/haproxy")
 NGINX: Final = shutil.which("nginx") or shutil.which("/usr/sbin/nginx")
 NAMES: Final = ("gateway-a", "gateway-b", "gateway-c")
+PODS: Final = ("hookproxy-0", "hookproxy-1", "hookproxy-2")
+_DOMAIN: Final = "hookproxy-gateways.hookproxy.svc.cluster.local"  # of the pods in `deploy/kubernetes`
 _ADDRESSES: Final = ("10.0.0.11", "10.0.0.12", "10.0.0.13")  # of the gateways in the files of `deploy/`
 _PATIENCE: Final = 60.0  # seconds: other tests run at the same time
 _PAUSE: Final = 0.02
@@ -132,8 +134,8 @@ class Gateway:
 class Cluster:
     """Three gateways, a store, and a balancer, in a folder."""
 
-    def __init__(self, folder: Path, config: str, *, extra: str = "") -> None:
-        """`config` is of servers, rules and limits; `extra` is for the table `[gateway]`."""
+    def __init__(self, folder: Path, config: str, *, extra: str = "", names: Sequence[str] = NAMES) -> None:
+        """`config` is of servers, rules and limits; `extra` is for the table `[gateway]`; `names` are the gateways'."""
         self.folder = folder
         (folder / "store").mkdir()
         self.store = StoreProcess(folder / "store")
@@ -156,7 +158,7 @@ share = "all"
 env = {{ E2E_LOG = "{self.calls_path}" }}
 {config}
 """
-        self.gateways = [Gateway(self, name) for name in NAMES]
+        self.gateways = [Gateway(self, name) for name in names]
         self._balancer: subprocess.Popen[bytes] | None = None
 
     def _token(self, user: str) -> str:
@@ -165,11 +167,18 @@ env = {{ E2E_LOG = "{self.calls_path}" }}
 
     def start(self, balancer: str) -> None:
         """Start all of it, with `haproxy` or `nginx` in front."""
+        self.start_gateways()
+        self.start_balancer(self._haproxy() if balancer == "haproxy" else self._nginx())
+
+    def start_gateways(self) -> None:
+        """Start the gateways, and wait until they take sessions."""
         for gateway in self.gateways:
             gateway.start()
         for gateway in self.gateways:
             gateway.ready()
-        command = self._haproxy() if balancer == "haproxy" else self._nginx()
+
+    def start_balancer(self, command: Sequence[str]) -> None:
+        """Start the balancer, and wait until it reaches a gateway."""
         with (self.folder / "balancer.log").open("ab") as log:
             self._balancer = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder)
         wait_until(
@@ -177,7 +186,7 @@ env = {{ E2E_LOG = "{self.calls_path}" }}
         )  # the answer of a gateway
 
     def _haproxy(self) -> Sequence[str]:
-        text = (DEPLOY / "haproxy.cfg").read_text()
+        text = (DEPLOY / "balancers" / "haproxy.cfg").read_text()
         text = re.sub(r"bind :443 .*", f"bind 127.0.0.1:{self.port}", text)
         for gateway, address in zip(self.gateways, _ADDRESSES, strict=True):
             server = f"server {gateway.name} {address}:8765"
@@ -188,8 +197,22 @@ env = {{ E2E_LOG = "{self.calls_path}" }}
         assert HAPROXY is not None
         return [HAPROXY, "-db", "-f", str(self.folder / "haproxy.cfg")]
 
+    def haproxy_of_kubernetes(self, dns_port: int, probes: int) -> Sequence[str]:
+        """HAProxy as in `deploy/kubernetes`. It finds the gateways by their names in DNS, and here by their ports."""
+        text = (DEPLOY / "kubernetes" / "haproxy.cfg").read_text()
+        text = replaced(text, r"bind :8443 .*", f"bind 127.0.0.1:{self.port}")
+        text = replaced(text, r"bind :8404", f"bind 127.0.0.1:{probes}")
+        text = replaced(text, r"parse-resolv-conf", f"nameserver here 127.0.0.1:{dns_port}")
+        text = replaced(text, r"check port 9090", "check")
+        for gateway in self.gateways:
+            name = re.escape(f"{gateway.name}.{_DOMAIN}")
+            text = replaced(text, f"{name}:8765", f"{gateway.name}.{_DOMAIN}:{gateway.port} port {gateway.probes}")
+        (self.folder / "haproxy.cfg").write_text(text)
+        assert HAPROXY is not None
+        return [HAPROXY, "-db", "-f", str(self.folder / "haproxy.cfg")]
+
     def _nginx(self) -> Sequence[str]:
-        text = (DEPLOY / "nginx.conf").read_text()
+        text = (DEPLOY / "balancers" / "nginx.conf").read_text()
         text = re.sub(r"listen 443 ssl;", f"listen 127.0.0.1:{self.port};", text)
         text = re.sub(r"(?m)^ *ssl_certificate.*\n", "", text)
         for gateway, address in zip(self.gateways, _ADDRESSES, strict=True):
@@ -205,6 +228,10 @@ env = {{ E2E_LOG = "{self.calls_path}" }}
         )
         assert NGINX is not None
         return [NGINX, "-p", str(self.folder), "-c", str(self.folder / "nginx.conf"), "-g", "daemon off;"]
+
+    def domain_of(self, gateway: Gateway) -> str:
+        """Its pod's name in DNS."""
+        return f"{gateway.name}.{_DOMAIN}"
 
     def close(self) -> None:
         """End everything."""
@@ -308,6 +335,13 @@ def wait_until(condition: Callable[[], bool], why_not: Callable[[], str]) -> Non
     while not condition():
         assert time.monotonic() < end, why_not()
         time.sleep(_PAUSE)
+
+
+def replaced(text: str, pattern: str, by: str) -> str:
+    """The text with something replaced that must be in it once."""
+    changed, count = re.subn(pattern, by, text)
+    assert count == 1, pattern
+    return changed
 
 
 def free_port() -> int:

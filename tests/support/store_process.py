@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -18,7 +19,7 @@ class StoreProcess:
     """A server at a Unix socket in a folder, which keeps nothing on disk."""
 
     def __init__(self, folder: Path, *options: str) -> None:
-        assert PROGRAM is not None, "install redis-server or valkey-server"
+        assert PROGRAM is not None, "install valkey-server or redis-server"
         self.path = folder / "store.sock"
         self.url = f"unix://{self.path}"
         self._options = options
@@ -51,6 +52,16 @@ class StoreProcess:
             parts = b"".join(b"$%d\r\n%b\r\n" % (len(word.encode()), word.encode()) for word in words)
             connection.sendall(b"*%d\r\n%b" % (len(words), parts))
             return connection.recv(65536)
+
+    def pause(self) -> None:
+        """SIGSTOP: it accepts connections, as the kernel does that, and answers nothing."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
         """kill -9."""
