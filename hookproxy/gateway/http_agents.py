@@ -35,6 +35,7 @@ from ..transports.http.agent_requests import (
     check_body,
     check_call,
     check_head,
+    no_server,
 )
 from ..transports.http.agent_stream import JSON_HEADER, TooManyRequests
 from ..transports.http.stateless_channel import StatelessChannel
@@ -234,7 +235,7 @@ class HttpAgents:
             self._gateway.metrics.refused_requests[str(sender.status)] += 1
             responder.respond(sender.status, (JSON_HEADER, *sender.headers), failed_call(_NO_ID, sender.message))
             return
-        found = self._checked(request)
+        found = self._checked(request, sender)
         if isinstance(found, Rejected):
             self._report(f"a request of {sender.name} was refused: {found.reason}")
             self._gateway.metrics.refused_requests[str(found.status)] += 1
@@ -249,9 +250,15 @@ class HttpAgents:
             headers = [JSON_HEADER] + ([_RETRY_AFTER] if status != HTTPStatus.NOT_FOUND else [])
             responder.respond(status, headers, failed_call(found.id or _NO_ID, text))
 
-    def _checked(self, request: Request) -> Accepted | Rejected:
-        """What the request asks for. A head that was checked before under the same rules is not checked again."""
+    def _checked(self, request: Request, sender: Principal) -> Accepted | Rejected:
+        """What the request asks for. A head that was checked before under the same rules is not checked again.
+
+        For those who may not use a server, it is as if the server were not there, whatever else is wrong.
+        """
         known, rules = request.notes.checked, self._rules
+        server = self._gateway.config.servers.get(request.target.removeprefix(_PREFIX).decode("latin-1"))
+        if server is not None and not server.allows(sender):
+            return no_server(request.headers, request.body)
         if isinstance(known, _KnownHead) and known.head.rules is rules:
             return check_body(request.method, known.head, request.body, self._gateway.parameters_of)
         request.notes.checked = None

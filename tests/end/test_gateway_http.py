@@ -205,11 +205,27 @@ def test_an_id_that_the_agent_makes_up_opens_nothing(gateway: HttpGateway, sessi
 
 
 def test_who_may_not_use_a_server_learns_no_more_than_if_it_were_not_there(gateway: HttpGateway) -> None:
-    for era in (request(0, "initialize", INITIALIZE), None):
-        message, headers = (era, {}) if era else stateless("echo")
-        hidden = gateway.ask("alice", message, server="bobs", headers=headers)
-        absent = gateway.ask("alice", message, server="nope", headers=headers)
-        assert hidden[0] == absent[0] == 404
+    modern, headers = stateless("echo")
+    origin = {"Origin": "https://evil.example"}
+    cases: list[tuple[object, dict[str, str], str, str]] = [
+        (request(0, "initialize", INITIALIZE), {}, "", "POST"),
+        (modern, headers, "", "POST"),
+        (modern, {**headers, "Mcp-Name": "other"}, "", "POST"),
+        (request(0, "initialize", INITIALIZE), origin, "", "POST"),
+        (call(1, "echo"), {}, "local.no-such-session", "POST"),
+        ([], {}, "", "POST"),
+        (None, {}, "", "GET"),
+        (None, {}, "local.no-such-session", "DELETE"),
+        (None, {}, "", "PUT"),
+    ]
+    for message, more, session, method in cases:
+        seen = []
+        for server in ("bobs", "nope"):
+            status, found, body = gateway.ask("alice", message, session, server, method, more)
+            found.pop("date", None)
+            seen.append((status, found, body))
+        assert seen[0] == seen[1]
+        assert seen[0][0] == 404
 
 
 def test_requests_from_elsewhere_or_to_another_path_run_nothing(gateway: HttpGateway) -> None:

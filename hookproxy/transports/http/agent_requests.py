@@ -196,6 +196,18 @@ def check_head(method: bytes, target: bytes, headers: Headers, body: bytes, rule
     return Head(rules, server, found, version, session, _token(found), has_mirrors, of_session)
 
 
+def no_server(headers: Headers, body: bytes) -> Rejected:
+    """What `check_head` returns for a path at which there is no server."""
+    try:
+        _by_name(headers, body)
+        _refuse(404, _NOTHING)
+    except _Refusal as refusal:
+        return refusal.response
+
+
+_NOTHING: Final = "There is nothing at this path. A server is at /mcp/NAME."
+
+
 def check_body(method: bytes, head: Head, body: bytes, parameters: Parameters) -> Accepted | Rejected:
     """The second half of `check`: what the body says, and whether the head agrees with it."""
     try:
@@ -272,7 +284,7 @@ def _server(target: bytes, rules: Rules) -> str:
     """Return the server that the path names. It is compared, never interpreted."""
     name = target[len(_PATH) :].decode("latin-1") if target.startswith(_PATH) else ""
     if name not in rules.servers:
-        _refuse(404, "There is nothing at this path. A server is at /mcp/NAME.")
+        _refuse(404, _NOTHING)
     return name
 
 

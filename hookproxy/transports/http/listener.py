@@ -345,8 +345,9 @@ class Responder:
     def gone(self) -> None:
         """Called by the connection: the client is gone."""
         self._connection = None
-        if self.on_gone is not None:
-            self.on_gone()
+        on_gone, self.on_gone = self.on_gone, None  # as in `_finish`
+        if on_gone is not None:
+            on_gone()
 
     def fail(self) -> None:
         """Called by the connection: the handler has failed."""
