@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from ...protocol.calls import Progress, id_key
@@ -84,6 +85,7 @@ class AgentChannel:
         self._listening: AgentStream | None = None
         self._unsent: list[bytes] = []  # while there is no stream
         self._unsent_bytes = 0
+        self._timers: set[asyncio.TimerHandle] = set()  # for what is kept: they end with the channel
         self._numbers = 0
         self._full: set[Responder] = set()
         self._passages: set[_Passage] = set()
@@ -251,7 +253,7 @@ class AgentChannel:
         self.last_used = self._loop.time()
         if stream.can_resume:
             self._forget_oldest()
-            self._loop.call_later(_RESUME_SECONDS, self._streams.pop, stream.number, None)
+            self._after(_RESUME_SECONDS, partial(self._streams.pop, stream.number, None))
         else:
             self._streams.pop(stream.number, None)
 
@@ -349,7 +351,17 @@ class AgentChannel:
         self._unsent.append(line)
         self._unsent_bytes += len(line)
         if ids:
-            self._loop.call_later(_KEPT_SECONDS, self._give_up, line, ids[0])
+            self._after(_KEPT_SECONDS, partial(self._give_up, line, ids[0]))
+
+    def _after(self, seconds: float, callback: Callable[[], object]) -> None:
+        """Call back later, unless the channel is closed by then."""
+
+        def call() -> None:
+            self._timers.discard(timer)
+            callback()
+
+        timer = self._loop.call_later(seconds, call)
+        self._timers.add(timer)
 
     def _give_up(self, line: bytes, raw_id: bytes) -> None:
         for number, one in enumerate(self._unsent):
@@ -397,6 +409,8 @@ class AgentChannel:
         self.gone = True
         for passage in list(self._passages):
             passage.abort()
-        for timer in (self._beat, self._slow):
+        for timer in (self._beat, self._slow, *self._timers):
             if timer is not None:
                 timer.cancel()
+        self._timers.clear()
+        self._streams.clear()

@@ -413,8 +413,10 @@ class Client:
 
     def not_authorized(self, exchange: Exchange, hint: str) -> None:
         """The server has refused the credentials for good; `hint` says what helps."""
-        what = f"The server has refused the request, because a login is needed (HTTP {exchange.status})"
-        why = f"{what}: {self._error_text(exchange)}" if exchange.status == 403 and not hint else what
+        if hint:
+            why = f"The server has refused the request, because a login is needed (HTTP {exchange.status})"
+        else:  # nothing that we could do would help: what the server says may
+            why = f"The server has refused the credentials (HTTP {exchange.status}){self._error_text(exchange)}"
         if exchange.kind is Kind.REQUEST:
             self._fail(exchange, why, Progress.NOT_SENT, refused=True, hint=hint)
         else:

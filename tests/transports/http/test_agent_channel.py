@@ -114,6 +114,21 @@ async def test_what_is_kept_while_nobody_listens_is_bounded_in_bytes() -> None:
         assert message["method"] == "notifications/last"
 
 
+async def test_a_closed_channel_keeps_nothing_and_calls_nobody_back(streams_at_once: None) -> None:
+    async with session() as (channel, server, agent):
+        channel.write(line(id=1, method="elicitation/create"))  # kept for 30 s
+        stream = await agent.post(request(2))
+        await server.until(lambda: len(server.lines) == 1)
+        await stream.head()
+        channel.write(result(2))  # can be resumed for a minute
+        assert channel._timers
+        assert channel._streams
+        timers = [*channel._timers]
+        channel.close()
+        assert all(timer.cancelled() for timer in timers)
+        assert not channel._streams
+
+
 async def test_a_request_of_the_server_that_cannot_be_kept_gets_an_error() -> None:
     async with session() as (channel, server, _):
         for number in range(agent_channel.MAX_KEPT_LINES + 1):

@@ -855,6 +855,18 @@ async def test_without_good_credentials_the_error_says_how_to_log_in(values: tup
         assert "hookproxy login URL" in text
 
 
+@pytest.mark.parametrize("status", ["401 Unauthorized", "403 Forbidden"])
+async def test_where_the_user_has_given_the_credentials_the_error_says_what_the_server_says(status: str) -> None:
+    async def refusing(request: Request) -> None:
+        await request.json(b'{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"It is not known."}}', status)
+
+    async with running(refusing, headers=(("Authorization", "Bearer own"),)) as agent:
+        agent.send(call(7))
+        text = await agent.error(7)
+        assert f"refused the credentials (HTTP {status[:3]}): It is not known" in text
+        assert "login" not in text
+
+
 async def test_after_a_login_calls_work_without_a_restart() -> None:
     tokens = Tokens()
     async with running(guarded, tokens) as agent:
