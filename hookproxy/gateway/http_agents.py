@@ -165,7 +165,7 @@ class HttpAgents:
         self._authenticate(bearer_token(request.headers, resource), request, responder, resource)
 
     def _handle_call(self, known: _KnownHead, body: bytes, responder: Responder) -> bool:
-        """The short way of a call that nobody judges. False: nothing was done, and it must go the usual way."""
+        """The fast path for a call that nobody judges. False: nothing was done, and it must go the usual way."""
         head = known.head
         one = self._sessions.get(head.session or "")
         if one is None or head.rules is not self._rules or one.server_name != head.server:

@@ -358,7 +358,7 @@ def _require_room(line: bytes) -> None:
         bytes(_ROOM * len(line))
 
 
-def _nothing(*_: object) -> None:
+def _nothing() -> None:
     pass
 
 

@@ -1,4 +1,4 @@
-"""Calls on connections that agents keep: those that nobody judges go a shorter way, on which nothing may be different.
+"""Calls on connections that agents keep: those that nobody judges take the fast path, where nothing may be different.
 
 Each test runs with a server on pipes and with one at an address.
 """
@@ -151,7 +151,7 @@ class Rig:
 
     @property
     def short(self) -> int:
-        """How many calls have gone the short way."""
+        """How many calls have taken the fast path."""
         return self._short()
 
     def write(self, table: str, more: str = "") -> None:
@@ -207,7 +207,7 @@ class Rig:
         return agent
 
     async def hold(self, agent: Kept, number: int) -> Kept:
-        """Another connection in the session of `agent`, on which a call that is never answered went the short way."""
+        """Another connection in the session of `agent`, on which a call that is never answered took the fast path."""
         held = await self.connect(agent.session)
         assert (await held.ask({"jsonrpc": "2.0", "method": "notifications/initialized"}))[0] == 202
         held.send(call(900 + number, "hold"))

@@ -72,7 +72,7 @@ def check(
 ) -> Accepted | Rejected:
     """Check a request with some headers changed, or left out if the change is None, and `more` added.
 
-    Whatever is refused is never taken for a call that can go the short way.
+    Whatever is refused is never taken for a call that can take the fast path.
     """
     changed = {**headers, **(changes or {})}
     pairs = [(name, value) for name, value in changed.items() if value is not None] + list(more)
@@ -299,7 +299,7 @@ def test_headers_that_may_be_repeated_are_one_list() -> None:
 
 
 def short(body: bytes, changes: Change | None = None, method: str = "POST") -> object:
-    """The call that goes the short way, or None."""
+    """The call that takes the fast path, or None."""
     changed = {**HANDSHAKE, **(changes or {})}
     raw = [(name.encode(), value.encode()) for name, value in changed.items() if value is not None]
     head = agent_requests.check_head(method.encode(), b"/mcp/echo", raw, body, RULES)
@@ -307,7 +307,7 @@ def short(body: bytes, changes: Change | None = None, method: str = "POST") -> o
     return agent_requests.check_call(head, body, lookup)
 
 
-def test_only_a_call_in_a_session_whose_head_repeats_nothing_of_the_body_goes_the_short_way() -> None:
+def test_only_a_call_in_a_session_whose_head_repeats_nothing_of_the_body_takes_the_fast_path() -> None:
     one = call(name="other").replace(b", ", b",").replace(b": ", b":")
     read = short(one)
     assert isinstance(read, ReadCall)
