@@ -331,8 +331,10 @@ def ratios(figures: Figures, over: dict[str, tuple[str, str, str, float, bool]])
 
 
 P50, RATE, LONG = "a call, p50 µs", "64 connections, thousand calls/s", "10 MB, ms"
+ALONE = "a call of 2026-07-28, p50 µs"
 TAKES: dict[str, Take] = {
     P50: lambda agent: [each / 1e3 for each in agent.latencies(200, 20)],
+    ALONE: lambda agent: [each / 1e3 for each in agent.latencies(200, 20, alone=True)],
     RATE: lambda agent: [each / 1e3 for each in agent.rate(2000, 64)],
     LONG: lambda agent: [each / 1e6 for each in agent.long_result()],
 }
@@ -368,6 +370,7 @@ def compare(ways: dict[str, Way], slow: set[str], takes: dict[str, Take], remark
 
 HTTP_LIMITS = {
     "HTTP to HTTP: p50 over nginx's": (P50, OURS, NGINX, 1.4, False),
+    "HTTP to HTTP: p50 of 2026-07-28 over nginx's": (ALONE, OURS, NGINX, 1.4, False),
     "HTTP to HTTP: calls/s over nginx's": (RATE, OURS, NGINX, 0.5, True),
     "HTTP to HTTP: 10 MB over nginx's": (LONG, OURS, NGINX, 0.9, False),
 }
@@ -419,7 +422,7 @@ def measure_gateway(placement: Placement, folder: Path, markdown: bool) -> int:
         parts.append(("HTTP to HTTP", [DIRECT_HTTP, NGINX, OURS], figures))
         limits += ratios(figures, HTTP_LIMITS)
 
-        piped = compare({OURS: gateway.way("pipe")}, set(), {P50: TAKES[P50], RATE: TAKES[RATE]}, remarks)
+        piped = compare({OURS: gateway.way("pipe")}, set(), {name: TAKES[name] for name in (P50, ALONE, RATE)}, remarks)
         for name in (SUPERGATEWAY, NPM_PROXY, PYPI_PROXY, FASTMCP):
             try:
                 with bridge(name, folder, placement, server) as way:

@@ -16,6 +16,13 @@ INITIALIZE = (
 )
 INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 CALL = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%b","arguments":{"text":"hello"}}}'
+LONE_CALL = CALL[:-2] + (
+    b',"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",'
+    b'"io.modelcontextprotocol/clientInfo":{"name":"benchmark","version":"1"},'
+    b'"io.modelcontextprotocol/clientCapabilities":{}}}}'
+)
+"""A call of 2026-07-28, which stands alone."""
+LONE_HEADERS = b"MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: %b\r\n"
 END_OF_CHUNKS = b"\r\n0\r\n\r\n"
 
 
@@ -45,6 +52,7 @@ class HttpAgent:
             f"%b {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
             "Accept: application/json, text/event-stream\r\n"
         ).encode() + (f"Authorization: Bearer {token}\r\n".encode() if token else b"")
+        self.lone_head = self.head + LONE_HEADERS
         self.next_id = 1
         self.main = self.connect()
         answer = self.exchange(self.main, self.post(INITIALIZE))
@@ -73,6 +81,12 @@ class HttpAgent:
         first, self.next_id = self.next_id, self.next_id + count
         return [self.post(CALL % (n, tool)) for n in range(first, first + count)]
 
+    def lone_calls(self, count: int, tool: bytes = b"echo") -> list[bytes]:
+        """Calls that stand alone, without a session."""
+        first, self.next_id = self.next_id, self.next_id + count
+        bodies = [LONE_CALL % (n, tool) for n in range(first, first + count)]
+        return [self.lone_head % (b"POST", tool) + b"Content-Length: %d\r\n\r\n" % len(one) + one for one in bodies]
+
     def exchange(self, connection: socket.socket, request: bytes) -> bytes:
         """Send a request, and read its response to the end."""
         connection.sendall(request)
@@ -97,12 +111,15 @@ class HttpAgent:
         if b" 200 " not in answer[:20] or b'"hello"' not in answer:
             raise Fault(f"not the echo tool's answer: {answer[:300]!r}")
 
-    def latencies(self, count: int, skip: int = 0) -> list[float]:
-        """Nanoseconds of each of `count` calls, one after another, after `skip` more that are not counted."""
+    def latencies(self, count: int, skip: int = 0, *, alone: bool = False) -> list[float]:
+        """Nanoseconds of each of `count` calls, one after another, after `skip` more that are not counted.
+
+        With `alone` they are calls of 2026-07-28, which need no session.
+        """
         times: list[float] = []
         answers = []
         clock = time.perf_counter_ns
-        for request in self.calls(skip + count):
+        for request in (self.lone_calls if alone else self.calls)(skip + count):
             start = clock()
             answer = self.exchange(self.main, request)
             times.append(clock() - start)
