@@ -131,12 +131,13 @@ def compact_call(line: bytes) -> CompactCall | None:
     return _known_call(line) if len(line) < _REMEMBERED_BYTES else _compact_call(line)
 
 
-def _compact_call(line: bytes) -> CompactCall | None:
+def _compact_call(line: bytes, line_end: int = 1) -> CompactCall | None:
+    """As `compact_call`; `line_end` is how many bytes of the line are its end."""
     try:
         call = _CALLS.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    least = len(_ENCODER.encode(call)) + 1
+    least = len(_ENCODER.encode(call)) + line_end
     return call if least == len(line) and line.isascii() and b"\r" not in line else None
 
 
@@ -149,16 +150,10 @@ def read_call(line: bytes) -> ReadCall | None:
 
     As with `compact_call`, the inside of `arguments` and `_meta` is not checked.
     """
-    try:
-        call = _CALLS.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    call = _compact_call(line, 0)
+    if call is None or not is_plain_integer(raw_id := bytes(call.id)) or b"\n" in line:
         return None
-    raw_id, params = bytes(call.id), call.params
-    if len(_ENCODER.encode(call)) != len(line) or not is_plain_integer(raw_id):
-        return None
-    if not line.isascii() or b"\r" in line or b"\n" in line:
-        return None
-    return ReadCall(raw_id, params.name, params.arguments, params.meta, line)
+    return ReadCall(raw_id, call.params.name, call.params.arguments, call.params.meta, line)
 
 
 def heads(block: bytes) -> list[Head] | None:

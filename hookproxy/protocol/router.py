@@ -82,7 +82,7 @@ class Router:
     def from_agent(self, line: bytes) -> AgentAction:
         """Return the action for a line from the agent. The action for a line that does not concern hooks is PASS."""
         if (call := fast_scan.compact_call(line)) is not None:
-            if not self._judged_names.get(call.params.name, True) and self._note_unjudged_call(bytes(call.id)):
+            if (self.handshake.opened or self._judged is None) and self._note_unjudged_call(call):
                 return PASS
             if self._judged is not None and (request := calls.from_compact(call)) is not None:
                 return self._start_call(request, line)
@@ -117,10 +117,7 @@ class Router:
     def scan_call(self, line: bytes) -> bool:
         """As `scan_from_agent` for one line of a session that has been opened: by far the most frequent."""
         call = fast_scan.compact_call(line)
-        if call is None or self._judged_names.get(call.params.name, True):
-            return False
-        raw_id = bytes(call.id)
-        return raw_id not in self.calls and fast_scan.is_plain_integer(raw_id) and self.requests.note_one(raw_id)
+        return call is not None and self._note_unjudged_call(call)
 
     def pass_call(self, name: str, key: bytes) -> bool:
         """As `scan_call` for a call that was read already; `key` is that of its id, which is a plain integer."""
@@ -218,20 +215,18 @@ class Router:
 
     def scan_from_server(self, block: bytes) -> bool:
         """The fast path: True if all these lines pass, and responses in them are noted. False: read them one by one."""
-        if self.calls or self.elicitations or self.tasks or not self.requests.is_simple:
+        if self._reads_responses or not self.requests.is_simple:
             return False
         heads = fast_scan.heads(block)
         return heads is not None and self.requests.settle_all(heads, id_key)
 
     def pass_response(self, key: bytes) -> bool:
         """The fast path for a response that was read already: True if it passes, and is noted. False: read its line."""
-        if self.calls or self.elicitations or self.tasks:
-            return False
-        return self.requests.settle_simple(key)
+        return not self._reads_responses and self.requests.settle_simple(key)
 
     def scan_response(self, line: bytes) -> bytes:
         """As `scan_from_server` for one response with a plain id: that id. Empty: it is something else."""
-        if self.calls or self.elicitations or self.tasks or (head := fast_scan.head(line)) is None:
+        if self._reads_responses or (head := fast_scan.head(line)) is None:
             return b""
         raw_id = bytes(head.id)
         if head.method or not fast_scan.is_plain_integer(raw_id):
@@ -255,10 +250,15 @@ class Router:
     def may_pass_early(self, raw_id: bytes) -> bool:
         """True if the response to this request may pass before its end has come, because nobody must read it."""
         key = id_key(raw_id)
-        is_simple = self.requests.is_simple and not (self.calls or self.tasks or self.elicitations)
+        is_simple = self.requests.is_simple and not self._reads_responses
         return is_simple and self.requests.get(key) is RequestKind.OTHER and key not in self.requests.released
 
     # --- the state of the table ---
+
+    @property
+    def _reads_responses(self) -> bool:
+        """True while some line from the server may concern more than a request in flight."""
+        return bool(self.calls or self.elicitations or self.tasks)
 
     @property
     def pending(self) -> bool:
@@ -350,12 +350,10 @@ class Router:
             self._judged_tool = next(filter(self._judged, tools), None)
         self.may_judge = self._has_judged_call or self._judged_tool is not None or unchecked
 
-    def _note_unjudged_call(self, raw_id: bytes) -> bool:
-        """Note a call that is not judged. False: its id or the session's state demands a closer look."""
-        ready = self.handshake.opened or self._judged is None
-        return (
-            ready and raw_id not in self.calls and fast_scan.is_plain_integer(raw_id) and self.requests.note_one(raw_id)
-        )
+    def _note_unjudged_call(self, call: fast_scan.CompactCall) -> bool:
+        """Note a call that is not judged. False: its tool or its id demands a closer look."""
+        raw_id = bytes(call.id)
+        return fast_scan.is_plain_integer(raw_id) and self.pass_call(call.params.name, raw_id)
 
     def _response_from_agent(self, members: Members) -> AgentAction:
         """Handle the agent's response to our approval request, or to a request of the server."""

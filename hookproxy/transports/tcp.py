@@ -218,7 +218,7 @@ class TcpTransport(asyncio.Transport):
             if self._queue:
                 self._write_queued()
             if self._events & READABLE:
-                self._read()  # nearly always this alone
+                self._read()
         except Exception as problem:  # of the protocol: it concerns this connection alone
             context = {"message": "A protocol failed", "exception": problem, "protocol": self._protocol}
             self._loop.call_exception_handler({**context, "transport": self})

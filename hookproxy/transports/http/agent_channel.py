@@ -310,11 +310,7 @@ class AgentChannel:
 
     def _deliver(self, line: bytes) -> None:
         if ids := answered_ids(line):
-            key = id_key(ids[0])
-            stream = self._waiting.pop(key, None)
-            if stream is not None:
-                self._load.requests -= 1
-                self._finish(stream, line)
+            self.deliver_response(id_key(ids[0]), line.rstrip(b"\n"))
         elif (target := self._stream_for_server()) is not None:
             target.send(line)
             self._start_beat()

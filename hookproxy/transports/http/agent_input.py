@@ -30,11 +30,14 @@ class AgentInput:
 
     def __init__(self) -> None:
         self._on_line: Callable[[bytes], None] | None = None  # None: it is paused
-        self.waits = True
-        """What comes waits."""
         self._reader: Callable[[bytes], None] | None = None
         self._lines: list[bytes] = []
         self._bytes = 0
+
+    @property
+    def waits(self) -> bool:
+        """What comes waits."""
+        return self._on_line is None
 
     def check_room(self, line: bytes) -> None:
         """Raise TooManyRequests if the line would wait, and as much waits as may."""
@@ -58,11 +61,11 @@ class AgentInput:
 
     def pause(self) -> None:
         """Keep what comes."""
-        self._on_line, self.waits = None, True
+        self._on_line = None
 
     def resume(self) -> None:
         """Give the relay what waits, and what comes. It may pause again meanwhile."""
-        self._on_line, self.waits = self._reader, self._reader is None
+        self._on_line = self._reader
         for line in self.take():
             self.feed(line)
 
