@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.support.cluster import HAPROXY, NGINX, Cluster, Gateway, Load, Response, wait_until
+from tests.support.cluster import HAPROXY, NGINX, Cluster, Gateway, Load, Response, restarted_under_load, wait_until
 from tests.support.store_process import PROGRAM, StoreProcess
 
 pytestmark = [
@@ -148,15 +148,7 @@ def test_what_is_allowed_for_the_session_is_allowed_at_every_gateway(cluster: Cl
 def test_restarts_under_load_lose_no_call_that_stands_alone(name: str, request: pytest.FixtureRequest) -> None:
     cluster: Cluster = request.getfixturevalue(name)
     tool = f"restarted_{name}"
-    load = Load(lambda: cluster.call(tool))
-    for gateway in cluster.gateways:
-        load.reaches(20)
-        assert gateway.end() == 0, gateway.log
-        load.reaches(20)
-        gateway.start()
-        gateway.ready()
-        load.reaches(20)
-    responses = load.stop()
+    responses = restarted_under_load(cluster, tool)
     assert all(one.ran for one in responses), [one for one in responses if not one.ran][:5]
     assert cluster.executed(tool) == len(responses)
 

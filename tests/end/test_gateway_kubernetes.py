@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.support.cluster import HAPROXY, PODS, Cluster, Load, free_port, wait_until
+from tests.support.cluster import HAPROXY, PODS, Cluster, free_port, restarted_under_load, wait_until
 from tests.support.dns_server import DnsServer, answering
 from tests.support.store_process import PROGRAM
 
@@ -81,15 +81,7 @@ def test_a_session_of_no_gateway_is_unknown(pods: Pods, session: str) -> None:
 
 def test_calls_that_stand_alone_survive_a_restart_of_each_gateway(pods: Pods) -> None:
     pods.add_all()
-    load = Load(lambda: pods.cluster.call("restarted"))
-    for gateway in pods.cluster.gateways:
-        load.reaches(20)
-        assert gateway.end() == 0, gateway.log
-        load.reaches(20)
-        gateway.start()
-        gateway.ready()
-        load.reaches(20)
-    responses = load.stop()
+    responses = restarted_under_load(pods.cluster, "restarted")
     assert all(one.ran for one in responses), [one for one in responses if not one.ran][:5]
     assert pods.cluster.executed("restarted") == len(responses)
 

@@ -329,6 +329,19 @@ class Load:
         return self.responses
 
 
+def restarted_under_load(cluster: Cluster, tool: str) -> list[Response]:
+    """Restart each gateway while calls of this tool come; the responses to all of them."""
+    load = Load(lambda: cluster.call(tool))
+    for gateway in cluster.gateways:
+        load.reaches(20)
+        assert gateway.end() == 0, gateway.log
+        load.reaches(20)
+        gateway.start()
+        gateway.ready()
+        load.reaches(20)
+    return load.stop()
+
+
 def wait_until(condition: Callable[[], bool], why_not: Callable[[], str]) -> None:
     """Poll processes that have no other way to say it."""
     end = time.monotonic() + _PATIENCE
