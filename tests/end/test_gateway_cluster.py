@@ -153,6 +153,32 @@ def test_restarts_under_load_lose_no_call_that_stands_alone(name: str, request: 
     assert cluster.executed(tool) == len(responses)
 
 
+@pytest.mark.parametrize("name", ["cluster", "behind_nginx"])
+def test_a_gateway_that_is_back_keeps_its_new_sessions_at_once(name: str, request: pytest.FixtureRequest) -> None:
+    cluster: Cluster = request.getfixturevalue(name)
+    gateway = cluster.gateways[0]
+    lost = session_at(cluster, gateway)
+    gateway.kill()
+    assert cluster.call_in(lost, "back").status == 404, "the balancer learns that the gateway is away"
+    gateway.start()
+    gateway.ready()
+    session = session_at(cluster, gateway)
+    responses = [cluster.call_in(session, "back", number) for number in range(1, 6)]
+    assert all(one.ran for one in responses), responses
+
+
+def session_at(cluster: Cluster, gateway: Gateway) -> str:
+    """The id of a session that the balancer opened at this gateway."""
+    opened: list[str] = []
+
+    def opens_there() -> bool:
+        opened.append(cluster.open_session())
+        return opened[-1].startswith(f"{gateway.name}.")
+
+    wait_until(opens_there, lambda: f"{gateway.name} is not chosen: {opened[-3:]}")
+    return opened[-1]
+
+
 def test_while_balancers_find_out_a_gateway_that_ends_goes_on(cluster: Cluster) -> None:
     gateway = cluster.gateways[2]
     assert gateway.end() == 0
