@@ -167,20 +167,27 @@ class HttpAgents:
     def _handle_call(self, known: _KnownHead, body: bytes, responder: Responder) -> bool:
         """The fast path for a call that nobody judges. False: nothing was done, and it must go the usual way."""
         head = known.head
-        one = self._sessions.get(head.session or "")
-        if one is None or head.rules is not self._rules or one.server_name != head.server:
+        if head.rules is not self._rules or not (head.is_of_session or head.called):
             return False
         try:
             sender = self._authenticator.check_token_now(known.token, known.resource)
         except NotReady:
             return False
-        if isinstance(sender, Challenge) or sender.id != one.user:
+        if isinstance(sender, Challenge):
             return False
-        channel = one.channel
-        if not isinstance(channel, AgentChannel) or one.load.requests >= self._gateway.config.gateway.max_requests:
+        one = self._session_of(head, sender)
+        if one is None or one.load.requests >= self._gateway.config.gateway.max_requests:
             return False
         call = check_call(head, body, self._gateway.parameters_of)
-        return call is not None and channel.post_call(call, responder)
+        return call is not None and one.channel.post_call(call, responder)
+
+    def _session_of(self, head: Head, sender: Principal) -> _HttpSession | None:
+        """The session to which a request with this head belongs; None: there is none that the sender may use."""
+        if head.called:
+            is_allowed = self._gateway.config.servers[head.server].allows(sender)
+            return self._stateless.get((sender.id, head.server)) if is_allowed else None
+        one = self._sessions.get(head.session or "")
+        return one if one is not None and one.user == sender.id and one.server_name == head.server else None
 
     def _authenticate(
         self, token: bytes | Challenge, request: Request, responder: Responder, resource: ProtectedResource

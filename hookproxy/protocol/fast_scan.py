@@ -56,6 +56,17 @@ class ReadCall(msgspec.Struct, gc=False, frozen=True):
     """Empty: it has none."""
     line: bytes
     """The whole message, without a line end."""
+    version: str = ""
+    """The protocol version that `meta` names: it then has no other member of a meaning in MCP but the client's name and
+    capabilities. Empty: the call belongs to a session."""
+
+
+class _CompactResult(msgspec.Struct, gc=False):
+    """A response with a result as nearly every server writes it. The decoder rejects every error."""
+
+    jsonrpc: Literal["2.0"]
+    id: Raw
+    result: Raw
 
 
 class Head(msgspec.Struct, gc=False):
@@ -66,6 +77,7 @@ class Head(msgspec.Struct, gc=False):
 
 
 _CALLS: Final = msgspec.json.Decoder(CompactCall)
+_RESULTS: Final = msgspec.json.Decoder(_CompactResult)
 _HEADS: Final = msgspec.json.Decoder(Head)
 _ENCODER: Final = msgspec.json.Encoder()
 
@@ -145,15 +157,41 @@ _known_call = lru_cache(maxsize=1)(_compact_call)
 """A gateway checks the line that its router reads next."""
 
 
-def read_call(line: bytes) -> ReadCall | None:
+def read_call(line: bytes, version: str = "") -> ReadCall | None:
     """Return the `tools/call` in a line without its end, if it is compact and has a plain id.
 
-    As with `compact_call`, the inside of `arguments` and `_meta` is not checked.
+    As with `compact_call`, the inside of `arguments` and `_meta` is not checked. `version` is what the caller knows.
     """
     call = _compact_call(line, 0)
     if call is None or not is_plain_integer(raw_id := bytes(call.id)) or b"\n" in line:
         return None
-    return ReadCall(raw_id, call.params.name, call.params.arguments, call.params.meta, line)
+    return ReadCall(raw_id, call.params.name, call.params.arguments, call.params.meta, line, version)
+
+
+def is_result(line: bytes, raw_id: bytes) -> bool:
+    """True for a response to the request with this id that has a result and nothing else, and no duplicate key.
+
+    `line` has no line end. The inside of the result is not checked.
+    """
+    try:
+        found = _RESULTS.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+    return bytes(found.id) == raw_id and len(_ENCODER.encode(found)) == len(line)
+
+
+_ID_FIRST: Final = b'{"jsonrpc":"2.0","id":'
+
+
+def with_id(line: bytes, raw_id: bytes, new: bytes) -> bytes | None:
+    """Return a compact message, whose id is `raw_id`, with another id; None: its id is not where SDKs write it.
+
+    A compact message has no blanks outside of its values. What ends with an id and one brace ends with its own id.
+    """
+    if line.startswith(_ID_FIRST):
+        return b"%b%b%b" % (_ID_FIRST, new, line[len(_ID_FIRST) + len(raw_id) :])
+    last = b',"id":%b}' % raw_id
+    return b'%b,"id":%b}' % (line[: -len(last)], new) if line.endswith(last) else None
 
 
 def heads(block: bytes) -> list[Head] | None:

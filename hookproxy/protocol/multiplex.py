@@ -31,6 +31,7 @@ from msgspec import Struct, field
 from ..jsonrpc import raw_json
 from ..jsonrpc.raw_json import Span
 from . import calls, fast_scan, feedback, shared_messages, tasks
+from .fast_scan import ReadCall
 from .handshake import supports_forms
 from .shared_messages import PROGRESS_TOKEN, SUBSCRIPTION_ID, Message
 
@@ -272,6 +273,51 @@ class Multiplexer:
                     late.client = SERVER
             self._busy[SERVER] = self._busy.get(SERVER, 0) + still_busy
         return sends
+
+    # --- the fast path: clients of the stateless era that each send one call ---
+
+    def pass_call(self, owner: str, call: ReadCall) -> tuple[int, ReadCall] | None:
+        """As `attach` and `from_client`, for a client whose only message is a call that was read already.
+
+        Return the client, and the call that the server is to get. None: nothing was done, and both must be called.
+        """
+        number = b"%d" % (self._last_number + 1)
+        line = fast_scan.with_id(call.line, call.id, number) if call.version else None
+        if line is None:
+            return None
+        self._last_number += 1
+        client = self.attach(owner)
+        who = self._clients[client]
+        who.is_open = True
+        request = _Request(self._last_number, client, call.id, call.id, kind=_Kind.STATELESS)
+        who.in_flight[call.id] = self._requests[request.number] = request
+        self._busy[client] = 1
+        return client, ReadCall(number, call.name, call.arguments, call.meta, line, call.version)
+
+    def take_back(self, client: int) -> None:
+        """Undo `pass_call`: the server does not get the call."""
+        who = self._clients.pop(client)
+        for request in who.in_flight.values():
+            del self._requests[request.number]
+        del self._busy[client]
+        self._leave_tasks(who.owner)
+
+    def pass_response(self, raw_id: bytes, line: bytes) -> tuple[int, bytes] | None:
+        """As `from_server` and `detach`, for the response to such a call; `raw_id` is its id, `line` has no line end.
+
+        Return the client and its line. None: nothing was done, and both must be called.
+        """
+        request = self._requests.get(int(raw_id))
+        if request is None or request.kind is not _Kind.STATELESS or self._server_requests:
+            return None
+        if b'"taskId"' in line or b'"elicitationId"' in line or not fast_scan.is_result(line, raw_id):
+            return None
+        own = fast_scan.with_id(line, raw_id, request.id)
+        who = self._clients.get(request.client)
+        if own is None or who is None or len(who.in_flight) > 1 or who.uris or who.level is not None:
+            return None
+        self.take_back(request.client)
+        return request.client, own
 
     # --- lines from a client ---
 

@@ -6,6 +6,7 @@ Reading is exact: a message whose keys two readers could take differently is an 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -116,6 +117,30 @@ def read_call(line: bytes) -> Message | None:
             return None
         message.meta = _members(line, line.find(meta), meta, _READ_META, _FOLDED_META)
     return message
+
+
+_REMEMBERED_BYTES: Final = 1024  # of a `_meta` that is remembered: they have 100 to 400
+
+
+def lone_version(meta: bytes) -> str | None:
+    """Return the protocol version that a `_meta` names, if it has none of the other members that are read here.
+
+    None: it must be read closely.
+    """
+    return _known_version(meta) if len(meta) <= _REMEMBERED_BYTES else _lone_version(meta)
+
+
+def _lone_version(meta: bytes) -> str | None:
+    try:
+        members = raw_json.fields(meta)
+    except ValueError:
+        return None
+    read_here = [key for key in members if raw_json.folded_key(key) in _FOLDED_META]
+    return raw_json.text(members[_VERSION]) if read_here == [_VERSION] else None
+
+
+_known_version = lru_cache(maxsize=256)(_lone_version)  # an agent has few
+_VERSION: Final = calls.PROTOCOL_VERSION_KEY
 
 
 def read(line: bytes) -> Message:

@@ -17,6 +17,7 @@ from msgspec import Raw, Struct
 
 from ...jsonrpc import nesting, raw_json
 from ...protocol import calls, fast_scan
+from ...protocol.shared_messages import lone_version
 from . import mirror_headers
 from .messages import CALL_TOOL, INITIALIZE
 from .mirror_headers import ParameterHeaders
@@ -166,6 +167,8 @@ class Head(Struct, frozen=True):
     """Some headers repeat what the body says, besides the version."""
     is_of_session: bool
     """It is the head of a POST in a session of the handshake era."""
+    called: str
+    """The tool that the head of a stateless call names; empty: it is another head, or must be read with the body."""
 
 
 def check(
@@ -193,7 +196,15 @@ def check_head(method: bytes, target: bytes, headers: Headers, body: bytes, rule
     has_mirrors = any(name in _MIRRORS or name.startswith(_PARAMETER) for name in found)
     version, session = _version(found), _session(found)
     of_session = method == b"POST" and bool(session) and version is not _UNKNOWN and version not in STATELESS_VERSIONS
-    return Head(rules, server, found, version, session, _token(found), has_mirrors, of_session)
+    called = _called(found) if method == b"POST" and version in STATELESS_VERSIONS else ""
+    return Head(rules, server, found, version, session, _token(found), has_mirrors, of_session, called)
+
+
+def _called(found: Mapping[bytes, bytes]) -> str:
+    """Return the tool that the headers of a stateless call name; empty: the body must say which tool that is."""
+    name = found.get(b"mcp-name", b"").decode("latin-1")
+    is_call = found.get(b"mcp-method") == CALL_TOOL.encode() and mirror_headers.is_plain(name)
+    return name if is_call and not any(other.startswith(_PARAMETER) for other in found) else ""
 
 
 def no_server(headers: Headers, body: bytes) -> Rejected:
@@ -217,14 +228,18 @@ def check_body(method: bytes, head: Head, body: bytes, parameters: Parameters) -
 
 
 def check_call(head: Head, body: bytes, parameters: Parameters) -> fast_scan.ReadCall | None:
-    """As `check_body` for a tool call in a session as nearly every agent writes it. None: `check_body` must look at it.
+    """As `check_body` for a tool call as nearly every agent writes it. None: `check_body` must look at it.
 
     It accepts nothing that `check_body` refuses.
     """
-    if not head.is_of_session or head.has_mirrors or len(body) >= _LONG_LINE:
+    if not (head.called or head.is_of_session) or len(body) >= _LONG_LINE:
         return None
-    call = fast_scan.read_call(body)
+    call = fast_scan.read_call(body, head.version if head.called else "")
     if call is None or nesting.is_deeper(body, head.rules.max_depth) or parameters(head.server, call.name):
+        return None
+    if head.called:
+        return call if call.name == head.called and lone_version(bytes(call.meta)) == head.version else None
+    if head.has_mirrors:
         return None
     return call if not len(call.meta) or _is_of_handshake_era(bytes(call.meta)) else None
 

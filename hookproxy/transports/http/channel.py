@@ -32,6 +32,7 @@ _MESSAGE_SECONDS: Final = 30.0  # until a notification must be acknowledged: the
 _ENDPOINT_SECONDS: Final = 30.0  # until a stream of HTTP+SSE must name the address for messages: all others wait for it
 _SMALL_RESPONSE: Final = 1024 * 1024  # bytes: so much of each response may always be in memory
 _LONGEST_WATCH: Final = 15.0  # seconds between two looks at silent exchanges: the error of a dead one may be so late
+_MAX_HEADS: Final = 256  # heads of calls that are kept: one for each tool that is called, of about 400 bytes
 _GET: Final = b"Accept: text/event-stream\r\nCache-Control: no-store\r\n"
 _POST: Final = b"Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n"
 
@@ -131,8 +132,9 @@ class HttpChannel:
             agent,
             b"".join(b"%b: %b\r\n" % (name.encode(), value.encode("latin-1")) for name, value in remote.headers),
         )
-        self._known_head: tuple[bytes | None, str | None, bytes] = None, None, b""
-        """Of the last call: the header lines of the session, the authorization, and the head up to the length."""
+        self._heads: dict[bytes, bytes] = {}
+        """Of calls, up to the length, by the header lines that depend on session and message."""
+        self._heads_authorization: str | None = None
         self._cookies = None if "cookie" in own else Cookies(address.host, is_tls=address.is_tls)
         self._uses_credentials = "authorization" not in own and not isinstance(remote.credentials, NoCredentials)
         self._login_hint = "" if "authorization" in own else remote.credentials.hint
@@ -431,12 +433,17 @@ class HttpChannel:
         return b"POST %b HTTP/1.1\r\n%b%bContent-Length: %d\r\n\r\n" % (target, _POST, headers, len(exchange.body))
 
     def _call_head(self, exchange: Exchange, authorization: str | None) -> bytes:
-        """As `_head` for a call that was read already: of the calls of a session only the length differs."""
-        exchange.sent_session = self.client.session
-        own, known_authorization, start = self._known_head
-        if own is not self.client.session_headers or authorization != known_authorization:
+        """As `_head` for a call that was read already: of the calls of one session or tool only the length differs."""
+        own = self.client.call_headers(exchange)
+        if own is None:
+            return self._head(exchange, authorization)
+        if authorization != self._heads_authorization or len(self._heads) > _MAX_HEADS:
+            self._heads.clear()
+            self._heads_authorization = authorization
+        start = self._heads.get(own)
+        if start is None:
             start = self._head(exchange, authorization).rpartition(b"Content-Length: ")[0]
-            self._known_head = self.client.session_headers, authorization, start
+            self._heads[own] = start
         return b"%bContent-Length: %d\r\n\r\n" % (start, len(exchange.body))
 
     def note_cookies(self, exchange: Exchange, lines: bytes) -> None:

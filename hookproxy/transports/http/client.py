@@ -26,7 +26,7 @@ from ...protocol.fast_scan import END_BYTES, ReadCall, response_id
 from ..channel import Passage
 from . import messages, mirror_headers
 from .exchange import Exchange, Kind
-from .messages import Message
+from .messages import Message, Params
 from .sse import Event, EventReader, LongEvent, PassedEvent
 
 _JSON: Final = b"application/json"
@@ -142,7 +142,7 @@ class Client:
 
     def send_call(self, call: ReadCall) -> None:
         """Handle a call of the agent that was read already."""
-        self._stateless = False
+        self._stateless = bool(call.version)
         exchange = Exchange(Kind.REQUEST, messages.of_call(call))
         if self._opening is None and not self._is_old:
             exchange.call_id = call.id
@@ -255,6 +255,16 @@ class Client:
         if exchange.last_event_id:
             return self.session_headers + b"Last-Event-ID: %b\r\n" % exchange.last_event_id
         return self.session_headers
+
+    def call_headers(self, exchange: Exchange) -> bytes | None:
+        """As `headers` for a call that was read already; None: they depend on its arguments."""
+        message = exchange.message
+        assert message is not None
+        if not message.version:
+            exchange.sent_session = self.session
+            return self.session_headers
+        name = str(message.params.name)
+        return None if name in self._parameters else _headers_of_tool(message.version, name)
 
     # --- the response ---
 
@@ -889,6 +899,11 @@ def _content_type(header: bytes) -> tuple[bytes, bool]:
     kind, _, parameters = header.lower().partition(b";")
     charset = parameters.partition(b"charset=")[2].partition(b";")[0].strip(b' "')
     return kind.strip(), charset in (b"", b"utf-8", b"utf8", b"us-ascii")
+
+
+@lru_cache(maxsize=256)  # an agent calls a few tools
+def _headers_of_tool(version: str, name: str) -> bytes:
+    return mirror_headers.headers(Message(b"", method=messages.CALL_TOOL, params=Params(name), version=version), None)
 
 
 def _retry_seconds(exchange: Exchange) -> float:

@@ -99,7 +99,7 @@ def read(line: bytes) -> Message:
 
 def of_call(call: ReadCall) -> Message:
     """Return the message of a call that was read already."""
-    return Message(call.line, (call.id,), CALL_TOOL, Params(call.name, arguments=call.arguments))
+    return Message(call.line, (call.id,), CALL_TOOL, Params(call.name, arguments=call.arguments), call.version)
 
 
 def _read_unusual(body: bytes) -> Message:

@@ -155,9 +155,14 @@ def _scalar(raw: bytes) -> object:
         raise raw_json.Unreadable("an argument cannot be read") from None
 
 
+def is_plain(value: str) -> bool:
+    """Whether a header says this, which is not empty, in these bytes, and nothing else in them."""
+    return bool(value) and _PLAIN.fullmatch(value) is not None and not value.startswith("=?")
+
+
 def agrees(sent: bytes, value: object) -> bool:
     """Whether a header says the same as a value of the body. Integers are compared as numbers: 42.0 is 42."""
-    if isinstance(value, str) and sent == value.encode() and _PLAIN.fullmatch(value) and not value.startswith("=?"):
+    if isinstance(value, str) and sent == value.encode() and is_plain(value):
         return True  # nearly every value
     text = decode_value(sent)
     if text is None or value is None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ...protocol.calls import Progress
+from ...protocol.fast_scan import ReadCall
 from ...protocol.feedback import remote_failure
 from ...protocol.multiplex import SERVER, Multiplexer, Send
 from .agent_input import BEAT_SECONDS, ENDED, AgentInput, AgentOutput, Load
@@ -61,6 +62,8 @@ class StatelessChannel:
         """When the last request has ended, in seconds of the loop's clock."""
         self.gone = False
         self.queued = 0
+        self.pass_call: Callable[[ReadCall], bool] = lambda _call: False
+        """As in OffersCalls."""
 
     @property
     def in_use(self) -> bool:
@@ -76,17 +79,37 @@ class StatelessChannel:
             self._dispatch(self._multiplexer.from_client(client, line))
             self._dispatch(self._multiplexer.detach(client))
             return
+        stream = self._await_response(client, message.ids[0], responder, is_call=message.method == CALL_TOOL)
+        if message.method == "subscriptions/listen":
+            stream.begin()
+        self._dispatch(self._multiplexer.from_client(client, line))
+
+    def post_call(self, call: ReadCall, responder: Responder) -> bool:
+        """As `post` for a call that was read already. False: nothing was done, and `post` must have it."""
+        if self._input.waits or (passed := self._multiplexer.pass_call(_OWNER, call)) is None:
+            return False
+        client, numbered = passed
+        self._await_response(client, call.id, responder, is_call=True)
+        if self.pass_call(numbered):
+            return True
+        self._multiplexer.take_back(client)
+        del self._streams[client]
+        self._load.requests -= 1
+        responder.on_gone = responder.on_full = None
+        return False
+
+    def _await_response(self, client: int, raw_id: bytes, responder: Responder, *, is_call: bool) -> AgentStream:
+        """Make the stream of a request of a client."""
         stream = AgentStream(responder)
-        stream.is_call = message.method == CALL_TOOL
+        stream.is_call = is_call
         stream.opened = self._loop.time()
-        self._streams[client] = stream, message.ids[0]
+        self._streams[client] = stream, raw_id
         self._load.requests += 1
         responder.on_gone = lambda: self._leave(client)
         responder.on_full = lambda full: self._set_full(responder, full=full)
-        if message.method == "subscriptions/listen":
-            stream.begin()
-        self._start_beat()
-        self._dispatch(self._multiplexer.from_client(client, line))
+        if self._beat is None:
+            self._start_beat()
+        return stream
 
     def end(self) -> None:
         """It was unused for too long."""
@@ -124,6 +147,20 @@ class StatelessChannel:
                     stream.send(send.line)
                 if responder in self._behind:
                     self._note_behind(responder, len(send.line))
+
+    def deliver_response(self, raw_id: bytes, line: bytes) -> None:
+        """As in OffersCalls."""
+        passed = self._multiplexer.pass_response(raw_id, line)
+        if passed is None:
+            self._dispatch(self._multiplexer.from_server(line + b"\n"))
+            return
+        client, own = passed
+        stream, _ = self._streams.pop(client)
+        self._load.requests -= 1
+        self.last_used = self._loop.time()
+        stream.finish(own)
+        if stream.responder in self._behind:
+            self._note_behind(stream.responder, len(own))
 
     def _set_full(self, responder: Responder, *, full: bool) -> None:
         if full:
