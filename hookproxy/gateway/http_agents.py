@@ -185,9 +185,12 @@ class HttpAgents:
         """The session to which a request with this head belongs; None: there is none that the sender may use."""
         if head.called:
             is_allowed = self._gateway.config.servers[head.server].allows(sender)
-            return self._stateless.get((sender.id, head.server)) if is_allowed else None
-        one = self._sessions.get(head.session or "")
-        return one if one is not None and one.user == sender.id and one.server_name == head.server else None
+            one = self._stateless.get((sender.id, head.server)) if is_allowed else None
+        else:
+            one = self._sessions.get(head.session or "")
+        if one is None or one.user != sender.id or one.server_name != head.server or one.channel.has_ended:
+            return None
+        return one
 
     def _authenticate(
         self, token: bytes | Challenge, request: Request, responder: Responder, resource: ProtectedResource
@@ -315,7 +318,12 @@ class HttpAgents:
 
     def _in_session(self, found: Accepted, sender: Principal, responder: Responder) -> None:
         known = self._sessions.get(found.session)
-        if known is None or known.user != sender.id or known.server_name != found.server:
+        if (
+            known is None
+            or known.user != sender.id
+            or known.server_name != found.server
+            or known.channel.has_ended  # it is about to be forgotten
+        ):
             responder.respond(404, [JSON_HEADER], failed_call(found.id or _NO_ID, _NO_SESSION))
             return
         channel = known.channel
@@ -352,7 +360,7 @@ class HttpAgents:
     def _post_stateless(self, found: Accepted, sender: Principal, responder: Responder) -> None:
         key = sender.id, found.server
         known = self._stateless.get(key)
-        if known is None:
+        if known is None or known.channel.has_ended:
             session = self._gateway.admit(sender, found.server, is_stateless=True)
             most = session.server.loaded.settings.max_message_bytes
             user = self._user(sender)

@@ -32,6 +32,7 @@ from hookproxy.protocol.fast_scan import ReadCall
 from hookproxy.transports.http import agent_channel
 from hookproxy.transports.http.agent_channel import AgentChannel
 from hookproxy.transports.http.listener import Listener, ListenerLimits, Responder, serve_sockets
+from hookproxy.transports.http.stateless_channel import StatelessChannel
 from tests.support.http_server import Request, serving
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -47,23 +48,29 @@ for line in sys.stdin:
     name, text = p.get("name"), str(p.get("arguments", {}).get("text", ""))
     if name == "die":
         os._exit(3)
-    if name == "hold":
+    if name == "hold" and text != "now":
         continue
     if m["method"] == "initialize":
         r = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "s", "version": "1"}}
     else:
         r = {"content": [{"type": "text", "text": text}]}
-    body = json.dumps({"jsonrpc": "2.0", "id": 999 if name == "other" else m["id"], "result": r})
+    body = {"jsonrpc": "2.0", "id": 999 if name == "other" else m["id"], "result": r}
+    if text == "at the end":
+        body = {"result": r, "jsonrpc": "2.0", "id": m["id"]}
+    if text == "refused":
+        body = {"jsonrpc": "2.0", "id": m["id"], "error": {"code": -32602, "message": "m"}}
+    body = json.dumps(body, separators=None if name == "spaced" else (",", ":"))
     print(body.replace(": ", ":\\r ") if name == "spaced" else body, flush=True)
 """
 
 
-async def answer(request: Request) -> None:
+async def answer(request: Request) -> None:  # noqa: C901  # one case for each tool and text
     """The same server at an address."""
     message = request.message
     params = message.get("params", {})
     name = params.get("name")
-    text = json.dumps({"content": [{"type": "text", "text": params.get("arguments", {}).get("text")}]})
+    given = params.get("arguments", {}).get("text")
+    text = json.dumps({"content": [{"type": "text", "text": given}]})
     if request.method != "POST":
         await request.status("405 Method Not Allowed")
     elif message.get("method") == "initialize":
@@ -73,21 +80,30 @@ async def answer(request: Request) -> None:
         await request.status("202 Accepted")
     elif name == "die":
         request.drop()
-    elif name == "hold":
+    elif name == "hold" and params["arguments"]["text"] != "now":
         await request.closed.wait()
     elif name == "other":
         await request.json(b'{"jsonrpc":"2.0","id":999,"result":{}}')
     elif name == "spaced":
         await request.result(text.replace(", ", ",\r\n "))
+    elif given == "at the end":
+        await request.json(f'{{"result":{text},"jsonrpc":"2.0","id":{request.id}}}'.encode())
+    elif given == "refused":
+        error = '"error":{"code":-32602,"message":"m"}'
+        await request.json(f'{{"jsonrpc":"2.0","id":{request.id},{error}}}'.encode(), "400 Bad Request")
     else:
         await request.result(text)
 
 
+STATELESS: Final = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
+
+
 class Kept:
-    """One connection of an agent."""
+    """One connection of an agent. With no session, its calls are those of 2026-07-28."""
 
     def __init__(self, rig: Rig, session: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.rig, self.session, self._reader, self._writer = rig, session, reader, writer
+        self.headers = ""
 
     def send(self, message: object, token: str = "") -> None:
         """POST a message, as agents write it."""
@@ -95,7 +111,7 @@ class Kept:
         head = f"POST /mcp/{self.rig.server} HTTP/1.1\r\nHost: 127.0.0.1:{self.rig.port}\r\n"
         head += f"Authorization: Bearer {token or self.rig.token}\r\nContent-Type: application/json\r\n"
         head += "Accept: application/json, text/event-stream\r\n"
-        head += f"Mcp-Session-Id: {self.session}\r\n" if self.session else ""
+        head += (f"Mcp-Session-Id: {self.session}\r\n" if self.session else "") + self.headers
         self._writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
 
     async def head(self) -> str:
@@ -128,6 +144,12 @@ class Kept:
         _, _, found = await self.ask(call(number, name, text))
         return bool(found["id"] == number and found["result"]["content"][0]["text"] == text)
 
+    async def says_alone(self, number: int, text: str) -> bool:
+        """As `says`, for a call that stands alone."""
+        status, headers, found = await self.ask(alone(number, "echo", text))
+        assert (status, headers["content-type"], "mcp-session-id" in headers) == (200, "application/json", False)
+        return bool(found["id"] == number and found["result"]["content"][0]["text"] == text)
+
     def leave(self) -> None:
         self._writer.transport.abort()
 
@@ -135,6 +157,11 @@ class Kept:
 def call(number: int, name: str = "echo", text: str = "", meta: object = None) -> dict[str, object]:
     params = {"name": name, "arguments": {"text": text}} | ({"_meta": meta} if meta else {})
     return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+
+
+def alone(number: int, name: str = "echo", text: str = "", **meta: object) -> dict[str, object]:
+    """A call of 2026-07-28."""
+    return call(number, name, text, STATELESS | meta)
 
 
 class Rig:
@@ -206,6 +233,24 @@ class Rig:
         assert await agent.says(1, "first")
         return agent
 
+    async def open_alone(self, tool: str = "echo") -> Kept:
+        """A connection whose calls of one tool stand alone, and take the fast path."""
+        agent = await self.connect()
+        agent.headers = f"MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {tool}\r\n"
+        if tool == "echo":
+            assert await agent.says_alone(1, "first")
+        return agent
+
+    async def hold_alone(self, agent: Kept, number: int) -> Kept:
+        """Another connection, on which a call that stands alone and is never answered took the fast path."""
+        held = await self.open_alone("hold")
+        assert (await held.ask(alone(number, "hold", "now")))[0] == 200
+        before = self.short
+        held.send(alone(number, "hold"))
+        assert await agent.says_alone(number, "it has arrived")
+        assert self.short == before + 2
+        return held
+
     async def hold(self, agent: Kept, number: int) -> Kept:
         """Another connection in the session of `agent`, on which a call that is never answered took the fast path."""
         held = await self.connect(agent.session)
@@ -230,14 +275,19 @@ def anyio_backend() -> str:
 @pytest.fixture(params=["pipe", "remote"])
 async def rig(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Rig]:
     taken = [0]
-    post_call = AgentChannel.post_call
+    for kind in (AgentChannel, StatelessChannel):
 
-    def counted(channel: AgentChannel, one: ReadCall, responder: Responder) -> bool:
-        passed = post_call(channel, one, responder)
-        taken[0] += passed
-        return passed
+        def counted(
+            channel: Any,  # noqa: ANN401  # of either kind
+            one: ReadCall,
+            responder: Responder,
+            post_call: Callable[[Any, ReadCall, Responder], bool] = kind.post_call,
+        ) -> bool:
+            passed = post_call(channel, one, responder)
+            taken[0] += passed
+            return passed
 
-    monkeypatch.setattr(AgentChannel, "post_call", counted)
+        monkeypatch.setattr(kind, "post_call", counted)
     async with AsyncExitStack() as stack:
         (tmp_path / "server.py").write_text(SERVER)
         table = f"command = {json.dumps([sys.executable, '-S', '-E', str(tmp_path / 'server.py')])}\n"
@@ -361,3 +411,135 @@ async def test_more_requests_than_allowed_are_refused(rig: Rig) -> None:
     cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}
     assert (await agent.ask(cancelled))[0] == 202
     assert await agent.says(4, "four")
+
+
+# --- calls that stand alone ---
+
+
+async def test_each_call_that_stands_alone_gets_its_own_response(rig: Rig) -> None:
+    agent, other = await rig.open_alone(), await rig.open_alone()
+    before = rig.short
+    for number in (2, 2, 77, 1000, 999_999_999_999_999):
+        assert await agent.says_alone(number, f"text {number}")
+        assert await other.says_alone(number, f"other {number}" + "x" * (number % 5000))
+    for text in ("at the end", '"taskId"', '"elicitationId"', '{"id":5}', ',"id":5}'):
+        assert await agent.says_alone(3, text)
+    assert rig.short == before + 15
+    for message in (
+        alone(6, text="\xe9"),
+        {**alone(7), "id": "seven"},
+        alone(8, progressToken=5),
+    ):
+        status, _, found = await agent.ask(message)
+        assert (status, found["id"]) == (200, message["id"])
+    assert rig.short == before + 15
+
+
+async def test_a_call_whose_id_stands_elsewhere_arrives_as_it_is(rig: Rig) -> None:
+    agent = await rig.open_alone()
+    before = rig.short
+    for keys in (("method", "params", "jsonrpc", "id"), ("id", "jsonrpc", "method", "params")):
+        message = alone(5, text="moved")
+        _, _, found = await agent.ask({key: message[key] for key in keys})
+        assert (found["id"], found["result"]["content"][0]["text"]) == (5, "moved")
+    assert rig.short == before + 1
+
+
+async def test_of_a_call_that_stands_alone_head_and_body_must_agree(rig: Rig) -> None:
+    agent = await rig.open_alone()
+    for message in (alone(2, "other"), call(3), alone(4) | {"method": "tools/list"}):
+        for _ in range(2):
+            status, _, found = await agent.ask(message)
+            assert (status, found["id"]) == (400, message["id"]), found
+    assert await agent.says_alone(5, "five")
+
+
+async def test_an_error_of_the_server_has_the_status_of_its_code(rig: Rig) -> None:
+    agent = await rig.open_alone()
+    status, _, found = await agent.ask(alone(2, text="refused"))
+    assert (status, found["id"], found["error"]["code"]) == (400, 2, -32602)
+
+
+async def test_a_rule_holds_for_the_next_call_that_stands_alone(rig: Rig) -> None:
+    agent = await rig.open_alone()
+    assert await agent.says_alone(2, "two")
+    before = rig.short
+    rig.change('[permissions]\ndeny = ["echo"]\n')
+    for number in (3, 4):
+        assert (await agent.ask(alone(number)))[2]["result"]["isError"]
+    rig.change("")
+    assert await agent.says_alone(5, "five")
+    assert rig.short == before
+    assert await agent.says_alone(6, "six")
+    assert rig.short == before + 1
+
+
+async def test_a_call_that_stands_alone_needs_a_token_and_a_server_that_its_user_may_use(rig: Rig) -> None:
+    agent = await rig.open_alone()
+    bob = create_token(str(rig.folder / "tokens"), "bob", ("team",), None, "", time.time())[0]
+    for number in (2, 3, 4):
+        assert (await agent.ask(alone(number), bob))[2]["id"] == number
+    rig.table += 'allow = ["alice", "@team"]\n'
+    rig.change("")
+    for number in (2, 3, 4):
+        assert (await agent.ask(alone(number), bob))[2]["id"] == number
+    before = rig.short
+    revoke_tokens(str(rig.folder / "tokens"), "bob")
+    assert (await agent.ask(alone(5), bob))[0] == 401
+    rig.table = rig.table.replace('"@team"', '"@others"')
+    rig.change("")
+    carol = create_token(str(rig.folder / "tokens"), "carol", ("team",), None, "", time.time())[0]
+    for number in (6, 7):
+        assert (await agent.ask(alone(number), carol))[0] == 404
+    assert rig.short == before
+    assert await agent.says_alone(8, "eight")
+    revoke_tokens(str(rig.folder / "tokens"), "alice")
+    assert (await agent.ask(alone(9)))[0] == 401
+
+
+async def test_a_server_that_ends_in_a_call_that_stands_alone_is_an_error_that_says_what_is_known(rig: Rig) -> None:
+    agent, dying = await rig.open_alone(), await rig.open_alone("die")
+    _, _, found = await dying.ask(alone(2, "die"))
+    text = found["error"]["message"] if "error" in found else found["result"]["content"][0]["text"]
+    assert found["id"] == 2
+    assert "may have" in text, text
+    with anyio.fail_after(20):
+        while "result" not in (found := (await agent.ask(alone(2, text="again")))[2]):
+            assert found["id"] == 2, "each of them gets a response while the server is started again"
+    assert found["result"]["content"][0]["text"] == "again"
+
+
+async def test_a_call_that_stands_alone_is_cancelled_when_its_agent_leaves(rig: Rig) -> None:
+    agent = await rig.open_alone()
+    one, two = await rig.hold_alone(agent, 2), await rig.hold_alone(agent, 2)
+    one.leave()
+    for number in range(4, 8):
+        assert await agent.says_alone(number, f"text {number}")
+    two.leave()
+    assert await agent.says_alone(2, "two")
+
+
+async def test_responses_that_are_written_otherwise_or_have_another_id(rig: Rig) -> None:
+    agent, spaced, other = [await rig.open_alone(one) for one in ("echo", "spaced", "other")]
+    for number in (2, 3):
+        _, _, found = await spaced.ask(alone(number, "spaced", "text"))
+        assert (found["id"], found["result"]["content"][0]["text"]) == (number, "text")
+        other.send(alone(number, "other"))
+        assert await agent.says_alone(number, "three")
+        if rig.server == "remote":
+            assert "another request" in str((await other.response())[2])
+
+
+async def test_more_calls_that_stand_alone_than_allowed_are_refused(rig: Rig) -> None:
+    agent = await rig.open_alone()
+    held = await rig.hold_alone(agent, 2)
+    text = (rig.folder / "gateway.toml").read_text().replace("[gateway]\n", "[gateway]\nmax_requests = 1\n")
+    (rig.folder / "gateway.toml").write_text(text)
+    rig._gateway.change_policy(load_gateway("gateway.toml", {}, str(rig.folder)))
+    for number in (3, 4):
+        assert (await agent.ask(alone(number)))[0] == 429
+    held.leave()
+    with anyio.fail_after(20):
+        while (await agent.ask(alone(5)))[0] == 429:
+            pass
+    assert await agent.says_alone(6, "six")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Final
 
 import pytest
@@ -213,3 +214,51 @@ def test_no_response_passes_on_the_fast_path_while_a_judged_call_is_in_flight() 
     assert not one.pass_response(b"1")
     assert one.scan_response(ONE_RESPONSE) == b""
     assert not one.scan_from_server(b'{"jsonrpc":"2.0","method":"x"}\n')
+
+
+# --- ids that are replaced ---
+
+
+@pytest.mark.parametrize("block", [*PASSING.values(), *LEFT.values()], ids=[*PASSING, *LEFT])
+def test_another_id_changes_nothing_else(block: str) -> None:
+    read = fast_scan.read_call(block.encode())
+    line = None if read is None else fast_scan.with_id(read.line, read.id, b"77")
+    if line is not None and read is not None:
+        assert json.loads(line) == {**json.loads(block), "id": 77}
+        assert fast_scan.with_id(line, b"77", read.id) == block.encode()
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ('{"jsonrpc":"2.0","id":5,"result":{}}', '{"jsonrpc":"2.0","id":"a","result":{}}'),
+        ('{"result":{"id":5},"jsonrpc":"2.0","id":5}', '{"result":{"id":5},"jsonrpc":"2.0","id":"a"}'),
+        ('{"id":5,"jsonrpc":"2.0","result":{"id":5}}', None),
+        ('{"jsonrpc":"2.0","result":{"a":{"id":5}},"id":5}', '{"jsonrpc":"2.0","result":{"a":{"id":5}},"id":"a"}'),
+    ],
+)
+def test_an_id_is_replaced_where_sdks_write_it(line: str, found: str | None) -> None:
+    assert fast_scan.is_result(line.encode(), b"5")
+    assert fast_scan.with_id(line.encode(), b"5", b'"a"') == (found.encode() if found else None)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"jsonrpc":"2.0","id":6,"result":{}}',
+        '{"jsonrpc":"2.0","id":5,"id":5,"result":{}}',
+        '{"jsonrpc":"2.0","id":6,"result":{},"id":5}',
+        '{"jsonrpc":"2.0","id":5,"result":{},"result":{}}',
+        '{"jsonrpc":"2.0","id":5,"result":{},"method":"x"}',
+        '{"jsonrpc":"2.0","id":5,"result":{},"error":{}}',
+        '{"jsonrpc":"2.0","id":5,"error":{}}',
+        '{"jsonrpc":"2.0","id":5,"result":{} }',
+        '{"jsonrpc":"2.0","\\u0069d":5,"result":{}}',
+        '{"jsonrpc":"2.0","id":5.0,"result":{}}',
+        '[{"jsonrpc":"2.0","id":5,"result":{}}]',
+        '{"id":5,"result":{}}',
+        "",
+    ],
+)
+def test_what_may_be_more_or_less_than_one_result_is_left_to_the_full_reading(line: str) -> None:
+    assert not fast_scan.is_result(line.encode(), b"5")

@@ -14,7 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from hookproxy.protocol import fast_scan
 from hookproxy.protocol.multiplex import SERVER, Multiplexer, Send
+from hookproxy.protocol.shared_messages import lone_version
 from tests.support import readers
 
 IDS: Final = st.sampled_from(["1", '"1"', "1.0", "2", "3", '"a"', '"\\u0061b"', "12345678901234567890"])
@@ -325,6 +327,126 @@ class Sharing(RuleBasedStateMachine):
 
 TestSharing = Sharing.TestCase
 TestSharing.settings = settings(max_examples=300, stateful_step_count=40)
+
+
+# --- calls that stand alone: the fast path leaves the same as the usual way ---
+
+MARKS: Final = st.sampled_from(["", '"id":5', '"id":1}', ',\\"id\\":1}', "\\u0022id\\u0022:1"])
+
+
+class CallsAlone(RuleBasedStateMachine):
+    """The same is said to two multiplexers, and to one of them on the fast path wherever it takes that."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fast, self.usual = (Multiplexer(True, lambda _sentence: None) for _ in range(2))
+        self.open: dict[int, bytes] = {}  # clients with a call in flight, and its number
+        self.gone: list[bytes] = []
+
+    @rule(
+        raw_id=st.sampled_from([b"1", b"1", b"2", b"40", b'"a"', b"1.0", b"123456789012345"]),
+        inside=MARKS,
+        meta=st.sampled_from(["", ',"progressToken":1', ',"x":{"id":1}', ',"ProgressToken":1', ',"a":1,"a":2']),
+        order=st.permutations(['"jsonrpc":"2.0"', "I", '"method":"tools/call"', "P"]),
+        gap=st.sampled_from(["", "", "", " "]),
+    )
+    def call(self, raw_id: bytes, inside: str, meta: str, order: list[str], gap: str) -> None:
+        own = f'"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28"{meta}}}'
+        params = f'"params":{{"name":"t","arguments":{{"a":"{inside.replace(chr(34), "")}"}},{own}}}'
+        members = [{"I": f'"id":{raw_id.decode()}', "P": params}.get(one, one) for one in order]
+        line = ("{" + f",{gap}".join(members) + "}").encode()
+        client = self.usual.attach("one")
+        sends = self.usual.from_client(client, line + b"\n")
+        read = fast_scan.read_call(line, "2026-07-28")
+        alone = read is not None and lone_version(bytes(read.meta)) == "2026-07-28"
+        passed = self.fast.pass_call("one", read) if read is not None and alone else None
+        if passed is None:
+            assert self.fast.attach("one") == client
+            assert self.fast.from_client(client, line + b"\n") == sends
+        else:
+            assert passed[0] == client
+            assert [Send(SERVER, passed[1].line + b"\n")] == sends
+            assert fast_scan.read_call(passed[1].line, "2026-07-28") == passed[1]
+        numbers = [json.loads(send.line)["id"] for send in sends if send.to == SERVER]
+        if numbers:
+            self.open[client] = b"%d" % numbers[0]
+        else:
+            assert self.fast.detach(client) == self.usual.detach(client)
+
+    @rule(
+        data=st.data(),
+        form=st.sampled_from([
+            b'{"jsonrpc":"2.0","id":N,"result":{"id":N}}',
+            b'{"result":{"id":N},"jsonrpc":"2.0","id":N}',
+            b'{"jsonrpc":"2.0","result":{"id":1},"id":N}',
+            b'{"id":N,"jsonrpc":"2.0","result":{}}',
+            b'{"jsonrpc":"2.0", "id":N,"result":{}}',
+            b'{"jsonrpc":"2.0","id":N,"result":{},"result":1}',
+            b'{"jsonrpc":"2.0","id":1,"id":N,"result":{}}',
+            b'{"jsonrpc":"2.0","id":N,"error":{"code":-32602,"message":"m"}}',
+            b'{"jsonrpc":"2.0","id":N,"result":{"resultType":"task","task":{"taskId":"T"},"taskId":"T"}}',
+            b'{"jsonrpc":"2.0","id":N,"result":{"a":{"elicitationId":"E"}}}',
+            b'{"jsonrpc":"2.0","id":N,"result":{"a":"\xff\xc3\xa9"}}',
+        ]),
+    )  # fmt: skip
+    def answer(self, data: st.DataObject, form: bytes) -> None:
+        numbers = [*self.open.values(), *self.gone, b"999"]
+        number = data.draw(st.sampled_from(numbers))
+        line = form.replace(b"N", number)
+        sends = self.usual.from_server(line + b"\n")
+        ended = [client for client, one in self.open.items() if one == number and any(s.to == client for s in sends)]
+        for client in ended:
+            assert self.usual.detach(client) == []
+            del self.open[client]
+        passed = self.fast.pass_response(number, line)
+        if passed is not None:
+            assert [Send(passed[0], passed[1] + b"\n")] == sends
+            return
+        assert self.fast.from_server(line + b"\n") == sends
+        for client in ended:
+            assert self.fast.detach(client) == []
+
+    @rule(data=st.data())
+    def leave(self, data: st.DataObject) -> None:
+        if self.open:
+            client = data.draw(st.sampled_from(sorted(self.open)))
+            self.gone.append(self.open.pop(client))
+            assert self.fast.detach(client) == self.usual.detach(client)
+
+    @rule()
+    def take_back(self) -> None:
+        """A call that must go the usual way after all: only its number is gone."""
+        read = fast_scan.read_call(
+            b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}', "2026-07-28"
+        )
+        assert read is not None
+        before = self.tables(self.fast)
+        passed = self.fast.pass_call("one", read)
+        assert passed is not None
+        self.fast.take_back(passed[0])
+        assert self.tables(self.fast) == before
+        self.usual.take_back((self.usual.pass_call("one", read) or (0, read))[0])
+
+    @rule(number=st.integers(0, 3), what=st.sampled_from(["ping", "ping", "roots/list", "notifications/message"]))
+    def the_server_speaks(self, number: int, what: str) -> None:
+        raw_id = "" if what.startswith("not") else f'"id":"s{number}",'
+        line = f'{{"jsonrpc":"2.0",{raw_id}"method":"{what}","params":{{"elicitationId":"E","mode":"url"}}}}\n'.encode()
+        assert self.fast.from_server(line) == self.usual.from_server(line)
+
+    @staticmethod
+    def tables(mux: Multiplexer) -> str:
+        return repr({name: table for name, table in vars(mux).items() if name not in ("_report_line", *COUNTERS)})
+
+    @invariant()
+    def both_know_the_same(self) -> None:
+        assert self.tables(self.fast) == self.tables(self.usual)
+        assert [getattr(self.fast, name) for name in COUNTERS] == [getattr(self.usual, name) for name in COUNTERS]
+
+
+COUNTERS: Final = ("_last_client", "_last_number")
+
+TestCallsAlone = CallsAlone.TestCase
+TestCallsAlone.settings = settings(max_examples=200, stateful_step_count=25)
 
 
 # --- a client that writes what some reader could take for another's ---

@@ -96,6 +96,8 @@ class AgentChannel:
         self._is_ending = False
         self.last_used = self._loop.time()
         """When the last request has ended, in seconds of the loop's clock."""
+        self.has_ended = False
+        """Nothing is answered any more."""
         self.gone = False
         self.queued = 0
         self.pass_call: Callable[[ReadCall], bool] = lambda _call: False
@@ -383,6 +385,7 @@ class AgentChannel:
 
     def end_output(self) -> None:
         """As in Channel: what still waits gets an error, and all streams end."""
+        self.has_ended = True
         self.fail(ENDED)
         if self._listening is not None:
             self._listening.close()

@@ -60,6 +60,8 @@ class StatelessChannel:
         self._on_end: Callable[[], None] | None = None
         self.last_used = self._loop.time()
         """When the last request has ended, in seconds of the loop's clock."""
+        self.has_ended = False
+        """Nothing is answered any more: requests belong to another channel."""
         self.gone = False
         self.queued = 0
         self.pass_call: Callable[[ReadCall], bool] = lambda _call: False
@@ -237,6 +239,7 @@ class StatelessChannel:
 
     def end_output(self) -> None:
         """As in Channel: what still waits gets an error."""
+        self.has_ended = True
         self.fail(ENDED)
 
     def close(self) -> None:

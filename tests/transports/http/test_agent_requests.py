@@ -14,7 +14,7 @@ from mcp.shared import inbound
 
 from hookproxy.protocol.fast_scan import ReadCall
 from hookproxy.transports.http import agent_requests, mirror_headers
-from hookproxy.transports.http.agent_requests import Accepted, Era, Kind, Rejected, Rules
+from hookproxy.transports.http.agent_requests import Accepted, Era, Head, Kind, Parameters, Rejected, Rules
 from hookproxy.transports.http.mirror_headers import ParameterHeaders
 
 RULES: Final = Rules(
@@ -77,14 +77,33 @@ def check(
     changed = {**headers, **(changes or {})}
     pairs = [(name, value) for name, value in changed.items() if value is not None] + list(more)
     raw = [(name.encode(), value.encode("latin-1")) for name, value in pairs]
-    found = agent_requests.check(method.encode(), target.encode("latin-1"), raw, body, RULES, lookup)
-    head = agent_requests.check_head(method.encode(), target.encode("latin-1"), raw, body, RULES)
-    if not isinstance(head, Rejected) and (read := agent_requests.check_call(head, body, lookup)) is not None:
-        assert isinstance(found, Accepted), (found, read)
-        said = (found.kind, found.era, found.method, found.id, found.line, found.unknown_parameters)
-        assert said == (Kind.MESSAGE, Era.HANDSHAKE, "tools/call", read.id, read.line, ())
-        assert found.session == changed["mcp-session-id"]
-    return found
+    for written in {body, compact(body)}:
+        for known in (lookup, lambda _server, _tool: None):
+            request = method.encode(), target.encode("latin-1"), raw, written, RULES
+            head, found = agent_requests.check_head(*request), agent_requests.check(*request, known)
+            assert_fast_path_agrees(head, found, known, written)
+    return agent_requests.check(method.encode(), target.encode("latin-1"), raw, body, RULES, lookup)
+
+
+def compact(body: bytes) -> bytes:
+    """The same message as most agents write it; itself if it cannot be read."""
+    try:
+        return json.dumps(json.loads(body), separators=(",", ":")).encode()
+    except (ValueError, RecursionError):
+        return body
+
+
+def assert_fast_path_agrees(head: Head | Rejected, found: Accepted | Rejected, known: Parameters, body: bytes) -> None:
+    """What takes the fast path is what would be accepted, and says the same."""
+    read = None if isinstance(head, Rejected) else agent_requests.check_call(head, body, known)
+    if read is None:
+        return
+    assert isinstance(found, Accepted), (found, read)
+    assert not isinstance(head, Rejected)
+    said = (found.kind, found.method, found.id, found.line, found.unknown_parameters)
+    assert said == (Kind.MESSAGE, "tools/call", read.id, read.line, ())
+    stateless = found.era is Era.STATELESS
+    assert (read.version, found.session) == ((found.version, "") if stateless else ("", head.session))
 
 
 def accepted(result: Accepted | Rejected) -> Accepted:
@@ -298,9 +317,11 @@ def test_headers_that_may_be_repeated_are_one_list() -> None:
     accepted(check(call(), HANDSHAKE, {"accept": "application/json"}, more=(("accept", "text/event-stream"),)))
 
 
-def short(body: bytes, changes: Change | None = None, method: str = "POST") -> object:
+def short(
+    body: bytes, changes: Change | None = None, method: str = "POST", headers: Mapping[str, str] = HANDSHAKE
+) -> object:
     """The call that takes the fast path, or None."""
-    changed = {**HANDSHAKE, **(changes or {})}
+    changed = {**headers, **(changes or {})}
     raw = [(name.encode(), value.encode()) for name, value in changed.items() if value is not None]
     head = agent_requests.check_head(method.encode(), b"/mcp/echo", raw, body, RULES)
     assert not isinstance(head, Rejected), head
@@ -337,6 +358,49 @@ def test_only_a_call_in_a_session_whose_head_repeats_nothing_of_the_body_takes_t
         assert (short(with_meta) is not None) is goes, meta
         check(with_meta, HANDSHAKE)
         check(with_meta.replace(b"Version", b"\\u0056ersion"), HANDSHAKE)
+
+
+def test_only_a_stateless_call_whose_head_certainly_says_the_same_takes_the_fast_path() -> None:
+    headers = {**STATELESS, "mcp-name": "other"}
+    one = compact(stateless_call(name="other"))
+    read = short(one, headers=headers)
+    assert isinstance(read, ReadCall)
+    assert (read.id, read.name, read.version, read.line) == (b"7", "other", "2026-07-28", one)
+    for change in (
+        {"mcp-name": "another"},
+        {"mcp-name": None},
+        {"mcp-name": "=?base64?b3RoZXI=?="},
+        {"mcp-name": ""},
+        {"mcp-method": "tools/list"},
+        {"mcp-method": "Tools/call"},
+        {"mcp-method": None},
+        {"mcp-param-region": "eu"},
+        {"mcp-protocol-version": "2025-11-25"},
+        {"mcp-protocol-version": None},
+    ):
+        assert short(one, change, headers=headers) is None, change
+        check(one, headers, change)
+    assert short(one, {"mcp-session-id": "any"}, headers=headers) is not None
+    assert short(one, method="PUT", headers=headers) is None
+    assert short(compact(call(name="other")), headers=headers) is None
+    assert short(compact(stateless_call()), headers=STATELESS) is None, "its arguments may be repeated in headers"
+    for members, goes in (
+        ({"io.modelcontextprotocol/clientInfo": {"name": "x"}}, True),
+        ({"progressToken": 1}, False),
+        ({"ProgressToken": 1}, False),
+        ({"progressToken\0": 1}, False),
+        ({VERSION_KEY.upper(): "2026-07-28"}, False),
+        ({VERSION_KEY: "2026-07-29"}, False),
+        ({VERSION_KEY: 1}, False),
+        ({"io.modelcontextprotocol/subscriptionId": 1}, False),
+        ({"io.modelcontextprotocol/related-task": {"taskId": "1"}}, False),
+        ({"a": "x" * 5000}, True),
+    ):
+        line = compact(call(name="other", _meta={**META, **members}))
+        assert (short(line, headers=headers) is not None) is goes, members
+        check(line, headers)
+    twice = one.replace(b'{"io.', b'{"a":1,"a":2,"io.')
+    assert short(twice, headers=headers) is None
 
 
 # --- the body ---
