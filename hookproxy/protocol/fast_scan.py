@@ -173,11 +173,19 @@ def is_result(line: bytes, raw_id: bytes) -> bool:
 
     `line` has no line end. The inside of the result is not checked.
     """
+    return _is_known_result(line, raw_id) if len(line) < _REMEMBERED_BYTES else _is_result(line, raw_id)
+
+
+def _is_result(line: bytes, raw_id: bytes) -> bool:
     try:
         found = _RESULTS.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return False
     return bytes(found.id) == raw_id and len(_ENCODER.encode(found)) == len(line)
+
+
+_is_known_result = lru_cache(maxsize=1)(_is_result)
+"""What the client's side of a gateway asks, its multiplexer asks next."""
 
 
 _ID_FIRST: Final = b'{"jsonrpc":"2.0","id":'

@@ -199,6 +199,9 @@ class Multiplexer:
         self._last_client = 0
         self._last_number = 0
         self._requests: dict[int, _Request] = {}  # in flight, the oldest first
+        self._passed: dict[bytes, tuple[int, bytes, str]] = {}
+        # Calls on the fast path by their numbers, the oldest first: the client, the id as spelled, and the owner. They
+        # are in no other table.
         self._cancelled: dict[int, _Request] = {}  # the oldest first
         self._own: dict[int, _Request] = {}  # of the multiplexer itself, the oldest first
         self._busy: dict[int, int] = {}
@@ -219,14 +222,18 @@ class Multiplexer:
         A client has its tasks alone, and they end with it. Clients with the same `owner` have theirs together, and
         these do not end: over HTTP each request of the stateless era may be a client of its own.
         """
+        if self._passed:
+            self._note_passed()
         self._last_client += 1
-        shared = self._owners.setdefault(owner, _Owner(owner)) if owner else _Owner("")
+        shared = self._owner(owner)
         shared.clients += 1
         self._clients[self._last_client] = _Client(self._last_client, shared)
         return self._last_client
 
     def awaits_response(self, client: int) -> bool:
         """True if a request of the client is in flight, other than one that only ends with its subscription."""
+        if self._passed:
+            self._note_passed()
         who = self._clients.get(client)
         return who is not None and any(request.kind is not _Kind.LISTEN for request in who.in_flight.values())
 
@@ -236,6 +243,8 @@ class Multiplexer:
         They cancel the client's requests in flight and its tasks, end subscriptions that no other client has, lower
         the log level if no other client wants as much, and answer the server's requests that are still open.
         """
+        if self._passed:
+            self._note_passed()
         who = self._clients.pop(client, None)
         if who is None:
             return []
@@ -286,43 +295,53 @@ class Multiplexer:
         if line is None:
             return None
         self._last_number += 1
-        client = self.attach(owner)
-        who = self._clients[client]
-        who.is_open = True
-        request = _Request(self._last_number, client, call.id, call.id, kind=_Kind.STATELESS)
-        who.in_flight[call.id] = self._requests[request.number] = request
-        self._busy[client] = 1
-        return client, ReadCall(number, call.name, call.arguments, call.meta, line, call.version)
+        self._last_client += 1
+        self._passed[number] = self._last_client, call.id, owner
+        return self._last_client, ReadCall(number, call.name, call.arguments, call.meta, line, call.version)
 
-    def take_back(self, client: int) -> None:
-        """Undo `pass_call`: the server does not get the call."""
-        who = self._clients.pop(client)
-        for request in who.in_flight.values():
-            del self._requests[request.number]
-        del self._busy[client]
-        self._leave_tasks(who.owner)
+    def take_back(self, number: bytes) -> None:
+        """Undo `pass_call`: the server does not get the call, whose number is used all the same."""
+        del self._passed[number]
 
-    def pass_response(self, raw_id: bytes, line: bytes) -> tuple[int, bytes] | None:
-        """As `from_server` and `detach`, for the response to such a call; `raw_id` is its id, `line` has no line end.
+    def pass_response(self, number: bytes, line: bytes) -> tuple[int, bytes] | None:
+        """As `from_server` and `detach`, for the response to such a call; `line` has no line end.
 
         Return the client and its line. None: nothing was done, and both must be called.
         """
-        request = self._requests.get(int(raw_id))
-        if request is None or request.kind is not _Kind.STATELESS or self._server_requests:
+        passed = self._passed.get(number)
+        if passed is None or b'"taskId"' in line or b'"elicitationId"' in line:
             return None
-        if b'"taskId"' in line or b'"elicitationId"' in line or not fast_scan.is_result(line, raw_id):
+        client, raw_id, _ = passed
+        own = fast_scan.with_id(line, number, raw_id) if fast_scan.is_result(line, number) else None
+        if own is None:
             return None
-        own = fast_scan.with_id(line, raw_id, request.id)
-        who = self._clients.get(request.client)
-        if own is None or who is None or len(who.in_flight) > 1 or who.uris or who.level is not None:
-            return None
-        self.take_back(request.client)
-        return request.client, own
+        del self._passed[number]
+        return client, own
+
+    def _note_passed(self) -> None:
+        """Note the clients that are on the fast path like all others: something happens that may concern them."""
+        passed, self._passed = self._passed, {}
+        for number, (client, raw_id, name) in passed.items():
+            owner = self._owner(name)
+            owner.clients += 1
+            request = _Request(int(number), client, raw_id, raw_id, kind=_Kind.STATELESS)
+            self._clients[client] = _Client(client, owner, in_flight={raw_id: request}, is_open=True)
+            self._requests[request.number] = request
+            self._busy[client] = 1
+
+    def _owner(self, name: str) -> _Owner:
+        if not name:
+            return _Owner("")
+        if (owner := self._owners.get(name)) is None:
+            owner = self._owners[name] = _Owner(name)
+        return owner
 
     # --- lines from a client ---
 
     def from_client(self, client: int, line: bytes) -> list[Send]:
         """Return what is sent for one whole line of a client: to the server, or back to the same client."""
+        if self._passed:
+            self._note_passed()
         who = self._clients.get(client)
         if who is None or line.isspace() or not line:
             return []
@@ -592,6 +611,8 @@ class Multiplexer:
 
     def from_server(self, line: bytes) -> list[Send]:
         """Return what is sent for one whole line of the server: to clients, or back to the server."""
+        if self._passed:
+            self._note_passed()
         if line.lstrip()[:1] != b"{":
             return self._not_an_object(line)
         try:
@@ -608,6 +629,8 @@ class Multiplexer:
 
     def lost_from_server(self, raw_id: bytes, size: int, limit: int) -> list[Send]:
         """Return the error for the request to which a line of `size` bytes, over the limit, was the response."""
+        if self._passed:
+            self._note_passed()
         return self._lost(raw_id, lambda own_id: feedback.response_too_long(own_id, size, limit))
 
     def _not_an_object(self, line: bytes) -> list[Send]:

@@ -175,6 +175,13 @@ class Rig:
         self._short = short
         self._gateway: Gateway
         self._agents: list[Kept] = []
+        self.channels: set[StatelessChannel] = set()
+
+    @property
+    def in_flight(self) -> list[object]:
+        """The calls that stand alone and are in flight."""
+        multiplexers = [channel._multiplexer for channel in self.channels]
+        return [one for mux in multiplexers for one in (*mux._passed, *mux._requests)]
 
     @property
     def short(self) -> int:
@@ -275,6 +282,7 @@ def anyio_backend() -> str:
 @pytest.fixture(params=["pipe", "remote"])
 async def rig(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Rig]:
     taken = [0]
+    channels: set[StatelessChannel] = set()
     for kind in (AgentChannel, StatelessChannel):
 
         def counted(
@@ -283,6 +291,8 @@ async def rig(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytes
             responder: Responder,
             post_call: Callable[[Any, ReadCall, Responder], bool] = kind.post_call,
         ) -> bool:
+            if isinstance(channel, StatelessChannel):
+                channels.add(channel)
             passed = post_call(channel, one, responder)
             taken[0] += passed
             return passed
@@ -295,6 +305,7 @@ async def rig(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytes
             server = await stack.enter_async_context(serving(answer))
             table = f'url = "http://127.0.0.1:{server.port}/mcp"\nallow_http = true\n'
         rig = Rig(tmp_path, request.param, lambda: taken[0])
+        rig.channels = channels
         await stack.enter_async_context(rig.serving(table))
         yield rig
 
@@ -467,6 +478,7 @@ async def test_a_rule_holds_for_the_next_call_that_stands_alone(rig: Rig) -> Non
     rig.change('[permissions]\ndeny = ["echo"]\n')
     for number in (3, 4):
         assert (await agent.ask(alone(number)))[2]["result"]["isError"]
+    assert not rig.in_flight, "nothing is left of calls that went the usual way after all"
     rig.change("")
     assert await agent.says_alone(5, "five")
     assert rig.short == before
@@ -492,6 +504,13 @@ async def test_a_call_that_stands_alone_needs_a_token_and_a_server_that_its_user
     for number in (6, 7):
         assert (await agent.ask(alone(number), carol))[0] == 404
     assert rig.short == before
+    rig.table = rig.table.replace('"@others"', '"@team"')
+    rig.change("")
+    for number in (6, 7):
+        assert (await agent.ask(alone(number), carol))[2]["id"] == number
+    tokens = (rig.folder / "tokens").read_text()
+    (rig.folder / "tokens").write_text(tokens.replace(" team ", " nobody "))
+    assert (await agent.ask(alone(6), carol))[0] == 404, "carol has left the group"
     assert await agent.says_alone(8, "eight")
     revoke_tokens(str(rig.folder / "tokens"), "alice")
     assert (await agent.ask(alone(9)))[0] == 401

@@ -111,11 +111,12 @@ class AgentStream:
 
     def finish(self, line: bytes, status: int = 200) -> None:
         """Send the response, and end. `status` is for a response that is no stream."""
+        self.ended = True
         if self.is_stream:
             self.send(line)
+            self.close()
         elif self.responder is not None:
             self.responder.respond(status, self._headers.json, line.rstrip(b"\n"))
-        self.close()
 
     def send_piece(self, piece: bytes, size: int | None) -> None:
         """Send a part of the response, which is no stream of events. `size` is that of the whole, if it is known."""

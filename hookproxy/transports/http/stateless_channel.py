@@ -94,7 +94,7 @@ class StatelessChannel:
         self._await_response(client, call.id, responder, is_call=True)
         if self.pass_call(numbered):
             return True
-        self._multiplexer.take_back(client)
+        self._multiplexer.take_back(numbered.id)
         del self._streams[client]
         self._load.requests -= 1
         responder.on_gone = responder.on_full = None
@@ -161,7 +161,7 @@ class StatelessChannel:
         self._load.requests -= 1
         self.last_used = self._loop.time()
         stream.finish(own)
-        if stream.responder in self._behind:
+        if self._behind and stream.responder in self._behind:
             self._note_behind(stream.responder, len(own))
 
     def _set_full(self, responder: Responder, *, full: bool) -> None:
