@@ -167,7 +167,7 @@ class HttpAgents:
     def _handle_call(self, known: _KnownHead, body: bytes, responder: Responder) -> bool:
         """The fast path for a call that nobody judges. False: nothing was done, and it must go the usual way."""
         head = known.head
-        if head.rules is not self._rules or not (head.is_of_session or head.called):
+        if not (head.is_of_session or head.called) or head.rules is not self._rules:
             return False
         try:
             sender = self._authenticator.check_token_now(known.token, known.resource)
