@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import count
 from typing import Final
@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from hookproxy.transports.http import agent_channel, agent_input, messages
 from hookproxy.transports.http.agent_channel import AgentChannel
-from hookproxy.transports.http.agent_input import Load
 from hookproxy.transports.http.listener import HeaderLines, Headers, Responder
+from hookproxy.transports.http.load import Load
 from tests.support.http_agent import HttpAgent, Server, agent_of, line
 
 pytestmark = pytest.mark.anyio
@@ -350,6 +350,10 @@ class _Responder(Responder):
     def is_open(self) -> bool:
         return self._open
 
+    @property
+    def unsent(self) -> Callable[[], int]:
+        return lambda: 1
+
     def respond(self, status: int, headers: Headers | HeaderLines = (), body: bytes = b"") -> None:
         self.start(status, headers, body)
         self._open = False
@@ -510,3 +514,5 @@ async def test_whatever_happens_no_line_is_on_two_streams_and_no_request_is_answ
     assert all(len(found) == 1 for found in places.values())
     assert not server.full
     assert load.requests == 0
+    assert not load.has_unread
+    assert not load.keepers
