@@ -151,9 +151,10 @@ def asked(gateway: HttpGateway, user: str, server: str) -> tuple[int, dict[str, 
     return gateway.ask(user, message, server=server, headers=headers)
 
 
-def whole(connection: socket.socket) -> bytes:
+def whole(connection: socket.socket) -> bytearray:
     """The rest of a response, which ends with the message."""
-    received = b""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+    received = bytearray()
     while not received.endswith((b"]}}", b"}}\n\n", b"\r\n0\r\n\r\n", b'"}}')):
         piece = connection.recv(1 << 20)
         assert piece, received[-200:]
@@ -191,3 +192,16 @@ def test_what_one_user_does_not_read_takes_no_more_than_allowed(tmp_path: Path, 
         assert "max_unread_bytes" in gateway.log
     finally:
         gateway.kill()
+
+
+def test_a_process_waits_for_the_agent_that_does_not_read_and_nothing_is_lost(gateway: HttpGateway) -> None:
+    with ExitStack() as stack:
+        slow = []
+        for number in range(4):
+            session = {"Mcp-Session-Id": gateway.opened("alice", "own")}
+            message = call(number, "big", size=LONG)
+            slow.append(stack.enter_context(sent(gateway, "alice", "own", message, session)))
+        for one in slow:
+            assert one.recv(1) == b"H"
+        assert asked(gateway, "bob", "own")[0] == 200
+        assert all(len(whole(one)) > LONG for one in slow)
