@@ -22,8 +22,10 @@ USAGE = "hookproxy connect NAME [--socket PATH | --url URL [--token-file FILE]] 
 DEFAULT_SOCKET = "/run/hookproxy/mcp.sock"  # as `config.gateway_models` has it; compared by a test
 _PIECE = 65_536  # bytes per read: the capacity of a pipe on Linux
 _LONGEST_REPLY = 2048  # bytes: the gateway's is shorter
+_REASON_SECONDS = 2.0  # the gateway says why it ends a session before it closes the connection, or just after
 _CLOSE_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)  # only on Linux
-_RIGHTS_BYTES = socket.CMSG_SPACE(8)  # two descriptors
+_RIGHTS_BYTES = socket.CMSG_SPACE(12)  # three descriptors
+WITHOUT_REASON = "the gateway has closed the connection without a reason: it was ended or killed"
 
 
 def main(arguments: "Sequence[str]") -> int:
@@ -34,15 +36,15 @@ def main(arguments: "Sequence[str]") -> int:
 
         return connect_url.main(url)
     gateway = open_socket(path)
-    pipes = ask(gateway, _preamble(name, command))
-    server = _start(command, pipes) if command else 0
+    descriptors = ask(gateway, _preamble(name, command))
+    server = _start(command, descriptors[1:]) if command else 0
     try:
         status = _relay(gateway, server)
     finally:
         if server:
             _end(server)
     if status:
-        sys.stderr.write("hookproxy: the gateway has ended the session\n")
+        sys.stderr.write(f"hookproxy: {_end_reason(descriptors)}\n")
     return status
 
 
@@ -128,7 +130,9 @@ def _preamble(name: str, command: "Sequence[str]") -> "list[str]":
 
 
 def ask(gateway: "socket.socket", lines: "Sequence[str]") -> "Sequence[int]":
-    """Say what is wanted, and wait until it is there. Returns the pipes that the gateway has made, if it was asked to.
+    """Say what is wanted, and wait until it is there. Returns the descriptors that come with it.
+
+    The first one is where the gateway says why it ends the session; then come the pipes, if it was asked for them.
 
     Raises UserError with what the gateway says.
     """
@@ -136,15 +140,15 @@ def ask(gateway: "socket.socket", lines: "Sequence[str]") -> "Sequence[int]":
         gateway.sendall("\n".join(["hookproxy 1", *lines, "", ""]).encode("utf-8", "surrogateescape"))
     except OSError:  # it has refused us already, and says why
         pass
-    reply, pipes = _read_reply(gateway)
+    reply, descriptors = _read_reply(gateway)
     if reply != b"ok\n":
         text, _, hint = reply.removeprefix(b"error ").decode("utf-8", "replace").strip().partition("\t")
         raise _error(text or "the gateway has closed the connection", hint or "its log says more")
-    return pipes
+    return descriptors
 
 
 def _read_reply(gateway: "socket.socket") -> "tuple[bytes, Sequence[int]]":
-    """The gateway's first line and the pipes beside it, and nothing of what follows, which is the server's."""
+    """The gateway's first line and the descriptors beside it, and nothing of what follows, which is the server's."""
     reply, rights = b"", b""
     try:
         while not reply.endswith(b"\n") and len(reply) < _LONGEST_REPLY:
@@ -156,10 +160,25 @@ def _read_reply(gateway: "socket.socket") -> "tuple[bytes, Sequence[int]]":
                 rights += data
     except OSError:  # it was killed
         pass
-    pipes = [int.from_bytes(rights[at : at + 4], sys.byteorder) for at in range(0, len(rights), 4)]
-    for pipe in pipes:
-        os.set_inheritable(pipe, False)
-    return reply, pipes
+    descriptors = [int.from_bytes(rights[at : at + 4], sys.byteorder) for at in range(0, len(rights), 4)]
+    for one in descriptors:
+        os.set_inheritable(one, False)
+    return reply, descriptors
+
+
+def _end_reason(descriptors: "Sequence[int]") -> str:
+    """Why the gateway has ended the session, in its own words."""
+    from ..model.errors import printable
+
+    text = b""
+    try:
+        reason = socket.socket(fileno=descriptors[0])
+        reason.settimeout(_REASON_SECONDS)
+        while not text.endswith(b"\n") and (piece := reason.recv(_LONGEST_REPLY)):
+            text += piece
+    except (IndexError, OSError):  # it was killed, or is stuck
+        pass
+    return printable(text.decode("utf-8", "replace").strip()) or WITHOUT_REASON
 
 
 def _error(message: str, hint: str, status: int = 2) -> Exception:
@@ -169,7 +188,7 @@ def _error(message: str, hint: str, status: int = 2) -> Exception:
 
 
 def _relay(gateway: "socket.socket", server: int) -> int:
-    """Pass bytes both ways, each way in a thread that blocks. Returns the exit status: 1 if the gateway ended first.
+    """Pass bytes both ways, each way in a thread that blocks. Returns the exit status: 1 if the gateway ended it first.
 
     Two threads take less time for a message than one that waits for both sides, and a slow side holds up only its own
     direction.

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from ..audit.log import Audit
+from ..authorization.gateway_credentials import GivenToken, LoginOrToken
 from ..hooks.evaluate import Hooks
 from ..model.errors import UserError, file_hint
 from ..model.hooks import Session
 from ..model.settings import Settings
 from ..session.lifecycle import Lifecycle
 from ..session.proxy import Proxy
-from ..session.remote_server import RemoteOptions, headers, open_remote_server
+from ..session.remote_server import RemoteOptions, open_remote_server, stored_credentials
 from ..transports.event_loop import new_loop
 from ..transports.http.address import find_proxy, parse
 from ..transports.pipe import open_channel
@@ -29,19 +30,36 @@ from .run import move_agent_pipes, new_reporter
 if TYPE_CHECKING:
     import argparse
 
+    from ..model.credentials import Credentials
+    from ..session.proxy import Report
     from ..transports.http.address import Address
 
 TOKEN_VARIABLE: Final = "HOOKPROXY_TOKEN"  # its name, not its value
 _LONGEST_TOKEN: Final = 16_384  # bytes, as the gateway accepts them
 _PREFIX: Final = "/mcp/"
+_FORM: Final = "write the gateway's address, https://HOST[:PORT]; the token is for --token-file"
 
 
 def main(options: argparse.Namespace) -> int:
     """Relay between the agent and the gateway until one of them ends. Returns the exit status. Raises UserError."""
-    address = parse(address_of(options.url, options.name), allow_http=options.allow_http)
+    address = _address(options)
     find_proxy(address, os.environ)
-    remote = RemoteOptions(_headers(options.token_file), options.ca)
-    return anyio.run(_serve, address, remote, options.name, backend_options={"loop_factory": new_loop})
+    report = new_reporter()
+    remote = RemoteOptions((), options.ca)
+    credentials = _credentials(address, options.token_file, remote, report)
+    return anyio.run(
+        _serve, address, remote, credentials, options.name, report, backend_options={"loop_factory": new_loop}
+    )
+
+
+def _address(options: argparse.Namespace) -> Address:
+    """The server's address. Raises UserError, about what the user has written."""
+    try:
+        parse(options.url, allow_http=options.allow_http)
+        return parse(address_of(options.url, options.name), allow_http=options.allow_http)
+    except UserError as problem:
+        hint = problem.hint if "--allow-http" in problem.hint else _FORM
+        raise UserError(problem.message, hint) from None
 
 
 def address_of(url: str, name: str) -> str:
@@ -50,10 +68,19 @@ def address_of(url: str, name: str) -> str:
     return url if url.endswith(path) else url.rstrip("/") + path
 
 
-def _headers(token_file: str | None) -> tuple[tuple[str, str], ...]:
-    """The header with the token; none if neither a file nor the environment has one: then a stored login is used."""
-    token = _read_token(token_file) if token_file else os.environ.pop(TOKEN_VARIABLE, "")
-    return headers([f"Authorization: Bearer {token}"], {}) if token else ()
+def _credentials(address: Address, token_file: str | None, remote: RemoteOptions, report: Report) -> Credentials:
+    """The token of the file or of the environment, else a stored login. Raises UserError."""
+    gateway = address.origin
+    token = os.environ.pop(TOKEN_VARIABLE, "")
+    if token_file:
+        token = _read_token(token_file)
+        if not os.path.isfile(token_file):  # a pipe, which has been read
+            return GivenToken(gateway, token_file, lambda: token, report)
+        return GivenToken(gateway, token_file, lambda: _read_token(token_file), report)
+    if token:
+        _check_token(TOKEN_VARIABLE, token.encode(errors="surrogateescape"))
+        return GivenToken(gateway, TOKEN_VARIABLE, lambda: token.strip(), report)
+    return LoginOrToken(gateway, stored_credentials(address, remote, os.environ, report), report)
 
 
 def _read_token(path: str) -> str:
@@ -66,16 +93,21 @@ def _read_token(path: str) -> str:
         raise UserError(f"--token-file: {path}: {error.strerror}", file_hint(path, error)) from None
     if state.st_mode & (stat.S_IRGRP | stat.S_IROTH | stat.S_IWGRP | stat.S_IWOTH) and stat.S_ISREG(state.st_mode):
         raise UserError(f"--token-file: {path}: others can read or change it", f"chmod 600 {path}")
-    token = data.strip()
-    if not token or len(data) > _LONGEST_TOKEN or not token.isascii() or len(token.split()) != 1:
-        raise UserError(f"--token-file: {path}: has no token", "it has one line, as hookproxy token new prints it")
-    return token.decode()
+    _check_token(f"--token-file: {path}:", data)
+    return data.strip().decode()
 
 
-async def _serve(address: Address, remote: RemoteOptions, name: str) -> int:
-    settings, report = Settings(audit_enabled=False), new_reporter()
+def _check_token(where: str, data: bytes) -> None:
+    """Raise UserError if this cannot be a token."""
+    is_word = data.isascii() and len(data.split()) == 1 and data.strip().decode().isprintable()
+    if not is_word or len(data) > _LONGEST_TOKEN:
+        raise UserError(f"{where} has no token", "it has one line, as hookproxy token new prints it")
+
+
+async def _serve(address: Address, remote: RemoteOptions, credentials: Credentials, name: str, report: Report) -> int:
+    settings = Settings(audit_enabled=False)
     agent = open_channel(*move_agent_pipes())
-    channel, server_end = open_remote_server(address, remote, settings, os.environ, report)
+    channel, server_end = open_remote_server(address, remote, settings, os.environ, report, credentials)
     cwd = working_directory()
     session = Session(id=name, server=name, cwd=cwd, project_dir=cwd)
     hooks = Hooks((), settings, name, os.environ)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ..config.gateway import check_folder, load_gateway
 from ..config.gateway_models import DEFAULT_SOCKET, INSTANCE_NAME
-from ..gateway import hooks_account
+from ..gateway import hooks_account, service_manager
 from ..gateway.http_listeners import http_addresses, listen, networks, probes_address, tls_context
 from ..gateway.log import GatewayLog
 from ..gateway.start_problems import check_servers, start_problems
@@ -36,6 +36,7 @@ _UNIX: Final = "unix:"
 def main(arguments: Sequence[str]) -> int:
     """Serve until a signal. Returns the exit status."""
     options = build_parser().parse_args(list(arguments))
+    systemd = service_manager.take_address(os.environ)
     process.prepare_for_children()
     cwd = working_directory()
 
@@ -62,7 +63,8 @@ def main(arguments: Sequence[str]) -> int:
 
         gc.freeze()  # as in `run`: what is loaded stays, and is not looked at again
         listening = Listening(unix_listeners, http_listeners, tls, probes)
-        anyio.run(serve, config, listening, report, load, backend_options={"loop_factory": new_loop})
+        manager = service_manager.ServiceManager(systemd, report)
+        anyio.run(serve, config, listening, report, load, manager, backend_options={"loop_factory": new_loop})
     finally:
         for listener in (*unix_listeners, *(one for _, one in http_listeners), *([probes] if probes else [])):
             listener.close()

@@ -132,7 +132,7 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConf
         rules = (*rules_for_all, *_rules_for_users(table.permissions, path, text, within))
         servers[name] = GatewayServer(
             name,
-            table,
+            _with_absolute_paths(table, os.path.dirname(path)),
             file_context.find(table.cwd or ".", os.path.dirname(path)),
             {
                 key: _secret_path(text, path, f"servers.{name}.credentials.{key}", environ)
@@ -158,6 +158,12 @@ def load_gateway(path: str, environ: Mapping[str, str], cwd: str) -> GatewayConf
 
 def _named(loaded: Loaded) -> Loaded:
     return replace(loaded, settings=replace(loaded.settings, called="the gateway's configuration"))
+
+
+def _with_absolute_paths(table: ServerTable, folder: str) -> ServerTable:
+    """The table with the absolute paths of its certificates."""
+    paths = {name: os.path.join(folder, one) for name in ("ca", "cert", "key") if (one := getattr(table, name))}
+    return replace(table, **paths)
 
 
 def check_folder(path: str) -> None:

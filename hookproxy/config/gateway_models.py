@@ -185,7 +185,8 @@ class ServerTable(ConfigFile, frozen=True):
     headers: dict[_Text, str] = field(default_factory=dict)
     """Headers of each request to `url`. `%{NAME}` stands for the credential of that name."""
     ca: _Text | None = None
-    """For `url`: trust the certificates in this file instead of the system's."""
+    """For `url`: trust the certificates in this file instead of the system's. A relative path starts from the folder of
+    gateway.toml, here and in `cert` and `key`."""
     cert: _Text | None = None
     """For `url`: the certificate with which the server recognises the gateway."""
     key: _Text | None = None

@@ -6,8 +6,9 @@
     pipes
 
 ends with an empty line. The gateway replies with the line `ok`, or with `error`, a sentence for people and a hint after
-a tab. With `ok`, the connection is the agent's from then on. `pipes` asks for those of a `from_caller` server: two
-descriptors come beside `ok`, the server's input and its output.
+a tab. With `ok`, the connection is the agent's from then on. Beside `ok` comes a descriptor, at which the gateway says
+in one line why it ends the session, unless the agent does. `pipes` asks for those of a `from_caller` server: two more
+descriptors come, the server's input and its output.
 
 `hookproxy reload` says `reload` instead; after `ok`, the gateway says in lines what has changed, and closes.
 """
@@ -26,7 +27,7 @@ MAX_BYTES: Final = 8192
 
 _KEYS: Final = (b"server", b"cwd", b"pipes", b"reload")
 _LONGEST_KEY_SHOWN: Final = 32  # bytes: the names above are shorter
-_LONGEST_ERROR: Final = 1000  # bytes: `connect` reads one piece
+_LONGEST_TEXT: Final = 1000  # bytes: `connect` reads one piece
 
 
 class Preamble(Struct, frozen=True):
@@ -77,4 +78,9 @@ def read(received: bytes) -> Preamble:
 
 def error(text: str) -> bytes:
     """The reply that refuses a connection."""
-    return b"error " + text.replace("\n", " ").encode(errors="replace")[:_LONGEST_ERROR] + b"\n"
+    return b"error " + end_reason(text)
+
+
+def end_reason(text: str) -> bytes:
+    """What tells a connection why its session has ended."""
+    return text.replace("\n", " ").encode(errors="replace")[:_LONGEST_TEXT] + b"\n"

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ..session.proxy import Report
     from ..transports.http.listener import Accepting, Listener
     from .http_listeners import HttpAddress
+    from .service_manager import ServiceManager
 
 _RELOAD: Final = signal.SIGHUP
 _ENDING: Final = (signal.SIGTERM, signal.SIGINT)
@@ -64,7 +65,9 @@ class Listening(Struct, frozen=True):
             yield address.url
 
 
-async def serve(config: GatewayConfig, listening: Listening, report: GatewayLog, load: Load) -> None:
+async def serve(
+    config: GatewayConfig, listening: Listening, report: GatewayLog, load: Load, manager: ServiceManager
+) -> None:
     """Serve agents until SIGTERM or SIGINT. A second one ends it without waiting for calls; SIGHUP reloads.
 
     On cancel all servers and hooks are killed.
@@ -81,12 +84,19 @@ async def serve(config: GatewayConfig, listening: Listening, report: GatewayLog,
     uses_console = any(one.loaded.settings.uses_console for one in config.servers.values())
     feed = open_feed(run, report, needed=uses_console)
     try:
-        await _serve(config, listening, report, load, feed)
+        await _serve(config, listening, report, load, feed, manager)
     finally:
         feed.close()
 
 
-async def _serve(config: GatewayConfig, listening: Listening, report: GatewayLog, load: Load, feed: LiveFeed) -> None:
+async def _serve(
+    config: GatewayConfig,
+    listening: Listening,
+    report: GatewayLog,
+    load: Load,
+    feed: LiveFeed,
+    manager: ServiceManager,
+) -> None:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(feed.serve)
         gateway = Gateway(config, Servers(tasks, report), report)
@@ -100,19 +110,22 @@ async def _serve(config: GatewayConfig, listening: Listening, report: GatewayLog
 
             tasks.start_soon(AuditExport(config, report, gateway.metrics).run)
         with anyio.open_signal_receiver(_RELOAD, *_ENDING) as signals:
+            reload = partial(_reload, gateway, load, report, manager)
             for listener in listening.unix:
-                tasks.start_soon(accept_connections, listener, gateway, report, partial(_reload, gateway, load, report))
+                tasks.start_soon(accept_connections, listener, gateway, report, reload)
             if listening.probes is not None:
                 await _serve_probes(gateway, listening.probes)
             web = await _serve_http(gateway, listening, tasks, report) if listening.http else None
             report(f"listens at {', '.join(listening.addresses())}")
-            report(f"serves {', '.join(config.servers)} under policy {config.version[:12]}")
+            report(serves := _what_it_serves(config))
+            manager.ready(serves)
             async for number in signals:
                 if number == _RELOAD:
-                    await _reload(gateway, load, report)
+                    await reload()
                 elif gateway.leaving:
                     break
                 else:
+                    manager.stopping()
                     tasks.start_soon(_drain, gateway, web, tasks, report)
         tasks.cancel_scope.cancel()
 
@@ -195,8 +208,13 @@ def _authenticator(config: GatewayConfig, known: BearerTokens | None, report: Re
     return Authenticator(known, TokenIssuer(settings, report))
 
 
-async def _reload(gateway: Gateway, load: Load, report: Report) -> Reloaded:
+def _what_it_serves(config: GatewayConfig) -> str:
+    return f"serves {', '.join(config.servers)} under policy {config.version[:12]}"
+
+
+async def _reload(gateway: Gateway, load: Load, report: Report, manager: ServiceManager) -> Reloaded:
     """Put a changed configuration into force. One that cannot be read is refused, and the old one stays."""
+    manager.reloading()
     try:
         config = await anyio.to_thread.run_sync(load)
     except UserError as problem:
@@ -218,6 +236,7 @@ async def _reload(gateway: Gateway, load: Load, report: Report) -> Reloaded:
         says.append(f"policy {config.version[:12]} is in force{same}")
     for text in says:
         report(text)
+    manager.ready(_what_it_serves(gateway.config))
     return Reloaded(not why, says)
 
 

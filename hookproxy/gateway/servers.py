@@ -55,8 +55,9 @@ class Servers:
         """Start or reach the server of a session, or join its running process. Raises UserError."""
         server = session.server
         if server.table.from_caller:
-            hint = f"hookproxy connect {server.name} -- COMMAND starts it"
-            raise UserError(f"the server {server.name} runs as the user", hint)
+            problem = f"the server {server.name} runs as the user, and cannot be reached over HTTP"
+            command = f"hookproxy connect {server.name} -- COMMAND"
+            raise UserError(f"{problem}; on the gateway's machine `{command}` starts it", "it has from_caller = true")
         if server.table.url is not None:
             return _open_remote(server, settings, session.report)
         if server.table.share == "session":

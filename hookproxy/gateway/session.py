@@ -6,7 +6,7 @@ import os
 import signal
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import anyio
 from msgspec import Struct
@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 OpenServer = Callable[["GatewaySession", "Settings"], "tuple[Channel, ServerEnd]"]
 """Starts or reaches the server of a session that has these settings. Raises UserError."""
 
-_DRAINING = "the gateway is ending"
+_DRAINING: Final = "the gateway is ending"
+_NO_LONGER_THERE: Final = "the session ends, because the new policy has another server in its place, or none"
 
 
 class GatewaySession:
@@ -57,6 +58,8 @@ class GatewaySession:
         self.identity = identity
         self.server = server
         self.report = report
+        self.end_reason = ""
+        """Why the session has ended, for the user, in the words of the log; empty: the agent has ended it."""
         self._metrics = metrics
         self._feed = feed
         self._proxy: Proxy | None = None
@@ -121,8 +124,9 @@ class GatewaySession:
             self._feed.add(self._proxy, principal.name)
         try:
             status = await self._lifecycle.run()
-            if failure := self._lifecycle.server_failure:
-                self.report(failure)
+            if how_it_ended := self._lifecycle.server_end:
+                self.end_reason = how_it_ended
+                self.report(how_it_ended)
             return status
         finally:
             if self._feed is not None:
@@ -147,7 +151,8 @@ class GatewaySession:
             self.server, self._withdrawn = server or self.server, server is None
             return
         if server is None or server.starts_differently(self.server):
-            self.report("ends, because the new policy has another server in its place, or none")
+            self.end_reason = _NO_LONGER_THERE
+            self.report(_NO_LONGER_THERE)
             self._lifecycle.end(signal.SIGTERM)
             return
         self.server = server
@@ -165,6 +170,7 @@ class GatewaySession:
         with anyio.move_on_after(seconds):
             await proxy.changes.until(lambda: self._has_ended or not (proxy.router.pending or proxy.has_open_calls))
         if not self._has_ended:
+            self.end_reason = _DRAINING
             self._lifecycle.end(signal.SIGTERM)
             await self._end.until(lambda: self._has_ended)
 

@@ -6,6 +6,7 @@ Law: an administrator learns at the start what users would otherwise learn from 
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -55,12 +56,40 @@ def _check_url(config: GatewayConfig, key: str, table: ServerTable) -> None:
 
 def start_problems(config: GatewayConfig) -> Iterator[str]:
     """A sentence for each problem that is certain, without a full stop."""
-    found = dict.fromkeys(
+    found = dict.fromkeys(_of_secrets(config))
+    found |= dict.fromkeys(
         text
         for server in config.servers.values()
         for text in (*_of_server(server), *_of_hooks(server), *_of_audit(server))
     )  # hooks for all servers are the same for each
     yield from (f"{config.path}: {text}" for text in found)
+
+
+def _of_secrets(config: GatewayConfig) -> Iterator[str]:
+    """Secrets that everybody on the machine can read. The tokens and the seal keys are checked where they are read."""
+    for key, path in _secret_files(config):
+        try:
+            state = os.stat(path)
+        except OSError:  # said where it is needed
+            continue
+        if stat.S_ISREG(state.st_mode) and state.st_mode & stat.S_IROTH:
+            yield f"{key}: {path} is readable by others, but it is a secret (chmod o-rwx {path})"
+
+
+def _secret_files(config: GatewayConfig) -> Iterator[tuple[str, str]]:
+    """The key in gateway.toml and the path of each secret."""
+    gateway = config.gateway
+    if gateway.tls is not None:
+        yield "gateway.tls.key", os.path.join(os.path.dirname(config.path), gateway.tls.key)
+    if gateway.store is not None and gateway.store.password is not None:
+        yield "gateway.store.password", gateway.store.password
+    if gateway.audit_export is not None and gateway.audit_export.token is not None:
+        yield "gateway.audit_export.token", gateway.audit_export.token
+    for server in config.servers.values():
+        yield from ((f"servers.{server.name}.credentials.{name}", path) for name, path in server.credentials.items())
+        name = "cert" if server.table.key is None else "key"  # a certificate without a key is in one file with it
+        if (path := getattr(server.table, name)) is not None:
+            yield f"servers.{server.name}.{name}", path
 
 
 def _of_server(server: GatewayServer) -> Iterator[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-import struct
 import traceback
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
     from ..transports.channel import Channel
     from .gateway import Gateway
     from .session import GatewaySession
-
-_TWO_DESCRIPTORS: Final = struct.Struct("ii")  # of SCM_RIGHTS
 
 _PREAMBLE_SECONDS: Final = 10.0
 """How long a connection may take to say what it wants: `connect` does it at once."""
@@ -100,33 +97,50 @@ class _Connection:
         self._report = report
         self._without_preamble = without_preamble
         self._confirmed = False
+        self._end_reason: socket.socket | None = None
+        """Where the peer reads why its session has ended."""
         self._whose = "a connection"
 
     async def serve(self) -> None:
         """Serve it to its end. What goes wrong concerns nothing else."""
         with self._peer:
-            refusal = ""
             try:
-                principal, wanted = await self._read()
-                self._whose = f"a connection of {principal.name}"
-                if wanted.server:
-                    self._whose += f" to {wanted.server[:_LONGEST_NAME_SHOWN]}"
-                    await self._run_session(principal, wanted)
-                else:
-                    await self._run_reload()
-            except (preamble.NotAPreamble, OSError) as problem:
-                refusal = str(problem) or "it took too long to say which server is wanted"
-            except UserError as problem:
-                refusal = f"{problem.message}\t{problem.hint}"
-            except Exception as defect:  # the boundary of one session: the others go on
-                self._report("".join(traceback.format_exception(defect)).rstrip())
-                refusal = f"the gateway has failed: {describe_error(defect)}"
-            if refusal:
-                what = "a session has ended" if self._confirmed else f"{self._whose} was refused"
-                self._report(f"{what}: {refusal.replace(chr(9), '; ')}")
-                if not self._confirmed:  # afterwards only the agent's server speaks on it
-                    with contextlib.suppress(OSError):  # the peer is gone
-                        self._peer.send(preamble.error(refusal))
+                await self._handle()
+            finally:
+                if self._end_reason is not None:
+                    self._end_reason.close()
+
+    async def _handle(self) -> None:
+        refusal = ""
+        try:
+            principal, wanted = await self._read()
+            self._whose = f"a connection of {principal.name}"
+            if wanted.server:
+                self._whose += f" to {wanted.server[:_LONGEST_NAME_SHOWN]}"
+                await self._run_session(principal, wanted)
+            else:
+                await self._run_reload()
+        except (preamble.NotAPreamble, OSError) as problem:
+            refusal = str(problem) or "it took too long to say which server is wanted"
+        except UserError as problem:
+            refusal = f"{problem.message}\t{problem.hint}"
+        except Exception as defect:  # the boundary of one session: the others go on
+            self._report("".join(traceback.format_exception(defect)).rstrip())
+            refusal = f"the gateway has failed: {describe_error(defect)}"
+        if refusal:
+            on_a_line = refusal.replace("\t", "; ")
+            what = "a session has ended" if self._confirmed else f"{self._whose} was refused"
+            self._report(f"{what}: {on_a_line}")
+            if self._confirmed:
+                self._send_end_reason(on_a_line)
+            else:  # afterwards only the agent's server speaks on it
+                with contextlib.suppress(OSError):  # the peer is gone
+                    self._peer.send(preamble.error(refusal))
+
+    def _send_end_reason(self, text: str) -> None:
+        if self._end_reason is not None:
+            with contextlib.suppress(OSError):  # the peer is gone, or does not want to know
+                self._end_reason.send(preamble.end_reason(text))
 
     async def _read(self) -> tuple[Principal, preamble.Preamble]:
         """Who has connected, and what it wants. Raises NotAPreamble, OSError."""
@@ -168,6 +182,8 @@ class _Connection:
         agent = open_channel(source, sink)
         try:
             await self._gateway.run(session, agent, lambda one, settings: self._open_server(one, settings, wanted))
+            if session.end_reason:
+                self._send_end_reason(session.end_reason)
         finally:
             agent.close()
 
@@ -182,34 +198,45 @@ class _Connection:
             hint = f"hookproxy connect {server.name} -- COMMAND starts it"
             raise UserError(f"the server {server.name} runs as the user", hint)
         if server.table.from_caller:
-            opened = _send_pipes(self._peer)
+            opened = self._open_pipes()
         else:
             opened = self._gateway.servers.open(session, settings)
-            with contextlib.suppress(OSError):  # the peer is gone: the session sees it too
-                self._peer.send(preamble.OK)
+            try:
+                self._confirm()
+            except OSError:  # the peer is gone, which the session sees too, or descriptors are short
+                with contextlib.suppress(OSError):
+                    self._peer.send(preamble.OK)
         self._confirmed = True
         return opened
 
+    def _confirm(self, *descriptors: int) -> None:
+        """Say that the server is there, and send these descriptors with it. Raises OSError.
 
-def _send_pipes(peer: socket.socket) -> tuple[Channel, ServerEnd]:
-    """Make the sockets of a server that the peer starts, and send their far ends with `ok`. Raises OSError.
+        The first one that is sent is where the peer reads why its session has ended.
+        """
+        self._end_reason, theirs = socket.socketpair()
+        self._end_reason.setblocking(False)
+        with theirs:
+            socket.send_fds(self._peer, [preamble.OK], [theirs.fileno(), *descriptors])
 
-    They are ours and not the peer's: whoever shares an open file with us could make it blocking, and to close a file of
-    a user's own file system could take for ever.
-    """
-    ends: list[int] = []
-    try:
-        ends += service.socket_pair()
-        ends += service.socket_pair()
-        stdin, to_server, from_server, stdout = ends
-        rights = _TWO_DESCRIPTORS.pack(stdin, stdout)
-        peer.sendmsg([preamble.OK], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
-    except BaseException:
-        close_all(ends)
-        raise
-    close_all((stdin, stdout))
-    channel = open_channel(from_server, to_server)
-    return channel, ForeignServer(channel.close)
+    def _open_pipes(self) -> tuple[Channel, ServerEnd]:
+        """Make the sockets of a server that the peer starts, and send their far ends with `ok`. Raises OSError.
+
+        They are ours and not the peer's: whoever shares an open file with us could make it blocking, and to close a
+        file of a user's own file system could take for ever.
+        """
+        ends: list[int] = []
+        try:
+            ends += service.socket_pair()
+            ends += service.socket_pair()
+            stdin, to_server, from_server, stdout = ends
+            self._confirm(stdin, stdout)
+        except BaseException:
+            close_all(ends)
+            raise
+        close_all((stdin, stdout))
+        channel = open_channel(from_server, to_server)
+        return channel, ForeignServer(channel.close)
 
 
 async def _read_preamble(peer: socket.socket) -> preamble.Preamble:

@@ -326,6 +326,22 @@ def request_not_permitted(server: str) -> str:
     return f"{server} refuses this request, although the login has the scopes that it asks for. Tell the user."
 
 
+def token_needed(gateway: str) -> str:
+    """Return what to do if a gateway demands one of its own tokens, and there is none."""
+    return (
+        f"{gateway} needs a token, and hookproxy connect has none. Tell the user to name its file with --token-file, "
+        "or to set HOOKPROXY_TOKEN. The gateway's administrator makes one with `hookproxy token new USER --file FILE`."
+    )
+
+
+def token_refused(gateway: str, place: str, why: str) -> str:
+    """Return what to do if a gateway refuses the user's token, which is at this place; `why` has no full stop."""
+    return (
+        f"{gateway} does not accept the token in {place}: {why}. Tell the user to ask the gateway's administrator for "
+        "another one (`hookproxy token new USER --file FILE`)."
+    )
+
+
 def token_not_renewed(server: str, why: str) -> str:
     """Return that a token is out of date and could not be replaced now; `why` has no full stop."""
     return f"The token for {server} could not be renewed: {why}. A login is not needed. Try again later."

@@ -130,10 +130,9 @@ class Lifecycle:
         return self._server_ended or self._exited or self._signal != 0
 
     @property
-    def server_failure(self) -> str:
-        """How the server ended, if it did so with an error and by itself, while the agent was there; else empty."""
-        by_itself = self._exited and not (self._agent_was_first or self._signal or self._server_killed)
-        return self._server.how_it_ended(self._status) if by_itself and self._status else ""
+    def server_end(self) -> str:
+        """How the server ended, if it did so by itself while the agent was there; else empty."""
+        return "" if self._agent_was_first or self._signal else self._why_server_lost()
 
     # --- the end, in order ---
 

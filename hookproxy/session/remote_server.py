@@ -63,10 +63,11 @@ def open_remote_server(
     settings: Settings,
     environ: Mapping[str, str],
     report: Callable[[str], None],
+    credentials: Credentials | None = None,
 ) -> tuple[Channel, ServerEnd]:
     """Open the channel to the server. Nothing is sent yet. `environ` names the proxy and the folder of the logins.
 
-    Raises UserError.
+    Without `credentials`, those of a stored login are used. Raises UserError.
     """
     tls = None
     if address.is_tls:
@@ -75,7 +76,7 @@ def open_remote_server(
         tls = tls_context(options.ca, options.cert, options.key)
     remote = Remote(
         address=address,
-        credentials=_credentials(address, options, environ, report),
+        credentials=credentials or stored_credentials(address, options, environ, report),
         headers=options.headers,
         proxy=find_proxy(address, environ),
         tls=tls,
@@ -122,7 +123,7 @@ def with_values_redacted(settings: Settings, values: Iterable[str]) -> Settings:
     return replace(settings, audit_redact=(*settings.audit_redact, *sorted(patterns)))
 
 
-def _credentials(
+def stored_credentials(
     address: Address, options: RemoteOptions, environ: Mapping[str, str], report: Callable[[str], None]
 ) -> Credentials:
     """The stored login of this server; none if a header has credentials, or if there is no place for logins."""

@@ -30,7 +30,11 @@ _ALLOWED = {
 
 
 def run(
-    tmp_path: Path, gateway: Callable[[socket.socket], None], *arguments: str, python: tuple[str, ...] = ()
+    tmp_path: Path,
+    gateway: Callable[[socket.socket], None],
+    *arguments: str,
+    python: tuple[str, ...] = (),
+    ends_input: bool = True,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run it against a gateway that treats one connection like this."""
     listener = socket.socket(socket.AF_UNIX)
@@ -49,7 +53,11 @@ def run(
     env = {"PATH": os.environ["PATH"], "HOOKPROXY_SOCKET": str(path)}
     try:
         command = [sys.executable, *python, HOOKPROXY, "connect", *arguments]
-        return subprocess.run(command, input=b"hello\n", capture_output=True, timeout=30, env=env, cwd=tmp_path)
+        if ends_input:
+            return subprocess.run(command, input=b"hello\n", capture_output=True, timeout=30, env=env, cwd=tmp_path)
+        stdin, agent = os.pipe()
+        with open(stdin, "rb"), open(agent, "wb"):
+            return subprocess.run(command, stdin=stdin, capture_output=True, timeout=30, env=env, cwd=tmp_path)
     finally:
         thread.join(30)
         listener.close()
@@ -116,13 +124,31 @@ def test_a_connection_that_is_closed_is_an_error(tmp_path: Path) -> None:
     assert b"the gateway has closed the connection" in done.stderr
 
 
-def test_a_session_that_the_gateway_ends_shows_in_the_status(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("reason", "shown"),
+    [
+        (b"The MCP server has ended (exited with status 3)\n", "The MCP server has ended (exited with status 3)"),
+        (b"a \x1b[2Kb\n", "a \\x1b[2Kb"),
+        (b"\xff\n", "\N{REPLACEMENT CHARACTER}"),
+        (b"", connect.WITHOUT_REASON),
+        (None, connect.WITHOUT_REASON),
+    ],
+)
+def test_when_the_gateway_ends_the_session_its_reason_is_shown(
+    tmp_path: Path, reason: bytes | None, shown: str
+) -> None:
     def gateway(connection: socket.socket) -> None:
         received(connection)
-        connection.sendall(b"ok\n")
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            socket.send_fds(connection, [b"ok\n"], [theirs.fileno()] if reason is not None else [])
+            connection.sendall(b"{}\n")
+            ours.sendall(reason or b"")
 
-    listener_done = run(tmp_path, gateway, "git")
-    assert listener_done.returncode in (0, 1)  # the agent's input may have ended first
+    done = run(tmp_path, gateway, "git", ends_input=False)
+    assert done.returncode == 1
+    assert done.stdout == b"{}\n"
+    assert done.stderr.decode() == f"hookproxy: {shown}\n"
 
 
 @pytest.mark.parametrize(

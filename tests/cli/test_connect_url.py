@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
+import anyio
 import pytest
 
 from hookproxy.cli import connect, connect_url
 from hookproxy.model.errors import UserError
+from hookproxy.session.remote_server import RemoteOptions
+from hookproxy.transports.http.address import parse
 
 
 @pytest.mark.parametrize(
@@ -25,17 +29,43 @@ def test_the_address_is_that_of_the_gateway_or_of_its_server(url: str, address: 
     assert connect_url.address_of(url, "git") == address
 
 
+ADDRESS = parse("https://mcp.example.com/mcp/git")
+
+
+def value_of(token_file: str | None) -> str | None:
+    """What requests have as `Authorization`."""
+    return connect_url._credentials(ADDRESS, token_file, RemoteOptions(), lambda _text: None).value_now()
+
+
 def test_a_token_comes_from_a_file_of_the_user_or_from_the_environment_which_children_do_not_get(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "token"
     path.write_text("abc.def\n")
     path.chmod(0o600)
-    assert connect_url._headers(str(path)) == (("Authorization", "Bearer abc.def"),)
+    assert value_of(str(path)) == "Bearer abc.def"
     monkeypatch.setenv("HOOKPROXY_TOKEN", "xyz")
-    assert connect_url._headers(None) == (("Authorization", "Bearer xyz"),)
+    assert value_of(None) == "Bearer xyz"
     assert "HOOKPROXY_TOKEN" not in os.environ
-    assert connect_url._headers(None) == ()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert value_of(None) is None
+
+
+@pytest.mark.parametrize("value", ["a b", "a\nb", "\N{SNOWMAN}", "a" * 20_000, " "])
+def test_a_variable_that_has_no_token_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("HOOKPROXY_TOKEN", value)
+    with pytest.raises(UserError, match="HOOKPROXY_TOKEN has no token"):
+        value_of(None)
+
+
+def test_a_token_of_a_pipe_is_read_once(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_text, args=("abc.def\n",))
+    writer.start()
+    credentials = connect_url._credentials(ADDRESS, str(path), RemoteOptions(), lambda _text: None)
+    writer.join()
+    assert anyio.run(credentials.refused, 401, "", "Bearer abc.def") is None
 
 
 @pytest.mark.parametrize(
@@ -57,10 +87,10 @@ def test_a_file_that_has_no_token_or_that_others_can_read_is_refused(
     path.write_bytes(content)
     path.chmod(mode)
     with pytest.raises(UserError, match=says) as raised:
-        connect_url._headers(str(path))
+        value_of(str(path))
     assert "abc" not in str(raised.value)
     with pytest.raises(UserError, match="No such file"):
-        connect_url._headers(str(tmp_path / "gone"))
+        value_of(str(tmp_path / "gone"))
 
 
 @pytest.mark.parametrize(
@@ -78,8 +108,20 @@ def test_options_of_the_socket_and_of_the_address_exclude_each_other(arguments: 
         connect.main(arguments)
 
 
-@pytest.mark.parametrize("url", ["http://mcp.example.com", "ftp://x", "nonsense", "https://user:secret@x"])
-def test_an_address_that_cannot_be_used_is_an_error(url: str) -> None:
+@pytest.mark.parametrize(
+    ("url", "said", "hint"),
+    [
+        ("http://mcp.example.com", "http://mcp.example.com would send everything unencrypted", "--allow-http"),
+        ("ftp://x", "--url ftp://x is no address of a server: it begins with ftp://", "https://HOST[:PORT]"),
+        ("nonsense", "--url nonsense is no address of a server", "https://HOST[:PORT]"),
+        ("mcp.example.com:8443", "--url mcp.example.com:8443 is no address", "https://HOST[:PORT]"),
+        ("https://user:secret@x", "--url https://…@x contains credentials", "--token-file"),
+        ("ftp://user:secret@x", "--url ftp://…@x is no address of a server: it begins", "https://HOST[:PORT]"),
+    ],
+)
+def test_an_address_that_cannot_be_used_is_an_error(url: str, said: str, hint: str) -> None:
     with pytest.raises(UserError) as raised:
         connect.main(["git", "--url", url])
+    assert said in raised.value.message
+    assert hint in raised.value.hint
     assert "secret" not in str(raised.value)

@@ -290,6 +290,12 @@ def test_credentials_are_beside_the_file_or_systemds(folder: Path) -> None:
         assert "CREDENTIALS_DIRECTORY is not set" in refusal(folder, text, environ)
 
 
+def test_certificates_for_a_server_at_an_address_are_beside_the_file(folder: Path) -> None:
+    text = '[servers.a]\nurl = "https://h/mcp"\nca = "ca.pem"\ncert = "/etc/c.pem"\nkey = "private/k.pem"\n'
+    table = load(folder, text).servers["a"].table
+    assert (table.ca, table.cert, table.key) == (f"{folder}/ca.pem", "/etc/c.pem", f"{folder}/private/k.pem")
+
+
 def test_what_starts_differently(folder: Path) -> None:
     base = load(folder, "[servers.a]\n" + COMMAND).servers["a"]
     for more in (

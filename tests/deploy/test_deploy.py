@@ -32,6 +32,10 @@ def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     assert about_ours == []
 
 
+def test_systemd_waits_until_the_gateway_listens() -> None:
+    assert "Type=notify\n" in (ROOT / "deploy" / "hookproxy.service").read_text()
+
+
 def test_the_example_of_a_gateway_is_valid(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "deploy" / "example", tmp_path / "gateway")
     (tmp_path / "gateway").chmod(0o755)

@@ -142,6 +142,11 @@ share = "user"
 [servers.few]
 command = {command}
 max_sessions = 1
+[servers.mine]
+from_caller = true
+[servers.bobs_own]
+from_caller = true
+allow = ["bob"]
 [servers.broken]
 command = ["/nonexistent/server"]
 """
@@ -311,6 +316,45 @@ def test_a_revoked_token_is_refused_although_its_session_is_open_and_its_stream_
     assert "data: {" not in response.read().decode()  # it ends, although no further request comes
     stream.close()
     assert gateway.ask("dave", call(1, "echo"), session)[0] == 401
+
+
+def test_who_asks_for_a_server_that_runs_as_the_user_reads_how_to_start_it(gateway: HttpGateway) -> None:
+    _, _, body = gateway.ask("alice", request(0, "initialize", INITIALIZE), server="mine")
+    assert "`hookproxy connect mine -- COMMAND` starts it" in body
+    refused = gateway.ask("alice", request(0, "initialize", INITIALIZE), server="bobs_own")
+    absent = gateway.ask("alice", request(0, "initialize", INITIALIZE), server="absent")
+    assert (refused[0], refused[2]) == (absent[0], absent[2])
+    assert "starts it" not in refused[2]
+
+
+def connected(gateway: HttpGateway, **env: str) -> tuple[str, str]:
+    """The error and standard error of `connect --url`, for an agent that begins and ends at once."""
+    done = subprocess.run(
+        [HOOKPROXY, "connect", "tools", "--url", f"http://127.0.0.1:{gateway.port}"],
+        input=json.dumps(request(0, "initialize", INITIALIZE)) + "\n",
+        env={"PATH": os.environ["PATH"], "HOME": str(gateway.folder), **env},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0
+    return json.loads(done.stdout)["error"]["message"], done.stderr
+
+
+def test_connect_without_a_token_says_where_to_put_one_and_who_makes_it(gateway: HttpGateway) -> None:
+    text, errors = connected(gateway)
+    assert errors.count("\n") == 1
+    for one in (text, errors):
+        assert f"http://127.0.0.1:{gateway.port} needs a token" in one
+        assert all(word in one for word in ("--token-file", "HOOKPROXY_TOKEN", "hookproxy token new USER"))
+
+
+def test_connect_with_a_token_that_is_refused_says_why(gateway: HttpGateway) -> None:
+    text, errors = connected(gateway, HOOKPROXY_TOKEN="hkp_wrong")
+    for one in (text, errors):
+        assert "does not accept the token in HOOKPROXY_TOKEN: the token is not known" in one
+        assert "hkp_wrong" not in one
 
 
 @pytest.mark.parametrize("source", ["file", "environment"])

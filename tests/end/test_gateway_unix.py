@@ -18,6 +18,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from hookproxy.cli.connect import WITHOUT_REASON
 from tests.end.agent import (
     HOOKPROXY,
     SERVER,
@@ -217,9 +218,29 @@ async def test_a_server_that_dies_ends_its_session_and_the_next_one_works(
     answer = await agent.ask(call(1, "quit", status=3))
     assert "exited with status 3" in json.dumps(answer)
     assert await agent.ended() == 1
+    assert agent.standard_error() == "hookproxy: The MCP server has ended (exited with status 3)\n"
+    gateway.logged(": The MCP server has ended (exited with status 3)")
     after = connect(scene, gateway)
     await after.initialize()
     assert text_of(await after.ask(call(1, "echo"))) == "{}"
+
+
+async def test_a_server_that_leaves_without_an_error_is_named_too(gateway: GatewayProcess, scene: Scene) -> None:
+    agent = connect(scene, gateway)
+    await agent.initialize()
+    await agent.send(call(1, "quit", status=0))
+    assert await agent.ended() == 1
+    assert agent.standard_error() == "hookproxy: The MCP server has ended (exited with status 0)\n"
+    gateway.logged(": The MCP server has ended (exited with status 0)")
+
+
+async def test_a_session_that_ends_with_the_gateway_says_so(own_gateway: GatewayProcess, scene: Scene) -> None:
+    agent = connect(scene, own_gateway)
+    await agent.initialize()
+    own_gateway.process.terminate()
+    assert await agent.ended() == 1
+    assert agent.standard_error() == "hookproxy: the gateway is ending\n"
+    assert own_gateway.process.wait(10) == 0
 
 
 async def test_a_client_that_vanishes_takes_its_server_along(gateway: GatewayProcess, scene: Scene) -> None:
@@ -260,7 +281,7 @@ async def test_nothing_is_left_after_kill_9_of_the_gateway(own_gateway: GatewayP
     await ends(server, 5)
     await ends(hook, 5)
     assert await agent.ended() == 1
-    assert "the gateway has ended the session" in agent.standard_error()
+    assert agent.standard_error() == f"hookproxy: {WITHOUT_REASON}\n"
 
 
 async def test_sigterm_lets_a_call_in_flight_end(own_gateway: GatewayProcess, scene: Scene) -> None:
@@ -292,6 +313,7 @@ async def test_a_second_sigterm_ends_at_once(own_gateway: GatewayProcess, scene:
     assert own_gateway.process.wait(10) == 0
     await ends(server, 2)
     assert await agent.ended() == 1
+    assert agent.standard_error() == f"hookproxy: {WITHOUT_REASON}\n"
 
 
 # --- SIGHUP ---
@@ -386,6 +408,9 @@ async def test_a_session_whose_user_may_no_longer_use_the_server_ends(
     await agent.initialize()
     own_gateway.reload(table("tools", 'allow = ["somebody-else"]'))
     assert await agent.ended() == 1
+    reason = "the session ends, because the new policy has another server in its place, or none"
+    assert agent.standard_error() == f"hookproxy: {reason}\n"
+    assert reason in own_gateway.log
     assert await connect(scene, own_gateway).ended() == 2
 
 
@@ -680,9 +705,9 @@ def is_at(pid: int, descriptor: str, path: str) -> bool:
 def test_a_caller_cannot_make_the_gateway_wait_for_its_pipes(gateway: GatewayProcess) -> None:
     before = gateway.descriptors
     with gateway.open(b"hookproxy 1\nserver mine\npipes\n\n") as connection:
-        reply, pipes, _, _ = socket.recv_fds(connection, 4096, 2)
+        reply, descriptors, _, _ = socket.recv_fds(connection, 4096, 3)
         assert reply == b"ok\n"
-        for one in pipes:
+        for one in descriptors:
             os.set_blocking(one, True)
         ping = b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"' + b"x" * 900_000 + b'"}}\n'
         with suppress(TimeoutError):
@@ -690,7 +715,7 @@ def test_a_caller_cannot_make_the_gateway_wait_for_its_pipes(gateway: GatewayPro
             connection.sendall(ping)  # nobody reads it at the other end
         with gateway.open(b"hookproxy 1\nserver absent\n\n") as other:
             assert other.recv(4096).startswith(b"error")
-        for one in pipes:
+        for one in descriptors:
             os.close(one)
     gateway.settles_at(before)
 

@@ -43,6 +43,7 @@ def test_what_cannot_start_or_be_read_is_named_once_with_its_key(tmp_path: Path,
 
 def test_what_is_there_is_not_mentioned(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("0123456789")
+    (tmp_path / "secret").chmod(0o640)
     hook = tmp_path / "hook.sh"
     hook.write_text("#!/bin/sh\n")
     hook.chmod(0o755)
@@ -96,3 +97,32 @@ def test_a_secret_from_a_pipe_is_not_read_before_it_is_needed(tmp_path: Path) ->
     os.mkfifo(tmp_path / "pipe")
     config = config_of(tmp_path, '[servers.a]\ncommand = ["cat"]\ncredentials = { TOKEN = "file:pipe" }\n')
     assert list(start_problems(config)) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("gateway.tls.key", '[gateway.tls]\ncertificate = "cert"\nkey = "secret"\n[servers.a]\ncommand = ["cat"]\n'),
+        (
+            "gateway.store.password",
+            '[gateway.store]\nurl = "redis://localhost"\npassword = "file:secret"\n[servers.a]\ncommand = ["cat"]\n',
+        ),
+        (
+            "gateway.audit_export.token",
+            '[gateway.audit_export]\nurl = "https://c/"\ntoken = "file:secret"\n[servers.a]\ncommand = ["cat"]\n',
+        ),
+        ("servers.a.credentials.T", '[servers.a]\ncommand = ["cat"]\ncredentials = { T = "file:secret" }\n'),
+        ("servers.a.key", '[servers.a]\nurl = "https://h/mcp"\ncert = "{folder}/cert"\nkey = "{folder}/secret"\n'),
+        ("servers.a.cert", '[servers.a]\nurl = "https://h/mcp"\ncert = "{folder}/secret"\n'),
+    ],
+)
+@pytest.mark.parametrize("mode", [0o604, 0o644, 0o640, 0o600])
+def test_a_secret_that_everybody_can_read_is_named(tmp_path: Path, key: str, text: str, mode: int) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("0123456789")
+    secret.chmod(mode)
+    (tmp_path / "cert").write_text("everybody may read a certificate")
+    (tmp_path / "cert").chmod(0o644)
+    config = config_of(tmp_path, text.replace("{folder}", str(tmp_path)))
+    said = f"{config.path}: {key}: {secret} is readable by others, but it is a secret (chmod o-rwx {secret})"
+    assert [one for one in start_problems(config) if "readable" in one] == ([said] if mode & 0o004 else [])

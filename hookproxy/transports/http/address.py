@@ -69,6 +69,9 @@ def parse(url: str, *, allow_http: bool = False) -> Address:
         port = parts.port
     except ValueError as problem:
         raise UserError(f"--url {_without_secret(url)}: {problem}", "write https://host/path") from None
+    if parts.scheme not in _PORTS and "://" in url:
+        text = f"--url {_without_secret(url)} is no address of a server: it begins with {parts.scheme}://"
+        raise UserError(text, "write https://host/path")
     if parts.scheme not in _PORTS or not parts.hostname or port == 0:
         raise UserError(f"--url {_without_secret(url)} is no address of a server", "write https://host/path")
     if "@" in parts.netloc:

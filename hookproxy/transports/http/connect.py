@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
+import re
 import ssl
 from typing import Final
 
@@ -15,6 +18,8 @@ from .connection import Connection, Owner
 
 _SECOND_ADDRESS_DELAY: Final = 0.25  # seconds until a host's second address is tried beside the first (RFC 8305)
 _MAX_PROXY_HEAD: Final = 16 * 1024  # bytes of a proxy's answer to CONNECT
+_ERROR_NUMBER: Final = re.compile(r"\[Errno ([0-9]+)\]")  # as OSError prints it
+_OTHER_HOST: Final = (62, 64)  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
 _USER_ERRORS: Final = (OSError, ValueError)
 
 
@@ -56,6 +61,26 @@ async def connect(
             return await _connect(address, proxy, tls, owner)
     except TimeoutError:
         raise ConnectionError(f"there was no connection within {seconds:g} s") from None
+    except ssl.SSLCertVerificationError as problem:
+        hint = "" if problem.verify_code in _OTHER_HOST else " (--ca FILE trusts one of your own)"
+        why = f"certificate verify failed: {problem.verify_message.rstrip('.')}{hint}"
+        raise ConnectionError(why) from None
+    except ssl.SSLError as problem:
+        raise ConnectionError(f"it speaks no TLS ({problem.reason}), so its address may begin with http://") from None
+    except OSError as problem:
+        if "Connect call failed" not in str(problem):
+            raise
+        raise ConnectionError(_why_nothing_answers(problem, proxy)) from None
+
+
+def _why_nothing_answers(problem: OSError, proxy: Proxy | None) -> str:
+    """What the system says of one address, or of each address of a name; the event loop's own texts repeat those."""
+    place = f"at the proxy {proxy.host}:{proxy.port}" if proxy is not None else "there"
+    codes = dict.fromkeys(int(one) for one in _ERROR_NUMBER.findall(str(problem)))
+    return ", ".join(
+        f"nothing listens {place} (connection refused)" if one == errno.ECONNREFUSED else os.strerror(one)
+        for one in codes
+    )
 
 
 async def _connect(address: Address, proxy: Proxy | None, tls: ssl.SSLContext | None, owner: Owner) -> Connection:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import socket
 import ssl
 import subprocess
 from collections.abc import AsyncIterator
@@ -94,7 +95,7 @@ async def test_another_certificate_is_an_error_and_nothing_is_sent(folder: Path,
         tls = tls_context(ca and str(folder / ca), None, None)
         remote = Remote(Address("https", "127.0.0.1", server.port, b"/"), NoCredentials(), tls=tls)
         async with lines_of(remote) as lines:
-            assert b"certificate verify failed" in lines[0]
+            assert b"certificate verify failed: self-signed certificate (--ca FILE trusts" in lines[0]
             assert b"was not sent" in lines[0]
             assert not server.requests
 
@@ -106,7 +107,8 @@ async def test_a_certificate_for_another_host_is_an_error(folder: Path) -> None:
         tls = tls_context(str(folder / "other.pem"), None, None)
         remote = Remote(Address("https", "127.0.0.1", server.port, b"/"), NoCredentials(), tls=tls)
         async with lines_of(remote) as lines:
-            assert b"certificate verify failed" in lines[0]
+            assert b"certificate verify failed: IP address mismatch" in lines[0]
+            assert b"--ca" not in lines[0]
 
 
 async def test_a_client_certificate_is_shown_to_a_server_that_wants_one(folder: Path) -> None:
@@ -202,3 +204,37 @@ async def test_a_server_that_accepts_and_says_nothing_is_given_up_in_time() -> N
     async with lines_of(replace(remote, connect_seconds=0.1)) as lines:
         assert b"there was no connection within 0.1 s" in lines[0]
     await closed(listener, writers)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_a_port_at_which_nothing_listens_is_named_once(host: str, scheme: str) -> None:
+    tls = tls_context(None, None, None) if scheme == "https" else None
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        async with lines_of(Remote(Address(scheme, host, port, b"/"), NoCredentials(), tls=tls)) as lines:
+            said = f"could not connect to {scheme}://{host}:{port}: nothing listens there (connection refused). The"
+            assert said.encode() in lines[0]
+
+
+async def test_a_proxy_at_which_nothing_listens_is_named() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        proxy = Proxy("127.0.0.1", free.getsockname()[1])
+        remote = Remote(Address("https", "example.com", 443, b"/"), NoCredentials(), proxy=proxy)
+        async with lines_of(remote) as lines:
+            said = f"nothing listens at the proxy 127.0.0.1:{proxy.port} (connection refused)"
+            assert said.encode() in lines[0]
+
+
+async def test_a_server_that_speaks_no_tls_is_named() -> None:
+    def refuse(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        remote = Remote(Address("https", "127.0.0.1", port, b"/"), NoCredentials(), tls=tls_context(None, None, None))
+        async with lines_of(remote) as lines:
+            assert b"it speaks no TLS (" in lines[0]
+            assert b"its address may begin with http://. The request" in lines[0]
