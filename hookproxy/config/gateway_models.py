@@ -124,6 +124,11 @@ class GatewayTable(Table, frozen=True):
     """How many requests of one user over HTTP may be in flight, at all servers together. A further one is refused with
     the status 429.
     """
+    max_unread_bytes: Annotated[int, Meta(ge=1024 * 1024)] = 64 * 1024 * 1024
+    """How many bytes of responses may wait for the agents of one user that do not read them, over HTTP and at all
+    servers together. Beyond it, further requests are refused with the status 429, and long responses are withheld: the
+    agent gets an error in their place. One response may always wait alone.
+    """
     instance: Annotated[str, Meta(pattern=INSTANCE_NAME)] = "gateway"
     """The name of this gateway among several, at the head of session ids: balancers find the gateway by it. So that all
     gateways can have the same file, `hookproxy serve --instance NAME` sets it, too.

@@ -7,7 +7,7 @@ user who opened it: for all others it does not exist.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
@@ -22,7 +22,6 @@ from ..model.errors import UserError, describe_error
 from ..protocol.feedback import failed_call
 from ..transports.http import messages
 from ..transports.http.agent_channel import AgentChannel
-from ..transports.http.agent_input import Load
 from ..transports.http.agent_requests import (
     Accepted,
     Era,
@@ -38,6 +37,7 @@ from ..transports.http.agent_requests import (
     no_server,
 )
 from ..transports.http.agent_stream import JSON_HEADER, TooManyRequests
+from ..transports.http.load import Load
 from ..transports.http.stateless_channel import StatelessChannel
 from . import probes
 from .gateway import NotAdmitted
@@ -62,6 +62,8 @@ _PREFIX: Final = b"/mcp/"
 _WELL_KNOWN: Final = WELL_KNOWN.encode()
 _NO_SESSION: Final = "There is no such session. Initialize a new one."
 _MISSING_SESSION: Final = "The header Mcp-Session-Id is missing. Initialize a session first."
+_TOO_MANY: Final = "Too many requests are in flight."
+_UNREAD: Final = "Too much waits that your agents do not read. Read the responses to earlier requests first."
 _RETRY_AFTER: Final = (b"retry-after", b"1")
 _NO_ID: Final = b"null"
 
@@ -79,8 +81,8 @@ class _User(Load):
 
     __slots__ = ("sessions",)
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, most_unread: Callable[[], int], report: Callable[[str], None]) -> None:
+        super().__init__(most_unread, report)
         self.sessions = 0
 
 
@@ -167,7 +169,7 @@ class HttpAgents:
     def _handle_call(self, known: _KnownHead, body: bytes, responder: Responder) -> bool:
         """The fast path for a call that nobody judges. False: nothing was done, and it must go the usual way."""
         head = known.head
-        if head.rules is not self._rules or not (head.is_of_session or head.called):
+        if not (head.is_of_session or head.called) or head.rules is not self._rules:
             return False
         try:
             sender = self._authenticator.check_token_now(known.token, known.resource)
@@ -176,7 +178,7 @@ class HttpAgents:
         if isinstance(sender, Challenge):
             return False
         one = self._session_of(head, sender)
-        if one is None or one.load.requests >= self._gateway.config.gateway.max_requests:
+        if one is None or one.load.requests >= self._gateway.config.gateway.max_requests or one.load.has_unread:
             return False
         call = check_call(head, body, self._gateway.parameters_of)
         return call is not None and one.channel.post_call(call, responder)
@@ -255,7 +257,7 @@ class HttpAgents:
             self._dispatch(found, sender, responder)
         except (NotAdmitted, TooManyRequests) as problem:
             status = problem.reason if isinstance(problem, NotAdmitted) else HTTPStatus.TOO_MANY_REQUESTS
-            text = problem.message if isinstance(problem, NotAdmitted) else "Too many requests are in flight."
+            text = problem.message if isinstance(problem, NotAdmitted) else str(problem) or _TOO_MANY
             self._gateway.metrics.refused_requests[str(int(status))] += 1
             headers = [JSON_HEADER] + ([_RETRY_AFTER] if status != HTTPStatus.NOT_FOUND else [])
             responder.respond(status, headers, failed_call(found.id or _NO_ID, text))
@@ -305,8 +307,11 @@ class HttpAgents:
     def _dispatch(self, found: Accepted, sender: Principal, responder: Responder) -> None:
         """Give a request to its session. Raises NotAdmitted, TooManyRequests."""
         user = self._users.get(sender.id)
-        if user is not None and found.id and user.requests >= self._gateway.config.gateway.max_requests:
-            raise TooManyRequests
+        if user is not None and found.id and found.method:
+            if user.requests >= self._gateway.config.gateway.max_requests:
+                raise TooManyRequests
+            if not user.may_ask:
+                raise TooManyRequests(_UNREAD)
         if found.era is Era.STATELESS:
             self._post_stateless(found, sender, responder)
         elif found.session:
@@ -353,9 +358,17 @@ class HttpAgents:
 
     def _user(self, sender: Principal) -> _User:
         """The user of one more session, which `_run` closes."""
-        user = self._users.setdefault(sender.id, _User())
+        user = self._users.get(sender.id)
+        if user is None:
+            name = sender.name
+            user = _User(self._most_unread, lambda text: self._report(f"{name}: {text}"))
+            self._users[sender.id] = user
         user.sessions += 1
         return user
+
+    def _most_unread(self) -> int:
+        """As for Load: the configuration in force says it."""
+        return self._gateway.config.gateway.max_unread_bytes
 
     def _post_stateless(self, found: Accepted, sender: Principal, responder: Responder) -> None:
         key = sender.id, found.server

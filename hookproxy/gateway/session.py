@@ -114,8 +114,9 @@ class GatewaySession:
         self._proxy.router.requests.ids_may_repeat = not self.identity.is_stateless
         self._proxy.remove_secrets = bytes_remover(read_secrets(server.credentials).values())
         self._proxy.on_tools_listed = lambda line, _tools, _server_name: note_parameters(parameters, line)
-        if isinstance(channel, OffersPassages) and isinstance(agent, TakesPassages):
-            channel.find_passage = partial(self._proxy.open_passage, agent)
+        if isinstance(agent, TakesPassages):
+            place = channel if isinstance(channel, OffersPassages) else self._proxy.relay
+            place.find_passage = partial(self._proxy.open_passage, agent)
         if isinstance(agent, OffersCalls):
             self._proxy.relay.connect_calls(agent)
         self._lifecycle = Lifecycle(self._proxy, server_end, forwards_signals=False)

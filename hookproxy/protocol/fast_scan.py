@@ -197,7 +197,7 @@ def with_id(line: bytes, raw_id: bytes, new: bytes) -> bytes | None:
     A compact message has no blanks outside of its values. What ends with an id and one brace ends with its own id.
     """
     if line.startswith(_ID_FIRST):
-        return b"%b%b%b" % (_ID_FIRST, new, line[len(_ID_FIRST) + len(raw_id) :])
+        return _ID_FIRST + new + line[len(_ID_FIRST) + len(raw_id) :]
     last = b',"id":%b}' % raw_id
     return b'%b,"id":%b}' % (line[: -len(last)], new) if line.endswith(last) else None
 

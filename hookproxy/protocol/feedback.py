@@ -262,6 +262,12 @@ def client_is_busy(raw_id: bytes) -> bytes:
     return response_edits.error_response(raw_id, response_edits.INTERNAL_ERROR, why)
 
 
+def unread_response(raw_id: bytes, size: int, *, is_call: bool) -> bytes:
+    """Return the response to a request whose own response cannot wait until the agent reads what came before."""
+    why = f"The response has {size} bytes, and too much waits already that this user's agents do not read"
+    return remote_failure(raw_id, why, Progress.ANSWERED, is_call=is_call)
+
+
 def no_stream(raw_id: bytes) -> bytes:
     """Return the response to a request of a server whose agent keeps no stream open on which it could come."""
     why = "The client has no request in flight and does not listen for requests of the server."

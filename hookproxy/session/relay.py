@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from ..jsonrpc import raw_json
@@ -11,7 +12,7 @@ from ..protocol.actions import PASS, AgentAction, Dropped, Refused, Send, Server
 from ..protocol.calls import id_key
 from ..protocol.fast_scan import END_BYTES, ReadCall, request_id, response_id
 from ..protocol.router import Router
-from ..transports.channel import Channel, OffersCalls, TakesCalls
+from ..transports.channel import Channel, OffersCalls, Passage, TakesCalls
 from ..transports.lines import Lines, StreamedLine, TooLong
 
 STREAM_FROM_BYTES: Final = 65536  # an unfinished line of this size passes in pieces, if nobody must see it whole
@@ -48,7 +49,12 @@ class Relay:
         self._short = min(stream_from, limit)  # bytes: each line of fewer is handled as all are
         self._agent_lines = Lines(limit, request_id)
         self._server_lines = Lines(limit if strict else max(limit, MAX_UNREAD_BYTES), response_id)
-        self._passage: StreamedLine | None = None
+        self._pass_on: Callable[[bytes], bytes] | None = None  # passes the next part of a long line on
+        self._passage: StreamedLine | None = None  # a long line that no other message may interrupt
+        self._response: Passage | None = None  # a long response that goes to the agent beside all other messages
+        self._response_bytes = 0  # of it so far
+        self.find_passage: Callable[[bytes], Passage | None] = lambda _id: None
+        """As in OffersPassages."""
         self._queued: list[bytes] = []
         self._pauses: set[str] = set()
         self._opened = False
@@ -199,8 +205,8 @@ class Relay:
     # --- from the server ---
 
     def _server_bytes(self, piece: bytes) -> None:
-        if self._passage is not None:
-            piece = self._pass_on(self._passage, piece)
+        if self._pass_on is not None:
+            piece = self._pass_on(piece)
         elif self._is_line(self._server_lines, piece) and (raw_id := self._router.scan_response(piece)):
             if self._deliver_response is not None:
                 self._deliver_response(raw_id, piece[:-1])
@@ -251,13 +257,20 @@ class Relay:
 
     def _start_passage(self) -> None:
         """Send the beginning of the unfinished line."""
+        raw_id = response_id(self._server_lines.head, b"")
+        if raw_id is not None and (response := self.find_passage(raw_id)) is not None:
+            self._response, self._response_bytes = response, 0
+            self._pass_on = partial(self._pass_on_response, response)
+            self._pass_on(self._server_lines.take())
+            return
         head = self._server_lines.take()
         # To follow it takes time. If no listed tool is judged, nothing is withheld: if a call of another tool is judged
         # before the line has ended, which happens at most once, the line is broken off, and its request gets an error.
         self._passage = StreamedLine(self._router.may_judge, head)
+        self._pass_on = partial(self._pass_on_line, self._passage)
         self.agent.write(self._passage.add(head))
 
-    def _pass_on(self, passage: StreamedLine, piece: bytes) -> bytes:
+    def _pass_on_line(self, passage: StreamedLine, piece: bytes) -> bytes:
         """Send what belongs to the long line; return the rest of `piece`.
 
         Nothing of it passes while a response is withheld: a call may have come since the line began.
@@ -268,12 +281,33 @@ class Relay:
         if passage.kept_bytes > self._limit and self._router.withholds_responses:
             self._break(passage)
         if ended:
-            self._passage = None
+            self._passage = self._pass_on = None
             self._end_passage(passage)
             self.on_passed()
             if self._queued:
                 self._send(self.agent, self._queued)
         return rest
+
+    def _pass_on_response(self, response: Passage, piece: bytes) -> bytes:
+        """Send what belongs to the long response; return the rest of `piece`."""
+        end = piece.find(b"\n")
+        part, rest = (piece, b"") if end < 0 else (piece[:end], piece[end + 1 :])
+        before, self._response_bytes = self._response_bytes, self._response_bytes + len(part)
+        if self._response_bytes <= self._limit:
+            response.write(part)
+        elif before <= self._limit:
+            self._break_off(response, f"it has more than {self._limit} bytes")
+        if end >= 0:
+            self._response = self._pass_on = None
+            if self._response_bytes <= self._limit:
+                response.end()
+            self.on_passed()
+        return rest
+
+    def _break_off(self, response: Passage, why: str) -> None:
+        """End a response so that the agent takes what it has for no whole one."""
+        response.abort()
+        self._perform(Dropped(f"the rest of a response, of which a part was sent already: {why}"), b"")
 
     def _end_passage(self, passage: StreamedLine) -> None:
         """Send the line's end, unless some reader may take the line for a response that is withheld."""
@@ -299,6 +333,9 @@ class Relay:
 
     def _server_last_line(self) -> None:
         """The text after the last line end: passed on as it is if it is JSON."""
+        response, self._response, self._pass_on = self._response, None, None
+        if response is not None and self._response_bytes <= self._limit:
+            self._break_off(response, "the server has ended")
         passage, self._passage = self._passage, None
         if passage is not None:
             self._end_passage(passage)  # many readers take the text after the last line end for a message as well

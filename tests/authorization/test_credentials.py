@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Mapping
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -141,6 +144,60 @@ async def test_several_runs_renew_once(oauth: OAuthServer, store: LoginStore, tm
     assert len(set(got)) == 1
     assert tenant.accepts(got[0])
     assert tenant.renewals == 1
+
+
+RUN = """
+import sys, time, anyio
+from hookproxy.authorization.credentials import StoredCredentials
+from hookproxy.authorization.login_store import LoginStore
+from tests.support.http_post import post
+
+async def main(url, folder, seconds):
+    run = StoredCredentials(url, LoginStore(folder, lambda: None), post, {})
+    end = time.monotonic() + float(seconds)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    while time.monotonic() < end:
+        print(await run.value(), flush=True)
+        await anyio.sleep(0.02)
+
+anyio.run(main, *sys.argv[1:])
+"""
+
+
+def values_of_processes(count: int, *arguments: str) -> list[str]:
+    """What so many processes have used, which begin at the same time."""
+    command, pipe = [sys.executable, "-c", RUN, *arguments], subprocess.PIPE
+    runs = [subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) for _ in range(count)]
+    try:
+        for run in runs:
+            assert run.stdout is not None
+            assert run.stdout.readline() == "ready\n"
+        for run in runs:
+            assert run.stdin is not None
+            run.stdin.write("\n")
+            run.stdin.flush()
+        printed = [run.communicate(timeout=60)[0] for run in runs]
+        assert [run.returncode for run in runs] == [0] * count
+        return "".join(printed).split()
+    finally:
+        for run in runs:
+            run.kill()
+            run.wait()
+
+
+@pytest.mark.slow
+async def test_many_processes_renew_a_short_token_once_at_each_end(
+    oauth: OAuthServer, store: LoginStore, tmp_path: Path
+) -> None:
+    """Its refresh token is good for one use, so a second renewal with the same one would end the login."""
+    tenant = oauth.tenant(lifetime=1)
+    await store.write(tenant.login(ends_in=-1), keyring=False)
+    run_all = partial(values_of_processes, 8, tenant.url, str(tmp_path / "logins"), "2.5")
+    values = set(await anyio.to_thread.run_sync(run_all))
+    assert "None" not in values, "a login was asked for"
+    tokens = values - {"Bearer"}
+    assert 2 <= tenant.renewals == len(tokens), "each renewal gave all of them the same token"
 
 
 async def test_a_token_that_was_just_issued_is_not_renewed_again(oauth: OAuthServer, store: LoginStore) -> None:

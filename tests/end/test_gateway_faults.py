@@ -138,3 +138,70 @@ def test_a_lost_right_ends_open_streams_and_subscriptions(tmp_path: Path, server
         assert gateway.end() == 0
     finally:
         gateway.kill()
+
+
+READERS = 16
+LONG = 10_000_000
+"""Bytes of a response of which the sockets hold less than half."""
+
+
+def asked(gateway: HttpGateway, user: str, server: str) -> tuple[int, dict[str, str], str]:
+    """The response to a short call that stands alone."""
+    message, headers = stateless("echo", text="short")
+    return gateway.ask(user, message, server=server, headers=headers)
+
+
+def whole(connection: socket.socket) -> bytearray:
+    """The rest of a response, which ends with the message."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+    received = bytearray()
+    while not received.endswith((b"]}}", b"}}\n\n", b"\r\n0\r\n\r\n", b'"}}')):
+        piece = connection.recv(1 << 20)
+        assert piece, received[-200:]
+        received += piece
+    return received
+
+
+@pytest.mark.parametrize(("era", "server"), [("handshake", "all"), ("stateless", "user")])
+def test_what_one_user_does_not_read_takes_no_more_than_allowed(tmp_path: Path, era: str, server: str) -> None:
+    gateway = HttpGateway(tmp_path, f"max_unread_bytes = {LONG // 2}\n{config()}")
+    try:
+        with ExitStack() as stack:
+            sessions = [gateway.opened("alice", server) for _ in range(READERS)] if era == "handshake" else []
+            assert asked(gateway, "alice", server)[0] == 200
+            before = resident_mb(gateway.pid)
+            slow = []
+            for number in range(READERS):
+                message, headers = stateless("big", size=LONG)
+                if era == "handshake":
+                    message, headers = call(number, "big", size=LONG), {"Mcp-Session-Id": sessions[number]}
+                slow.append(stack.enter_context(sent(gateway, "alice", server, message, headers)))
+            for one in slow:
+                assert one.recv(1) == b"H"
+            grown = resident_mb(gateway.pid) - before
+            assert grown < 100, "all of them have 160 MB"
+            status, headers, body = asked(gateway, "alice", server)
+            assert (status, headers["retry-after"]) == (429, "1"), body
+            assert "do not read" in body
+            assert asked(gateway, "bob", server)[0] == 200
+            bodies = [whole(one) for one in slow]
+            withheld = [body for body in bodies if b"The tool was run and the server has answered" in body]
+            assert 0 < len(withheld) < READERS
+            assert all(len(body) > LONG for body in bodies if body not in withheld)
+            assert asked(gateway, "alice", server)[0] == 200
+        assert "max_unread_bytes" in gateway.log
+    finally:
+        gateway.kill()
+
+
+def test_a_process_waits_for_the_agent_that_does_not_read_and_nothing_is_lost(gateway: HttpGateway) -> None:
+    with ExitStack() as stack:
+        slow = []
+        for number in range(4):
+            session = {"Mcp-Session-Id": gateway.opened("alice", "own")}
+            message = call(number, "big", size=LONG)
+            slow.append(stack.enter_context(sent(gateway, "alice", "own", message, session)))
+        for one in slow:
+            assert one.recv(1) == b"H"
+        assert asked(gateway, "bob", "own")[0] == 200
+        assert all(len(whole(one)) > LONG for one in slow)

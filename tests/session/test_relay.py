@@ -502,3 +502,106 @@ def test_the_callback_runs_when_the_agent_goes() -> None:
     assert scene.callbacks == ["agent gone"]
     scene.server.goes()
     assert scene.callbacks == ["agent gone"], "a server that does not read may still answer"
+
+
+# --- a long response that goes to the agent beside all other messages ---
+
+
+class Response:
+    """As Passage."""
+
+    size: int | None = None
+
+    def __init__(self) -> None:
+        self.pieces: list[bytes] = []
+        self.end_of_it = ""
+
+    def write(self, piece: bytes) -> None:
+        assert not self.end_of_it
+        self.pieces.append(piece)
+
+    def end(self) -> None:
+        assert not self.end_of_it
+        self.end_of_it = "whole"
+
+    def abort(self) -> None:
+        assert not self.end_of_it
+        self.end_of_it = "broken off"
+
+
+def beside(scene: Scene, refuse: bytes = b"") -> dict[bytes, Response]:
+    """The responses that go beside other messages, by their ids. Those with the id `refuse` do not."""
+    found: dict[bytes, Response] = {}
+
+    def find(raw_id: bytes) -> Response | None:
+        return None if raw_id == refuse else found.setdefault(raw_id, Response())
+
+    scene.relay.find_passage = find
+    scene.agent.says(INITIALIZE)
+    scene.server.says(b'{"jsonrpc":"2.0","id":"i","result":{"protocolVersion":"2025-11-25"}}\n')
+    for raw_id in (b"8", b"9", b"10"):
+        scene.agent.says(SAFE.replace(b"8", raw_id))
+    scene.agent.written.clear()
+    scene.performed.clear()
+    return found
+
+
+@pytest.mark.parametrize("size", [1000, 65_535, 70_000, 200_000])
+def test_a_long_response_goes_beside_other_messages_while_it_comes(size: int) -> None:
+    scene = Scene()
+    found = beside(scene)
+    long = answer(8, 200_000)
+    stream = NOTE + long + NOTE + answer(10) + long.replace(b":8,", b":9,") + NOTE
+    for at in range(0, len(stream), size):
+        scene.server.says(stream[at : at + size])
+    assert b"".join(found[b"8"].pieces) == long[:-1]
+    assert b"".join(found[b"9"].pieces) == long.replace(b":8,", b":9,")[:-1]
+    assert [one.end_of_it for one in found.values()] == ["whole", "whole"]
+    assert len(found[b"8"].pieces) > 1 or size > 150_000
+    assert scene.agent.got == NOTE + NOTE + answer(10) + NOTE
+    assert not scene.performed
+
+
+def test_other_messages_reach_the_agent_while_a_long_response_comes() -> None:
+    scene = Scene()
+    found = beside(scene)
+    scene.server.says(answer(8, 200_000)[:100_000])
+    assert len(b"".join(found[b"8"].pieces)) == 100_000
+    assert not scene.relay.passing
+    scene.relay.to_agent(NOTE)
+    assert scene.agent.got == NOTE
+
+
+def test_a_response_that_may_not_go_beside_others_goes_on_their_way() -> None:
+    scene = Scene()
+    found = beside(scene, refuse=b"8")
+    long = answer(8, 200_000)
+    for at in range(0, len(long), 50_000):
+        scene.server.says(long[at : at + 50_000])
+    assert not found
+    assert scene.agent.got == long
+
+
+def test_a_response_that_becomes_too_long_is_broken_off_and_the_next_message_is_read() -> None:
+    scene = Scene()
+    found = beside(scene)
+    long = answer(8, 1_000_000)
+    for at in range(0, len(long), 50_000):
+        scene.server.says(long[at : at + 50_000])
+    assert found[b"8"].end_of_it == "broken off"
+    assert len(b"".join(found[b"8"].pieces)) <= LIMIT
+    (dropped,) = scene.performed
+    assert isinstance(dropped, Dropped)
+    assert f"more than {LIMIT} bytes" in dropped.why
+    scene.server.says(NOTE)
+    assert scene.agent.got == NOTE
+
+
+def test_a_server_that_ends_in_a_long_response_breaks_it_off() -> None:
+    scene = Scene()
+    found = beside(scene)
+    scene.server.says(answer(8, 200_000)[:100_000])
+    scene.server.ends()
+    assert found[b"8"].end_of_it == "broken off"
+    assert [type(one) for one in scene.performed] == [Dropped]
+    assert scene.agent.got == b""

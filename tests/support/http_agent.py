@@ -55,20 +55,25 @@ class Exchange:
         size = int(await self._reader.readuntil(b"\r\n"), 16)
         return (await self._reader.readexactly(size + 2))[:-2]
 
+    async def block(self) -> str | None:
+        """What comes up to the next empty line: an event or a comment. None: the stream has ended."""
+        async with asyncio.timeout(_SECONDS):
+            while b"\n\n" not in self._left:
+                piece = await self._chunk()
+                if not piece:
+                    assert not self._left
+                    return None
+                self._left += piece
+            text, _, self._left = self._left.partition(b"\n\n")
+            return text.decode()
+
     async def event(self) -> tuple[str, str] | None:
         """The id and the data of the next event that is no comment; None: the stream has ended."""
-        async with asyncio.timeout(_SECONDS):
-            while True:
-                while b"\n\n" not in self._left:
-                    piece = await self._chunk()
-                    if not piece:
-                        assert not self._left
-                        return None
-                    self._left += piece
-                text, _, self._left = self._left.partition(b"\n\n")
-                fields = dict(line.split(": ", 1) for line in text.decode().split("\n"))
-                if "data" in fields:
-                    return fields.get("id", ""), fields["data"]
+        while (text := await self.block()) is not None:
+            fields = dict(line.split(": ", 1) for line in text.split("\n"))
+            if "data" in fields:
+                return fields.get("id", ""), fields["data"]
+        return None
 
     async def message(self) -> dict[str, object] | None:
         """The next message on the stream; None: it has ended."""

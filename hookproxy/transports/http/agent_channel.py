@@ -15,12 +15,13 @@ from typing import Final
 
 from ...protocol.calls import Progress, id_key
 from ...protocol.fast_scan import ReadCall
-from ...protocol.feedback import no_stream, refused_message, remote_failure
+from ...protocol.feedback import client_is_busy, no_stream, refused_message, remote_failure, unread_response
 from ..channel import Passage
 from . import messages
-from .agent_input import BEAT_SECONDS, ENDED, AgentInput, AgentOutput, Load
+from .agent_input import BEAT_SECONDS, ENDED, AgentInput, AgentOutput
 from .agent_stream import MAX_KEPT_BYTES, AgentStream, StreamHeaders, stream_and_event
 from .listener import Headers, Responder, header_lines
+from .load import LONG_BYTES, Load
 from .messages import CALL_TOOL, Message, answered_ids
 
 MAX_KEPT_LINES: Final = 256
@@ -74,10 +75,11 @@ class AgentChannel:
     """As in Channel."""
 
     def __init__(self, max_bytes: int, headers: Headers, load: Load | None = None) -> None:
-        """`headers` are for each response, such as the session's id. `load` counts the requests in flight."""
+        """`headers` are for each response, such as the session's id. `load` is that of the user."""
         self._own_headers = header_lines(headers)
         self._headers = StreamHeaders(headers)
         self._load = load or Load()
+        self._load.keepers.add(self)
         self._output = AgentOutput(max_bytes)
         self._input = AgentInput()
         self._waiting: dict[bytes, AgentStream] = {}  # by the key of the request's id, in order of arrival
@@ -119,8 +121,15 @@ class AgentChannel:
 
     @property
     def kept_bytes(self) -> int:
-        """Bytes of events that are kept to be resumed."""
-        return sum(one.kept_bytes for one in self._streams.values())
+        """Bytes of events that are kept to be resumed, and of a message that has not come whole."""
+        return sum(one.kept_bytes for one in self._streams.values()) + self._output.begun
+
+    def forget_kept(self) -> None:
+        """As in Keeper."""
+        for number, stream in list(self._streams.items()):
+            stream.forget_events()
+            if stream.ended:
+                del self._streams[number]
 
     def post(self, line: bytes, message: Message, responder: Responder) -> None:
         """A message of the agent. Raises TooManyRequests."""
@@ -260,6 +269,7 @@ class AgentChannel:
             self._streams.pop(stream.number, None)
 
     def _set_full(self, responder: Responder, *, full: bool) -> None:
+        self._load.note_full(responder, full=full)
         before = bool(self._full)
         (self._full.add if full else self._full.discard)(responder)
         if bool(self._full) != before and self._on_end is not None:
@@ -313,6 +323,9 @@ class AgentChannel:
     def _deliver(self, line: bytes) -> None:
         if ids := answered_ids(line):
             self.deliver_response(id_key(ids[0]), line.rstrip(b"\n"))
+        elif len(line) >= LONG_BYTES and not self._load.takes(len(line)):
+            for raw_id in messages.read(line).ids:
+                self._feed(client_is_busy(raw_id))
         elif (target := self._stream_for_server()) is not None:
             target.send(line)
             self._start_beat()
@@ -325,6 +338,8 @@ class AgentChannel:
         if stream is None:
             return
         self._load.requests -= 1
+        if len(line) >= LONG_BYTES and not self._load.takes(len(line)):
+            line = unread_response(stream.request_id, len(line), is_call=stream.is_call).rstrip(b"\n")
         if stream.is_stream or stream.responder is None:
             self._finish(stream, line)
             return
@@ -413,3 +428,4 @@ class AgentChannel:
                 timer.cancel()
         self._timers.clear()
         self._streams.clear()
+        self._load.keepers.discard(self)

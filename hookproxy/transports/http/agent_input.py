@@ -16,15 +16,6 @@ ENDED: Final = "The session with the MCP server has ended"
 """Why requests get no response, without a full stop."""
 
 
-class Load:
-    """How many requests of one user are in flight, in all sessions together."""
-
-    __slots__ = ("requests",)
-
-    def __init__(self) -> None:
-        self.requests = 0
-
-
 class AgentInput:
     """The agent's messages, in order. They wait until the relay has started, and while it is paused."""
 
@@ -80,6 +71,11 @@ class AgentOutput:
 
     def __init__(self, max_bytes: int) -> None:
         self._lines = Lines(max_bytes, response_id)
+
+    @property
+    def begun(self) -> int:
+        """Bytes of a line that is not complete."""
+        return self._lines.begun
 
     def feed(self, piece: bytes) -> list[bytes]:
         """The lines that this piece completes."""

@@ -170,6 +170,11 @@ class AgentStream:
         if self.ended:
             responder.end()
 
+    def forget_events(self) -> None:
+        """Keep no event that was sent: none can be sent again."""
+        self._events.clear()
+        self.kept_bytes = 0
+
     def hand_over(self, to: AgentStream) -> None:
         """End it, and give the events that have reached no connection to another stream."""
         self.close()
@@ -177,8 +182,7 @@ class AgentStream:
             for number, event in self._events:
                 if number >= self._unsent_from:
                     to._event(event)
-        self._events.clear()
-        self.kept_bytes = 0
+        self.forget_events()
 
     def _event(self, event: bytes) -> None:
         if not self.number:

@@ -416,8 +416,6 @@ class HttpChannel:
         exchange.sent_at = connection.last_byte
         if self._watch is None:
             self._watch_later()
-        if connection.unsent:
-            self._set_full()
 
     def _head(self, exchange: Exchange, authorization: str | None) -> bytes:
         headers = self._fixed + self.client.headers(exchange)

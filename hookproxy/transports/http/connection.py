@@ -124,6 +124,8 @@ class Connection(asyncio.Protocol):
         else:
             self._transport.write(head)
             self._transport.write(body)
+        if self._transport.get_write_buffer_size():
+            self._owner.flow_changed()
 
     @property
     def is_reusable(self) -> bool:

@@ -227,6 +227,11 @@ class Responder:
         """True while the client does not read what is written: the last that `on_full` would have said."""
         return self._connection is not None and self._connection.is_full
 
+    @property
+    def unsent(self) -> Callable[[], int]:
+        """Says how many bytes the client has not taken yet, also after the end of the response."""
+        return self._connection.unsent if self._connection is not None else int
+
     def respond(self, status: int, headers: Headers | HeaderLines = (), body: bytes = b"") -> None:
         """Send a whole response in one write. Its length is added to the headers; its connection's end if it must end.
 
@@ -613,6 +618,10 @@ class _Connection(asyncio.Protocol):
             else:
                 self._transport.writelines(parts)
 
+    def unsent(self) -> int:
+        """Bytes that the peer has not taken yet."""
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+
     def finished(self, closes: bool) -> None:
         """The response in progress is complete; `closes`: there is no other one."""
         self._responder = None
@@ -655,7 +664,7 @@ class _Connection(asyncio.Protocol):
     def expire(self, now: float) -> None:
         """The deadline has come."""
         if self._awaited is _Awaited.READER:
-            unsent = 0 if self._transport is None else self._transport.get_write_buffer_size()
+            unsent = self.unsent()
             if unsent < self._unsent:
                 self._unsent, self.deadline = unsent, now + self._limits.write_seconds
             else:
@@ -896,7 +905,7 @@ class _Connection(asyncio.Protocol):
 
     def _await_reader(self) -> None:
         self._await(_Awaited.READER, self._limits.write_seconds)
-        self._unsent = 0 if self._transport is None else self._transport.get_write_buffer_size()
+        self._unsent = self.unsent()
 
     def _count(self, size: int) -> None:
         """Let the listener know how much of an unfinished body is held here."""

@@ -12,11 +12,12 @@ from typing import Final
 
 from ...protocol.calls import Progress
 from ...protocol.fast_scan import ReadCall
-from ...protocol.feedback import remote_failure
+from ...protocol.feedback import remote_failure, unread_response
 from ...protocol.multiplex import SERVER, Multiplexer, Send
-from .agent_input import BEAT_SECONDS, ENDED, AgentInput, AgentOutput, Load
+from .agent_input import BEAT_SECONDS, ENDED, AgentInput, AgentOutput
 from .agent_stream import AgentStream
 from .listener import Responder
+from .load import LONG_BYTES, Load
 from .messages import CALL_TOOL, Message, answered_ids, error_code
 
 _MAX_BEHIND: Final = 4 * 1024 * 1024
@@ -46,7 +47,7 @@ class StatelessChannel:
     """As in Channel."""
 
     def __init__(self, max_bytes: int, report: Callable[[str], None], load: Load | None = None) -> None:
-        """`load` counts the requests in flight."""
+        """`load` is that of the user."""
         self._load = load or Load()
         self._multiplexer = Multiplexer(one_owner=True, report=report)
         self._output = AgentOutput(max_bytes)
@@ -140,15 +141,24 @@ class StatelessChannel:
             if send.to == SERVER:
                 self._input.feed(send.line)
             elif send.to in self._streams:
-                stream, _ = self._streams[send.to]
-                responder = stream.responder
-                if answered_ids(send.line):
-                    stream.finish(send.line, _status(send.line))
-                    self._leave(send.to)
-                else:
-                    stream.send(send.line)
-                if responder in self._behind:
-                    self._note_behind(responder, len(send.line))
+                self._deliver(send.to, send.line)
+
+    def _deliver(self, client: int, line: bytes) -> None:
+        """Give a line to the agent of a client."""
+        stream, raw_id = self._streams[client]
+        responder = stream.responder
+        is_response = bool(answered_ids(line))
+        if len(line) >= LONG_BYTES and not self._load.takes(len(line)):
+            if not is_response:
+                return
+            line = unread_response(raw_id, len(line), is_call=stream.is_call)
+        if is_response:
+            stream.finish(line, _status(line))
+            self._leave(client)
+        else:
+            stream.send(line)
+        if responder in self._behind:
+            self._note_behind(responder, len(line))
 
     def deliver_response(self, raw_id: bytes, line: bytes) -> None:
         """As in OffersCalls."""
@@ -157,14 +167,17 @@ class StatelessChannel:
             self._dispatch(self._multiplexer.from_server(line + b"\n"))
             return
         client, own = passed
-        stream, _ = self._streams.pop(client)
+        stream, raw_own_id = self._streams.pop(client)
         self._load.requests -= 1
         self.last_used = self._loop.time()
+        if len(own) >= LONG_BYTES and not self._load.takes(len(own)):
+            own = unread_response(raw_own_id, len(own), is_call=True).rstrip(b"\n")
         stream.finish(own)
         if self._behind and stream.responder in self._behind:
             self._note_behind(stream.responder, len(own))
 
     def _set_full(self, responder: Responder, *, full: bool) -> None:
+        self._load.note_full(responder, full=full)
         if full:
             self._behind[responder] = 0
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import count
 from typing import Final
@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from hookproxy.transports.http import agent_channel, agent_input, messages
 from hookproxy.transports.http.agent_channel import AgentChannel
-from hookproxy.transports.http.agent_input import Load
 from hookproxy.transports.http.listener import HeaderLines, Headers, Responder
+from hookproxy.transports.http.load import Load
+from tests.support.http_agent import Exchange as HttpExchange
 from tests.support.http_agent import HttpAgent, Server, agent_of, line
 
 pytestmark = pytest.mark.anyio
@@ -338,6 +339,34 @@ async def test_64_agents_that_all_use_the_same_id_get_their_own_results() -> Non
             assert b'"value": %d}' % number in await (await post.head()).body()
 
 
+async def test_on_a_silent_stream_only_comments_come_and_each_between_two_events(
+    monkeypatch: pytest.MonkeyPatch, streams_at_once: None
+) -> None:
+    """An event in place of a comment would be a message that nobody has sent, and get an id."""
+    monkeypatch.setattr(agent_channel, "BEAT_SECONDS", 0.002)
+    async with session() as (channel, server, agent):
+        listening, post = await agent.get(), await (await agent.post(request(1))).head()
+        await server.until(lambda: len(server.lines) == 1)
+        seen: dict[HttpExchange, list[str]] = {listening: [], post: []}
+        for number in range(10):
+            if number % 3 == 0:
+                channel.write(line(method="notifications/message", params={"data": "x" * 5000, "number": number}))
+            for stream, blocks in seen.items():
+                blocks.append(await stream.block() or "")
+        channel.write(result(1, 7))
+        while (block := await post.block()) is not None:
+            seen[post].append(block)
+        for blocks in seen.values():
+            comments = [one for one in blocks if one == ": "]
+            others = [one for one in blocks if one != ": "]
+            assert len(comments) >= 3
+            assert all(re.fullmatch(r"id: [0-9]+-[0-9]+\n(retry: [0-9]+\n)?data: .*", one) for one in others), others
+        messages_seen = [one for one in seen[post] if "data: {" in one]
+        assert len(messages_seen) == 5
+        plain = await (await agent.post({"jsonrpc": "2.0", "method": "notifications/x"})).head()
+        assert await plain.body() == b""
+
+
 class _Responder(Responder):
     """A responder without a connection, that notes what is sent."""
 
@@ -349,6 +378,10 @@ class _Responder(Responder):
     @property
     def is_open(self) -> bool:
         return self._open
+
+    @property
+    def unsent(self) -> Callable[[], int]:
+        return lambda: 1
 
     def respond(self, status: int, headers: Headers | HeaderLines = (), body: bytes = b"") -> None:
         self.start(status, headers, body)
@@ -510,3 +543,5 @@ async def test_whatever_happens_no_line_is_on_two_streams_and_no_request_is_answ
     assert all(len(found) == 1 for found in places.values())
     assert not server.full
     assert load.requests == 0
+    assert not load.has_unread
+    assert not load.keepers

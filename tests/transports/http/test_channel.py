@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from hookproxy.model.credentials import Credentials, NoCredentials, NotReady
 from hookproxy.transports.http import channel as channel_module
+from hookproxy.transports.http import connection as connection_module
 from hookproxy.transports.http.address import Address
 from hookproxy.transports.http.channel import HttpChannel, Remote
 from tests.support.http_server import Request, Respond, Server, serving
@@ -1256,6 +1257,58 @@ async def test_a_request_on_a_connection_that_is_being_closed_is_never_posted_tw
             posted = [one.id for one in agent.server.requests]
             assert posted.count(number + 1) <= 1
             assert ("result" in response) == (number + 1 in posted)
+
+
+async def test_a_connection_that_the_server_may_be_closing_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    extra = ""
+
+    async def respond(request: Request) -> None:
+        await request.result(extra=extra)
+
+    async def connections(count: int) -> int:
+        """How many the server has got for so many calls, one after another."""
+        async with running(respond) as agent:
+            for number in range(count):
+                agent.send(call(number))
+                assert (await agent.response(number))["result"] == {}
+            return agent.server.connections
+
+    assert await connections(5) == 1
+    extra = "Keep-Alive: timeout=1\r\n"
+    assert await connections(5) == 5, "it is closed within a second, maybe now"
+    extra = "Keep-Alive: max=5, timeout=60\r\n"
+    assert await connections(5) == 1
+    extra = ""
+    monkeypatch.setattr(connection_module, "_IDLE_SECONDS", 0.0)
+    assert await connections(5) == 5
+
+
+@pytest.mark.slow  # it waits for a server that closes idle connections
+async def test_a_server_that_closes_connections_as_they_are_used_again_gets_no_call_twice() -> None:
+    """As Node does after 5 seconds: here after 20 ms, and each call comes when that time is over, or nearly so."""
+
+    async def close_when_idle(request: Request) -> None:
+        await asyncio.sleep(0.02)
+        request.writer.close()
+
+    async def respond(request: Request) -> None:
+        await request.result()
+        closing.append(asyncio.create_task(close_when_idle(request)))
+
+    async def calls() -> None:
+        async with running(respond) as agent:
+            for number in range(40):
+                agent.send(call(number))
+                response = await agent.response(number)
+                if "error" in response:
+                    assert "It may have had an effect" in response["error"]["message"]
+                posted = [one.id for one in agent.server.requests]
+                assert posted.count(number) == 1 if "result" in response else posted.count(number) <= 1
+                await asyncio.sleep(0.019 + number % 5 * 0.0005)
+
+    closing: list[asyncio.Task[None]] = []
+    await asyncio.gather(*(calls() for _ in range(8)))
+    await asyncio.gather(*closing)
 
 
 async def test_of_a_connection_the_server_closes_while_it_is_idle_nothing_is_lost() -> None:
