@@ -122,7 +122,8 @@ class GatewayTable(Table, frozen=True):
     """
     max_requests: Annotated[int, Meta(ge=1)] = 256
     """How many requests of one user over HTTP may be in flight, at all servers together. A further one is refused with
-    the status 429.
+    the status 429. Over the Unix socket, too, as many calls may wait for hooks, for a person, or for a response that
+    hooks see: a further call gets an error that says to try again.
     """
     max_unread_bytes: Annotated[int, Meta(ge=1024 * 1024)] = 64 * 1024 * 1024
     """How many bytes of responses may wait for the agents of one user that do not read them, over HTTP and at all

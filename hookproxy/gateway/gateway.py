@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
+from weakref import WeakValueDictionary
 
 import anyio
 
@@ -17,6 +18,7 @@ from ..model.settings import Limit, Per
 from ..policy.rate_limits import SharedWindows, Window
 from ..policy.shared_state import Shared
 from ..protocol.request_state import SharedStates, UsedHere
+from ..session.open_calls import OpenCalls
 from ..transports.http.mirror_headers import ParameterHeaders, ParameterTable
 from .log import GatewayLog
 from .metrics import OTHER, Metrics
@@ -58,6 +60,7 @@ class Gateway:
         self.parameters: dict[str, ParameterTable] = {}
         """The arguments with headers of their own of each server's tools."""
         self.sessions: set[GatewaySession] = set()
+        self._open_calls = WeakValueDictionary[str, OpenCalls]()  # by user; the user's sessions keep them
         self.leaving = False
         """It ends soon: balancers should send nothing more."""
         self.draining = False
@@ -106,7 +109,8 @@ class Gateway:
             raise NotAdmitted(problem, "end one, or try later", HTTPStatus.TOO_MANY_REQUESTS)
         identity = SessionIdentity(new_session_id(), principal, caller_cwd, is_stateless)
         report = self._report.about(server_name, principal.name, identity.id[:_SHOWN_OF_ID])
-        session = GatewaySession(identity, server, self.metrics, report, self.feed)
+        open_calls = self._open_calls.setdefault(principal.id, OpenCalls(lambda: self.config.gateway.max_requests))
+        session = GatewaySession(identity, server, self.metrics, report, open_calls, self.feed)
         self.sessions.add(session)
         return session
 

@@ -103,7 +103,7 @@ class Servers:
                 await shared.unused()
                 await shared.end()
         finally:
-            shared.kill()
+            await shared.kill()
             if self._shared.get(key) is shared:
                 del self._shared[key]
         self._note_end(key, started, shared.ended_by_itself)
@@ -197,12 +197,14 @@ class _SharedProcess:
         await anyio.sleep(seconds)  # `wait` ends this, if it ends before
         return self.has_ended
 
-    def kill(self) -> None:
+    async def kill(self) -> None:
         """End it at once, if it still runs."""
-        if not self.has_ended:
-            self.has_ended = True
-            self._process.kill()
-        self.server.server.close()
+        try:
+            if not self.has_ended:
+                self.has_ended = True
+                await self._process.kill()
+        finally:
+            self.server.server.close()
 
 
 def _start(server: GatewayServer, report: Report) -> tuple[Channel, ServerProcess]:

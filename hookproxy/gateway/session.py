@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ..policy.shared_state import Shared
     from ..protocol.request_state import RequestStates
     from ..session.live_feed import LiveFeed
+    from ..session.open_calls import OpenCalls
     from ..session.server_end import ServerEnd
     from ..transports.channel import Channel
     from ..transports.http.mirror_headers import ParameterTable
@@ -52,15 +53,17 @@ class GatewaySession:
         server: GatewayServer,
         metrics: Metrics,
         report: Report,
+        open_calls: OpenCalls,
         feed: LiveFeed | None = None,
     ) -> None:
-        """`feed` is what consoles see, if there is one."""
+        """`open_calls` are those of the user in all sessions. `feed` is what consoles see, if there is one."""
         self.identity = identity
         self.server = server
         self.report = report
         self.end_reason = ""
         """Why the session has ended, for the user, in the words of the log; empty: the agent has ended it."""
         self._metrics = metrics
+        self._open_calls = open_calls
         self._feed = feed
         self._proxy: Proxy | None = None
         self._lifecycle: Lifecycle | None = None
@@ -122,6 +125,7 @@ class GatewaySession:
         self._lifecycle = Lifecycle(self._proxy, server_end, forwards_signals=False)
         if self._feed is not None:
             self._feed.add(self._proxy, principal.name)
+        self._proxy.limit_calls(self._open_calls)
         try:
             status = await self._lifecycle.run()
             if how_it_ended := self._lifecycle.server_end:
@@ -131,6 +135,7 @@ class GatewaySession:
         finally:
             if self._feed is not None:
                 self._feed.remove(self._proxy)
+            self._proxy.unlimit_calls()
             self._has_ended = True
             self._end.notify()
 

@@ -232,15 +232,17 @@ def reap(pid: int) -> int:
 
 
 def reap_killed(pid: int) -> None:
-    """Reap a child that was killed, if it ends within REAP_LIMIT."""
+    """Reap a child that was killed, if it ends within REAP_LIMIT. Blocks: it is for where there is no event loop."""
     import time
 
     end = time.monotonic() + REAP_LIMIT
     try:
-        while os.waitpid(pid, os.WNOHANG) == (0, 0) and time.monotonic() < end:
+        while not (ended := has_ended(pid)) and time.monotonic() < end:
             time.sleep(0.01)
     except ChildProcessError:
-        pass
+        return
+    if ended:
+        reap(pid)
 
 
 def prepare_for_children() -> None:

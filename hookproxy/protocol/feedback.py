@@ -215,6 +215,11 @@ def ended_early(progress: Progress, why: str, *, task_request: bool = False) -> 
     return f"{why}. {known[progress]}"
 
 
+def too_many_calls(most: int) -> str:
+    """Return why a call is not handled while the user has so many in flight, without a full stop."""
+    return f"{most} calls of this user are in flight, and more may not be: try again when one of them has ended"
+
+
 def remote_failure(
     raw_id: bytes, why: str, progress: Progress, *, is_call: bool, refusal: bytes | None = None, hint: str = ""
 ) -> bytes:

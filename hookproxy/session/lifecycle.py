@@ -77,7 +77,7 @@ class Lifecycle:
                 await self._proxy.run_changes.until(lambda: self._ending)
                 await self._shut_down()
             finally:
-                self._close()
+                await self._close()
             tasks.cancel_scope.cancel()
 
     # --- events of the run ---
@@ -230,9 +230,11 @@ class Lifecycle:
                 await agent.flushed()
         agent.end_output()
 
-    def _close(self) -> None:
+    async def _close(self) -> None:
         """Close both channels; kill and reap the server if it still runs."""
-        if not self._exited:
-            self._server.kill()
-        self._proxy.relay.server.close()
-        self._proxy.relay.agent.close()
+        try:
+            if not self._exited:
+                await self._server.kill()
+        finally:
+            self._proxy.relay.server.close()
+            self._proxy.relay.agent.close()

@@ -37,6 +37,7 @@ from .coroutine_pool import CallCoroutine, CoroutinePool
 from .elicitation_hooks import ElicitationHooks
 from .hook_tool_calls import CURRENT_META, HookToolCalls
 from .mcp_task import McpTasks
+from .open_calls import OpenCalls
 from .relay import Relay
 
 _MAX_NOISE_SHOWN: Final = 2000  # bytes of a line that is not JSON: enough to recognise it
@@ -73,6 +74,7 @@ class Proxy:
         "hooks",
         "may_have_feedback",
         "on_tools_listed",
+        "open_calls",
         "passed",
         "relay",
         "remove_secrets",
@@ -123,6 +125,8 @@ class Proxy:
         self._tasks: anyio.abc.TaskGroup | None = None
         self._pool: CoroutinePool  # from `open` on
         self._running: dict[Call, CallCoroutine] = {}
+        self.open_calls: OpenCalls | None = None
+        """The calls of the user, of whom there may be other sessions; None: there is no limit."""
         self._final_responses: dict[Call, bytes] = {}  # responses to calls whose tasks we end
         self._backpressure = Backpressure(settings.max_message_bytes, partial(self.relay.pause_agent, _BACKPRESSURE))
         self.request_states = request_states or StateSealer()
@@ -258,7 +262,10 @@ class Proxy:
     def _perform(self, action: AgentAction | ServerAction, line: bytes) -> None:  # noqa: C901  # one case for each
         match action:
             case actions.StartCall(call):
-                self._start(call)
+                if self.open_calls is not None and self.open_calls.is_full:
+                    self._refuse_further(call, self.open_calls.most)
+                else:
+                    self._start(call)
             case actions.CallAnswered(call):
                 call.is_substitute = self.relay.is_substitute
                 self._running[call].resume(call)
@@ -303,6 +310,22 @@ class Proxy:
     def _start(self, call: Call) -> None:
         self._backpressure.add(call)
         self._pool.start(call)
+
+    def limit_calls(self, open_calls: OpenCalls) -> None:
+        """Refuse calls while the user has as many as may be; `open_calls` counts those of this session from now on."""
+        self.open_calls = open_calls
+        open_calls.add(self._running)
+
+    def unlimit_calls(self) -> None:
+        """The session has ended: its calls count no longer."""
+        if self.open_calls is not None:
+            self.open_calls.remove(self._running)
+
+    def _refuse_further(self, call: Call, most: int) -> None:
+        why = feedback.too_many_calls(most)
+        self.report_once(f"refused a call: {why}")
+        text = feedback.ended_early(Progress.NOT_SENT, why, task_request=isinstance(call, TaskRequest))
+        self.respond(call, feedback.failed_call(call.id, text))
 
     async def _run_call(self, call: Call) -> None:
         """One call's task. A defect in it ends this call alone, and never lets it pass without its hooks."""

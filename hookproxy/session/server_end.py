@@ -27,8 +27,8 @@ class ServerEnd(Protocol):
     def signal(self, number: int) -> None:
         """Pass a signal on, as long as it has not ended."""
 
-    def kill(self) -> None:
-        """End it at once; afterwards nothing of it is left."""
+    async def kill(self) -> None:
+        """End it at once; afterwards nothing of it is left, unless a stuck disk holds it up. On cancel it goes on."""
 
     def output_ended(self) -> None:
         """Its output has ended."""
@@ -44,6 +44,8 @@ class ServerProcess:
         """`leads_group`: it leads a process group of its own, and signals are for all of it."""
         self._pid = server.pid
         self._leads_group = leads_group
+        self._status: int | None = None
+        """Its exit status, once it has been reaped: from then on, another process may have its number."""
 
     def watch(self, tasks: TaskGroup, on_end: Callable[[int], object]) -> None:
         """As in ServerEnd."""
@@ -58,24 +60,36 @@ class ServerProcess:
 
         What it has left running in its own group is ended too.
         """
-        exit_fd = process.open_exit_fd(self._pid)
-        try:
-            await anyio.wait_readable(exit_fd)
-        finally:
-            os.close(exit_fd)
-        if self._leads_group:  # before it is reaped: no other group can have its number yet
-            self.signal(signal.SIGKILL)
-        return process.reap(self._pid)
+        if self._status is None:
+            exit_fd = process.open_exit_fd(self._pid)
+            try:
+                await anyio.wait_readable(exit_fd)
+            finally:
+                os.close(exit_fd)
+        return self._reap()
+
+    def _reap(self) -> int:
+        """Return its exit status. It has ended."""
+        if self._status is None:
+            if self._leads_group:  # before it is reaped: no other group can have its number yet
+                self.signal(signal.SIGKILL)
+            self._status = process.reap(self._pid)
+        return self._status
 
     def signal(self, number: int) -> None:
         """As in ServerEnd."""
-        with contextlib.suppress(PermissionError):  # it runs as another user; its input has ended
-            (os.killpg if self._leads_group else os.kill)(self._pid, number)
+        if self._status is None:
+            with contextlib.suppress(PermissionError):  # it runs as another user; its input has ended
+                (os.killpg if self._leads_group else os.kill)(self._pid, number)
 
-    def kill(self) -> None:
+    async def kill(self) -> None:
         """As in ServerEnd."""
         self.signal(signal.SIGKILL)
-        process.reap_killed(self._pid)
+        with anyio.move_on_after(process.REAP_LIMIT, shield=True):
+            try:
+                await self.wait()
+            except OSError:  # descriptors are short
+                process.reap_killed(self._pid)
 
     def output_ended(self) -> None:
         """As in ServerEnd. It may still run, and what its end is like is not known yet."""
@@ -122,7 +136,7 @@ class RemoteServer:
         else:
             self._channel.abandon()
 
-    def kill(self) -> None:
+    async def kill(self) -> None:
         """As in ServerEnd."""
         self._channel.close()
 
@@ -148,12 +162,12 @@ class ForeignServer:
 
     def signal(self, number: int) -> None:
         """As in ServerEnd: its pipes are closed, which whoever started it takes for the end."""
-        self.kill()
-
-    def kill(self) -> None:
-        """As in ServerEnd."""
         self._close()
         self._ended.set()
+
+    async def kill(self) -> None:
+        """As in ServerEnd."""
+        self.signal(signal.SIGKILL)
 
     def output_ended(self) -> None:
         """As in ServerEnd."""

@@ -414,6 +414,29 @@ async def test_a_session_whose_user_may_no_longer_use_the_server_ends(
     assert await connect(scene, own_gateway).ended() == 2
 
 
+async def test_judged_calls_of_a_user_in_flight_are_bounded_over_all_sessions(
+    own_gateway: GatewayProcess, scene: Scene
+) -> None:
+    gate = scene.gate("hook")
+    hooks = hooks_file(own_gateway.folder, PreToolUse=gate.script)
+    own_gateway.reload(f'max_requests = 2\n{AUDIT}\n[[use]]\nfile = "{hooks}"\n{table("tools")}')
+    agents = [connect(scene, own_gateway) for _ in range(2)]
+    for agent in agents:
+        await agent.initialize()
+        await agent.send(call(1, "echo"))
+        await gate.reached()
+    for agent in agents:
+        response = await agent.ask(call(2, "echo"))
+        assert "2 calls of this user are in flight" in response["error"]["message"]
+        assert "pid" in (await agent.ask(request(3, "process")))["result"]
+    gate.open()
+    gate.open()
+    for agent in agents:
+        assert text_of(await agent.answer(1)) == "{}"
+    gate.open()
+    assert text_of(await agents[0].ask(call(4, "echo"))) == "{}"
+
+
 # --- what connects ---
 
 
