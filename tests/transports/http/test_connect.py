@@ -231,6 +231,7 @@ async def test_a_proxy_at_which_nothing_listens_is_named() -> None:
 async def test_a_server_that_speaks_no_tls_is_named() -> None:
     def refuse(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+        writer.close()
 
     async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
