@@ -20,6 +20,9 @@ _SECOND_ADDRESS_DELAY: Final = 0.25  # seconds until a host's second address is 
 _MAX_PROXY_HEAD: Final = 16 * 1024  # bytes of a proxy's answer to CONNECT
 _ERROR_NUMBER: Final = re.compile(r"\[Errno ([0-9]+)\]")  # as OSError prints it
 _OTHER_HOST: Final = (62, 64)  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
+_NO_TLS: Final = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
+"""What OpenSSL 1.1 to 3.0, and the later ones, say of a peer that answers in plain text."""
+
 _USER_ERRORS: Final = (OSError, ValueError)
 
 
@@ -66,6 +69,8 @@ async def connect(
         why = f"certificate verify failed: {problem.verify_message.rstrip('.')}{hint}"
         raise ConnectionError(why) from None
     except ssl.SSLError as problem:
+        if problem.reason not in _NO_TLS:
+            raise
         raise ConnectionError(f"it speaks no TLS ({problem.reason}), so its address may begin with http://") from None
     except OSError as problem:
         if "Connect call failed" not in str(problem):

@@ -8,7 +8,7 @@ import socket
 import ssl
 import subprocess
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import anyio
@@ -231,11 +231,16 @@ async def test_a_proxy_at_which_nothing_listens_is_named() -> None:
 async def test_a_server_that_speaks_no_tls_is_named() -> None:
     def refuse(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
-        writer.close()
+        writers.append(writer)
 
+    writers: list[asyncio.StreamWriter] = []
     async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         remote = Remote(Address("https", "127.0.0.1", port, b"/"), NoCredentials(), tls=tls_context(None, None, None))
         async with lines_of(remote) as lines:
             assert b"it speaks no TLS (" in lines[0]
             assert b"its address may begin with http://. The request" in lines[0]
+        for writer in writers:
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
