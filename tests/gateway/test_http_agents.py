@@ -103,12 +103,13 @@ class Kept:
 
     def __init__(self, rig: Rig, session: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.rig, self.session, self._reader, self._writer = rig, session, reader, writer
+        self.server = rig.server
         self.headers = ""
 
     def send(self, message: object, token: str = "") -> None:
         """POST a message, as agents write it."""
         body = json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode()
-        head = f"POST /mcp/{self.rig.server} HTTP/1.1\r\nHost: 127.0.0.1:{self.rig.port}\r\n"
+        head = f"POST /mcp/{self.server} HTTP/1.1\r\nHost: 127.0.0.1:{self.rig.port}\r\n"
         head += f"Authorization: Bearer {token or self.rig.token}\r\nContent-Type: application/json\r\n"
         head += "Accept: application/json, text/event-stream\r\n"
         head += (f"Mcp-Session-Id: {self.session}\r\n" if self.session else "") + self.headers
@@ -174,6 +175,7 @@ class Rig:
         self.reports: list[str] = []
         self._short = short
         self._gateway: Gateway
+        self._http: HttpAgents
         self._agents: list[Kept] = []
         self.channels: set[StatelessChannel] = set()
 
@@ -182,6 +184,16 @@ class Rig:
         """The calls that stand alone and are in flight."""
         multiplexers = [channel._multiplexer for channel in self.channels]
         return [one for mux in multiplexers for one in (*mux._passed, *mux._requests)]
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether nothing is kept for anybody."""
+        agents = self._http
+        return not (agents._sessions or agents._stateless or agents._users)
+
+    def end_unused(self, after: float) -> None:
+        """Do what the gateway does when so many seconds have passed."""
+        self._http._unused.look(anyio.current_time() + after)
 
     @property
     def short(self) -> int:
@@ -208,7 +220,9 @@ class Rig:
         async with anyio.create_task_group() as tasks:
             self._gateway = Gateway(load_gateway("gateway.toml", {}, str(self.folder)), Servers(tasks, log), log)
             address = HttpAddress("127.0.0.1", self.port, tls=False)
-            agents = HttpAgents(self._gateway, Authenticator(tokens, None), [(address, listening)], tasks, log)
+            self._http = agents = HttpAgents(
+                self._gateway, Authenticator(tokens, None), [(address, listening)], tasks, log
+            )
             listener = Listener(agents.handle, ListenerLimits(), lambda _peer, _status, _why: None)
             accepting = await serve_sockets(listener, listening, None)
             try:
@@ -362,6 +376,67 @@ async def test_a_token_that_is_revoked_is_refused_and_another_user_has_no_part_i
     revoke_tokens(str(rig.folder / "tokens"), "alice")
     assert (await agent.ask(call(5), again))[0] == 401
     assert (await agent.ask(call(5)))[0] == 401
+
+
+async def test_at_another_server_the_session_of_a_user_does_not_exist(rig: Rig) -> None:
+    """There other rules may hold, and the session would bring those of its own server."""
+    rig.table += f"[servers.other]\n{rig.table}"
+    rig.change("")
+    agent = await rig.open()
+    before = rig.short
+    other = await rig.connect(agent.session)
+    other.server = "other"
+    for number in (2, 3, 4):
+        assert (await other.ask(call(number)))[0] == 404
+    assert rig.short == before
+    for method in ("GET", "DELETE"):
+        reader, writer = await asyncio.open_connection("127.0.0.1", rig.port)
+        head = f"{method} /mcp/other HTTP/1.1\r\nHost: 127.0.0.1:{rig.port}\r\nAuthorization: Bearer {rig.token}\r\n"
+        writer.write(f"{head}Accept: text/event-stream\r\nMcp-Session-Id: {agent.session}\r\n\r\n".encode())
+        with anyio.fail_after(20):
+            assert b" 404 " in await reader.readuntil(b"\r\n\r\n")
+        writer.close()
+    assert await agent.says(5, "five")
+
+
+async def test_of_a_request_that_is_refused_nothing_is_kept(rig: Rig) -> None:
+    bob = create_token(str(rig.folder / "tokens"), "bob", (), None, "", time.time())[0]
+    rig.table += 'allow = ["alice"]\n'
+    rig.change("")
+    first = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": INITIALIZE}
+    for session, headers, message, token, status in (
+        ("", "", first, "no token", 401),
+        ("", "", first, bob, 404),
+        ("", "", [first], "", 400),
+        ("", "", first | {"jsonrpc": "1.0"}, "", 400),
+        ("", "MCP-Protocol-Version: 2026-07-28\r\n", first, "", 400),
+        ("", "Origin: https://elsewhere.example\r\n", first, "", 403),
+        ("", "", call(1), "", 400),
+        ("unknown", "", call(1), "", 404),
+        ("", "", alone(1), "", 400),
+        ("", "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: x\r\n", alone(1), "", 400),
+    ):
+        agent = await rig.connect(session)
+        agent.headers = headers
+        found, _, body = await agent.ask(message, token)
+        assert found == status, body
+        assert rig.is_unused, message
+
+
+async def test_of_sessions_that_are_not_used_any_more_nothing_is_left(rig: Rig) -> None:
+    """Agents that are killed send no DELETE: their sessions and the processes of these must end all the same."""
+    agent = await rig.open()
+    agent.leave()
+    alone_too = await rig.open_alone()
+    alone_too.leave()
+    rig.end_unused(after=899)
+    assert not rig.is_unused
+    rig.end_unused(after=901)
+    with anyio.fail_after(20):
+        while not rig.is_unused:
+            await anyio.lowlevel.checkpoint()
+    again = await rig.connect(agent.session)
+    assert (await again.ask(call(2)))[0] == 404
 
 
 async def test_after_its_end_a_session_does_not_exist(rig: Rig) -> None:

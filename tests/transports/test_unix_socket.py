@@ -67,7 +67,7 @@ def test_anything_else_in_its_place_stays(tmp_path: Path, kind: str) -> None:
     assert path.exists()
 
 
-@pytest.mark.parametrize("mode", [0o775, 0o777, 0o1777])
+@pytest.mark.parametrize("mode", [0o775, 0o757, 0o777, 0o1777])
 def test_a_folder_that_others_can_write_is_refused(tmp_path: Path, mode: int) -> None:
     folder = tmp_path / "f"
     folder.mkdir()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -1257,6 +1258,37 @@ async def test_a_request_on_a_connection_that_is_being_closed_is_never_posted_tw
             posted = [one.id for one in agent.server.requests]
             assert posted.count(number + 1) <= 1
             assert ("result" in response) == (number + 1 in posted)
+
+
+async def test_no_request_asks_for_a_compressed_response() -> None:
+    """Hooks, and those who check, must read the text. Without the header, a server may choose an encoding."""
+    async with running(answer) as agent:
+        agent.send(call(1))
+        await agent.response(1)
+        assert {one.headers["accept-encoding"] for one in agent.server.requests} == {"identity"}
+
+
+async def test_a_connection_is_free_for_less_time_than_servers_keep_it_and_looks_for_peers_that_are_gone() -> None:
+    loop = asyncio.get_running_loop()
+
+    class Owner:
+        def idle(self, connection: connection_module.Connection) -> None: ...
+        def closed(self, connection: connection_module.Connection) -> None: ...
+        def flow_changed(self) -> None: ...
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        transport, connection = await loop.create_connection(
+            lambda: connection_module.Connection(Owner(), loop), *server.getsockname()
+        )
+        accepted, _ = server.accept()
+        sock = transport.get_extra_info("socket")
+        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) <= 60
+        at_once = connection.is_reusable
+        connection.last_byte -= 4.5  # Node closes after 5 s
+        assert (at_once, connection.is_reusable) == (True, False)
+        transport.abort()
+        accepted.close()
 
 
 async def test_a_connection_that_the_server_may_be_closing_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -139,6 +139,7 @@ async def test_a_request_that_takes_long_becomes_a_stream_so_that_no_balancer_cu
     async with requests_of_one_user() as (channel, server, agent):
         post = await (await agent.post(request(1))).head()
         assert post.headers["content-type"] == "text/event-stream"
+        assert [await post.block() for _ in range(4)] == [": "] * 4, "only comments come, again and again"
         channel.write(line(id=server.lines[0]["id"], result={}))
         assert "result" in (await post.message() or {})
         assert await post.message() is None
