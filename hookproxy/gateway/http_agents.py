@@ -19,6 +19,7 @@ from ..authorization.resource_metadata import WELL_KNOWN, ProtectedResource, pro
 from ..config.gateway_models import SERVER_NAME
 from ..model.credentials import NotReady
 from ..model.errors import UserError, describe_error
+from ..model.principal import Principal
 from ..protocol.feedback import failed_call
 from ..transports.http import messages
 from ..transports.http.agent_channel import AgentChannel
@@ -51,9 +52,8 @@ if TYPE_CHECKING:
 
     import anyio.abc
 
-    from ..model.principal import Principal
     from ..session.proxy import Report
-    from ..transports.http.listener import Request, Responder
+    from ..transports.http.listener import HeadNotes, Request, Responder
     from .gateway import Gateway
     from .http_listeners import HttpAddress
 
@@ -207,19 +207,17 @@ class HttpAgents:
             self._tasks.start_soon(self._authenticate_later, request, responder, resource)
             return
         self._handle_from(sender, request, responder)
-        if responder.is_stream:
-            self._watch(token, resource, sender, responder)
 
-    def _watch(
-        self,
-        token: bytes | Challenge,
-        resource: ProtectedResource,
-        sender: Principal | Challenge,
-        responder: Responder,
-    ) -> None:
-        """End this stream when its token is no longer in force."""
-        if not isinstance(token, Challenge) and not isinstance(sender, Challenge):
-            self._open_streams.add(responder, partial(self._may_stay, token, resource, sender.id))
+    def watch(self, notes: HeadNotes, responder: Responder) -> None:
+        """A stream has begun: end it when the token of its request is no longer in force."""
+        known = notes.checked
+        if isinstance(known, _KnownHead):
+            try:
+                sender = self._authenticator.check_token_now(known.token, known.resource)
+            except NotReady:
+                sender = None
+            user = sender.id if isinstance(sender, Principal) else ""
+            self._open_streams.add(responder, partial(self._may_stay, known.token, known.resource, user))
 
     async def end_forbidden_streams(self) -> None:
         """End streams whose token is no longer in force. Runs until it is cancelled."""
@@ -233,14 +231,12 @@ class HttpAgents:
             return True
         if isinstance(sender, Challenge):
             return sender.status == HTTPStatus.SERVICE_UNAVAILABLE
-        return sender.id == user
+        return not user or sender.id == user
 
     async def _authenticate_later(self, request: Request, responder: Responder, resource: ProtectedResource) -> None:
         try:
             sender = await self._authenticator.check(request.headers, resource)
             self._handle_from(sender, request, responder)
-            if responder.is_stream:
-                self._watch(bearer_token(request.headers, resource), resource, sender, responder)
         except Exception as defect:  # the boundary of one request
             self._report(f"a request could not be handled: {describe_error(defect)}")
             responder.respond(500)

@@ -166,6 +166,7 @@ async def _serve_http(gateway: Gateway, listening: Listening, tasks: TaskGroup, 
     listener = Listener(
         agents.handle, limits, lambda peer, status, why: report(f"{peer.address}: refused with {status}: {why}")
     )
+    listener.on_stream = agents.watch
     accepting = [
         await serve_sockets(listener, listening_socket, listening.tls if address.tls else None)
         for address, listening_socket in listening.http

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -355,6 +356,27 @@ def test_connect_with_a_token_that_is_refused_says_why(gateway: HttpGateway) -> 
     for one in (text, errors):
         assert "does not accept the token in HOOKPROXY_TOKEN: the token is not known" in one
         assert "hkp_wrong" not in one
+
+
+def test_a_response_that_has_become_a_stream_ends_when_its_token_is_revoked(
+    gateway: HttpGateway, tmp_path: Path
+) -> None:
+    fifos = {"say": str(tmp_path / "say"), "listen": str(tmp_path / "listen")}
+    for path in fifos.values():
+        os.mkfifo(path)
+    gateway.tokens["erin"] = gateway._token(gateway.folder, "erin")
+    session = gateway.opened("erin")
+    headers = {**ACCEPT, "Authorization": f"Bearer {gateway.tokens['erin']}", "Mcp-Session-Id": session}
+    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=20)
+    with closing(connection):
+        connection.request("POST", "/mcp/tools", json.dumps(call(1, "deaf", **fifos)), headers)
+        response = connection.getresponse()
+        assert response.getheader("content-type") == "text/event-stream"
+        command = [HOOKPROXY, "token", "revoke", "erin", "--file", str(gateway.folder / "tokens")]
+        subprocess.run(command, check=True, capture_output=True)
+        assert b'"result"' not in response.read()  # it ends, although the call goes on
+    (tmp_path / "listen").write_text("x")
+    assert gateway.ask("erin", call(2, "echo"), session)[0] == 401
 
 
 @pytest.mark.parametrize("source", ["file", "environment"])

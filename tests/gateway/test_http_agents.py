@@ -185,7 +185,6 @@ class Rig:
         multiplexers = [channel._multiplexer for channel in self.channels]
         return [one for mux in multiplexers for one in (*mux._passed, *mux._requests)]
 
-    @property
     def is_unused(self) -> bool:
         """Whether nothing is kept for anybody."""
         agents = self._http
@@ -420,7 +419,7 @@ async def test_of_a_request_that_is_refused_nothing_is_kept(rig: Rig) -> None:
         agent.headers = headers
         found, _, body = await agent.ask(message, token)
         assert found == status, body
-        assert rig.is_unused, message
+        assert rig.is_unused(), message
 
 
 async def test_of_sessions_that_are_not_used_any_more_nothing_is_left(rig: Rig) -> None:
@@ -430,10 +429,10 @@ async def test_of_sessions_that_are_not_used_any_more_nothing_is_left(rig: Rig) 
     alone_too = await rig.open_alone()
     alone_too.leave()
     rig.end_unused(after=899)
-    assert not rig.is_unused
+    assert not rig.is_unused()
     rig.end_unused(after=901)
     with anyio.fail_after(20):
-        while not rig.is_unused:
+        while not rig.is_unused():
             await anyio.lowlevel.checkpoint()
     again = await rig.connect(agent.session)
     assert (await again.ask(call(2)))[0] == 404

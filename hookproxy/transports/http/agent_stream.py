@@ -100,7 +100,7 @@ class AgentStream:
         if self.is_stream or self.responder is None:
             return
         self.is_stream = True
-        self.responder.start(200, self._headers.stream)
+        self.responder.start(200, self._headers.stream, is_stream=True)
         self._write(self._id(0) + _RETRY + b"data: \n\n" if self.number else b": \n\n")
 
     def send(self, line: bytes) -> None:
@@ -163,7 +163,7 @@ class AgentStream:
         if self.responder is not None:  # the agent has given it up, and we have not noticed
             self.responder.abort()
         self.responder = responder
-        responder.start(200, self._headers.stream)
+        responder.start(200, self._headers.stream, is_stream=True)
         for number, event in list(self._events):
             if number > after:
                 responder.write(self._id(number) + event)

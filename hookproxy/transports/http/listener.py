@@ -260,13 +260,19 @@ class Responder:
         self._finish(connection, closes)
 
     def start(
-        self, status: int, headers: Headers | HeaderLines = (), piece: bytes = b"", length: int | None = None
+        self,
+        status: int,
+        headers: Headers | HeaderLines = (),
+        piece: bytes = b"",
+        length: int | None = None,
+        *,
+        is_stream: bool = False,
     ) -> None:
         """Send the head of a response that comes in pieces, at once, with the first piece of its body.
 
         `length` is that of the whole body, if it is known: if the response ends with fewer bytes, the connection is
-        broken off. Raises ValueError if a header contains a line end, if the response has been started already, or if
-        the piece is longer than the body.
+        broken off. `is_stream`: it may stay open for long, and may be cut between two pieces. Raises ValueError if a
+        header contains a line end, if the response has been started already, or if the piece is longer than the body.
         """
         connection = self._connection
         if connection is None:
@@ -285,6 +291,8 @@ class Responder:
         head = _head(status, headers, connection.listener.date_line, framing)
         self._is_started = True
         connection.send(head + self._framed(piece))
+        if is_stream:
+            connection.listener.on_stream(connection.handled, self)
 
     def write(self, piece: bytes) -> None:
         """Send a piece of the body. An empty one sends nothing.
@@ -328,11 +336,6 @@ class Responder:
         if not connection.is_full:
             self.on_full = None
         connection.finished(closes)
-
-    @property
-    def is_stream(self) -> bool:
-        """True while a response is open that has been started: it may stay open for long."""
-        return self._is_started and self._connection is not None
 
     def cut(self) -> None:
         """End a response that has been started, whatever its writer wants, who learns that the client is gone."""
@@ -448,6 +451,8 @@ class Listener:
         self.handle = handle
         self.limits = limits
         self.on_refused = on_refused
+        self.on_stream: Callable[[HeadNotes, Responder], None] = lambda _notes, _responder: None
+        """Called when a response begins that may stay open for long, with the notes of its request."""
         self.is_draining = False
         """`close_when_idle` was called."""
         self.idle_seconds = limits.idle_seconds
@@ -560,6 +565,7 @@ class _Connection(asyncio.Protocol):
         "_unsent",
         "_version",
         "deadline",
+        "handled",
         "is_full",
         "listener",
     )
@@ -577,7 +583,7 @@ class _Connection(asyncio.Protocol):
         self._received = 0  # bytes of the body for which the deadline was extended
         self._method, self._version = b"", ""
         self._target = b""
-        self._notes = HeadNotes()
+        self._notes = self.handled = HeadNotes()
         self._headers: list[tuple[bytes, bytes]] = []
         self._body: list[bytes] = []
         self._size = 0  # bytes of the body so far
@@ -831,7 +837,7 @@ class _Connection(asyncio.Protocol):
                 return
 
     def _handle(self, request: Request, version_1_0: bool, is_last: bool) -> None:
-        self._awaited, self.deadline = _Awaited.RESPONSE, math.inf
+        self._awaited, self.deadline, self.handled = _Awaited.RESPONSE, math.inf, request.notes
         responder = self._responder = Responder(self, request.method == b"HEAD", version_1_0, is_last)
         try:
             self.listener.handle(request, responder)

@@ -388,7 +388,13 @@ class _Responder(Responder):
         self._open = False
 
     def start(
-        self, status: int, headers: Headers | HeaderLines = (), piece: bytes = b"", length: int | None = None
+        self,
+        status: int,
+        headers: Headers | HeaderLines = (),
+        piece: bytes = b"",
+        length: int | None = None,
+        *,
+        is_stream: bool = False,
     ) -> None:
         assert not self.sent, "a response begins once"
         assert self._open

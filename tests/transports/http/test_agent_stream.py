@@ -22,7 +22,13 @@ class _Responder(Responder):
         return True
 
     def start(
-        self, status: int, headers: Headers | HeaderLines = (), piece: bytes = b"", length: int | None = None
+        self,
+        status: int,
+        headers: Headers | HeaderLines = (),
+        piece: bytes = b"",
+        length: int | None = None,
+        *,
+        is_stream: bool = False,
     ) -> None:
         self.body += piece
 
