@@ -20,6 +20,7 @@ from ..policy.shared_state import Shared
 from ..protocol.request_state import SharedStates, UsedHere
 from ..session.open_calls import OpenCalls
 from ..transports.http.mirror_headers import ParameterHeaders, ParameterTable
+from ..transports.user_load import UserLoad
 from .log import GatewayLog
 from .metrics import OTHER, Metrics
 from .session import GatewaySession, OpenServer, SessionIdentity, SessionPolicy, new_session_id
@@ -61,6 +62,7 @@ class Gateway:
         """The arguments with headers of their own of each server's tools."""
         self.sessions: set[GatewaySession] = set()
         self._open_calls = WeakValueDictionary[str, OpenCalls]()  # by user; the user's sessions keep them
+        self._loads = WeakValueDictionary[str, UserLoad]()  # over Unix sockets, as above
         self.leaving = False
         """It ends soon: balancers should send nothing more."""
         self.draining = False
@@ -110,7 +112,8 @@ class Gateway:
         identity = SessionIdentity(new_session_id(), principal, caller_cwd, is_stateless)
         report = self._report.about(server_name, principal.name, identity.id[:_SHOWN_OF_ID])
         open_calls = self._open_calls.setdefault(principal.id, OpenCalls(lambda: self.config.gateway.max_requests))
-        session = GatewaySession(identity, server, self.metrics, report, open_calls, self.feed)
+        load = self._load_of(principal)
+        session = GatewaySession(identity, server, self.metrics, report, open_calls, load, self.feed)
         self.sessions.add(session)
         return session
 
@@ -119,6 +122,14 @@ class Gateway:
         sessions = Counter(dict.fromkeys(self.config.servers, 0))
         sessions.update(one.server.name for one in self.sessions)
         return self.metrics.text(sessions, self.config.version, draining=self.leaving)
+
+    def _load_of(self, principal: Principal) -> UserLoad:
+        """What waits for the agents of a user."""
+        if (load := self._loads.get(principal.id)) is None:
+            name = principal.name
+            load = UserLoad(lambda: self.config.gateway.max_unread_bytes, lambda text: self._report(f"{name}: {text}"))
+            self._loads[principal.id] = load
+        return load
 
     def parameters_of(self, server: str, tool: str) -> ParameterHeaders | None:
         """The arguments of a tool that have headers of their own; None: the tool is not known."""

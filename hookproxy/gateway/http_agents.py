@@ -37,8 +37,8 @@ from ..transports.http.agent_requests import (
     no_server,
 )
 from ..transports.http.agent_stream import JSON_HEADER, TooManyRequests
-from ..transports.http.load import Load
 from ..transports.http.stateless_channel import StatelessChannel
+from ..transports.user_load import UserLoad
 from . import probes
 from .gateway import NotAdmitted
 from .http_listeners import is_trusted, networks
@@ -76,7 +76,7 @@ class _KnownHead(Struct, frozen=True):
     token: bytes
 
 
-class _User(Load):
+class _User(UserLoad):
     """What one user has open here."""
 
     __slots__ = ("sessions",)
@@ -92,7 +92,11 @@ class _HttpSession:
     __slots__ = ("channel", "key", "load", "server_name", "session", "user")
 
     def __init__(
-        self, key: str | tuple[str, str], session: GatewaySession, channel: AgentChannel | StatelessChannel, load: Load
+        self,
+        key: str | tuple[str, str],
+        session: GatewaySession,
+        channel: AgentChannel | StatelessChannel,
+        load: UserLoad,
     ) -> None:
         """`key` is the session's id, or for stateless requests user and server; `load` is the user's."""
         self.key = key
@@ -367,7 +371,7 @@ class HttpAgents:
         return user
 
     def _most_unread(self) -> int:
-        """As for Load: the configuration in force says it."""
+        """As for UserLoad: the configuration in force says it."""
         return self._gateway.config.gateway.max_unread_bytes
 
     def _post_stateless(self, found: Accepted, sender: Principal, responder: Responder) -> None:

@@ -19,6 +19,7 @@ from ..session.change_event import ChangeEvent
 from ..session.lifecycle import Lifecycle
 from ..session.proxy import Proxy, Report
 from ..transports.channel import OffersCalls, OffersPassages, TakesPassages
+from ..transports.shared_server import SessionChannel
 from .hooks_account import environment_account
 from .metered_audit import MeteredAudit
 from .secrets import bytes_remover, read_secrets, report_without_secrets, secrets_redacted
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from ..session.server_end import ServerEnd
     from ..transports.channel import Channel
     from ..transports.http.mirror_headers import ParameterTable
+    from ..transports.user_load import UserLoad
     from .metrics import Metrics
 
 OpenServer = Callable[["GatewaySession", "Settings"], "tuple[Channel, ServerEnd]"]
@@ -47,16 +49,17 @@ _NO_LONGER_THERE: Final = "the session ends, because the new policy has another 
 class GatewaySession:
     """A session of one user at one server."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # what it belongs to
         self,
         identity: SessionIdentity,
         server: GatewayServer,
         metrics: Metrics,
         report: Report,
         open_calls: OpenCalls,
+        load: UserLoad,
         feed: LiveFeed | None = None,
     ) -> None:
-        """`open_calls` are those of the user in all sessions. `feed` is what consoles see, if there is one."""
+        """`open_calls` and `load` are those of the user in all sessions. `feed` is what consoles see, if any does."""
         self.identity = identity
         self.server = server
         self.report = report
@@ -64,6 +67,7 @@ class GatewaySession:
         """Why the session has ended, for the user, in the words of the log; empty: the agent has ended it."""
         self._metrics = metrics
         self._open_calls = open_calls
+        self._load = load
         self._feed = feed
         self._proxy: Proxy | None = None
         self._lifecycle: Lifecycle | None = None
@@ -126,6 +130,10 @@ class GatewaySession:
         if self._feed is not None:
             self._feed.add(self._proxy, principal.name)
         self._proxy.limit_calls(self._open_calls)
+        waiting = _Waiting(agent)
+        self._load.keepers.add(waiting)
+        if isinstance(channel, SessionChannel):
+            channel.takes = self._load.takes
         try:
             status = await self._lifecycle.run()
             if how_it_ended := self._lifecycle.server_end:
@@ -136,6 +144,7 @@ class GatewaySession:
             if self._feed is not None:
                 self._feed.remove(self._proxy)
             self._proxy.unlimit_calls()
+            self._load.keepers.discard(waiting)
             self._has_ended = True
             self._end.notify()
 
@@ -178,6 +187,20 @@ class GatewaySession:
             self.end_reason = _DRAINING
             self._lifecycle.end(signal.SIGTERM)
             await self._end.until(lambda: self._has_ended)
+
+
+class _Waiting:
+    """As Keeper: what the channel of an agent has not sent yet. (Over HTTP it is counted where it is sent.)"""
+
+    def __init__(self, agent: Channel) -> None:
+        self._agent = agent
+
+    @property
+    def kept_bytes(self) -> int:
+        return self._agent.queued
+
+    def forget_kept(self) -> None:
+        """Nothing of it was sent."""
 
 
 class SessionPolicy(Struct, frozen=True):

@@ -12,10 +12,11 @@ from collections.abc import Callable
 from typing import Final
 
 from ..protocol import feedback
-from ..protocol.fast_scan import request_id, response_id
+from ..protocol.fast_scan import END_BYTES, request_id, response_id
 from ..protocol.multiplex import SERVER, Multiplexer, Send
 from .channel import Channel, EndSignal
 from .lines import Lines
+from .user_load import LONG_BYTES
 
 MAX_QUEUED_BYTES: Final = 4 * 1024 * 1024
 """Bytes that wait for one session that does not read, besides the oldest line; at more, the session is ended. A client
@@ -147,6 +148,8 @@ class SessionChannel:
         self._is_abandoned = False
         self._output_ended = False
         self._scheduled = False
+        self.takes: Callable[[int], bool] = lambda _size: True
+        """As in UserLoad: whether a long message may wait for the agent."""
 
     def start(
         self,
@@ -201,6 +204,11 @@ class SessionChannel:
 
     def deliver(self, line: bytes) -> None:
         """Hand a line to the session, or keep it while the session does not read. It is ended if too much is kept."""
+        if len(line) >= LONG_BYTES and not self.takes(len(line)):
+            raw_id = response_id(line[:END_BYTES], line[-END_BYTES:])
+            if raw_id is None:
+                return
+            line = feedback.unread_response(raw_id, len(line), is_call=False)
         if self._started and not (self._inbox or self._paused or self._is_writing or self._input_ended):
             self._on_bytes(line)
             self._end_if_done()

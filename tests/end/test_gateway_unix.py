@@ -244,7 +244,12 @@ async def test_a_session_that_ends_with_the_gateway_says_so(own_gateway: Gateway
 
 
 async def test_a_client_that_vanishes_takes_its_server_along(gateway: GatewayProcess, scene: Scene) -> None:
-    before = gateway.descriptors
+    first = connect(scene, gateway)  # what the gateway makes for its first session and its first hook stays
+    await first.initialize()
+    await first.ask(call(1, "echo"))
+    first.end_input()
+    await first.ended()
+    before = gateway.settled_descriptors
     agent = connect(scene, gateway)
     await agent.initialize()
     server = (await agent.ask(request(1, "process")))["result"]["pid"]
@@ -518,6 +523,35 @@ async def test_a_slow_reader_holds_up_nobody(gateway: GatewayProcess, scene: Sce
             await other.ask(call(number, "echo"))
     for number in range(8):
         assert len(text_of(await slow.answer(number))) == 4_000_000
+
+
+def test_what_one_user_does_not_read_from_a_shared_server_takes_no_more_than_allowed(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    table = f'[servers.tools]\ncommand = {json.dumps(SERVER)}\nshare = "all"\n'
+    gateway = GatewayProcess(tmp_path, f"max_unread_bytes = {1024 * 1024}\n{table}")
+    try:
+        with ExitStack() as stack:
+            slow = []
+            for _ in range(6):
+                connection = stack.enter_context(gateway.open(b"hookproxy 1\nserver tools\n\n"))
+                slow.append(connection.makefile("rwb"))
+                assert slow[-1].readline() == b"ok\n"
+                params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t"}}
+                slow[-1].write(json.dumps({**call(0, "x"), "method": "initialize", "params": params}).encode() + b"\n")
+                slow[-1].flush()
+                assert b'"result"' in slow[-1].readline()
+            for one in slow:
+                one.write(json.dumps(call(1, "big", size=4_000_000)).encode() + b"\n")
+                one.flush()
+            begun = [one.read(1) for one in slow]
+            assert begun == [b"{"] * 6
+            responses = [one.readline() for one in slow]
+        withheld = [one for one in responses if b"the response is withheld" in one]
+        assert 0 < len(withheld) < 6
+        assert all(len(one) > 4_000_000 for one in responses if one not in withheld)
+        assert "max_unread_bytes" in gateway.log
+    finally:
+        gateway.kill()
 
 
 # --- the log, and secrets ---

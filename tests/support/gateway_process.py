@@ -95,6 +95,18 @@ class GatewayProcess:
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
     @property
+    def settled_descriptors(self) -> int:
+        """How many it has open, once that number stays the same: what earlier sessions had is closed."""
+        end = time.monotonic() + _PATIENCE
+        number, same = self.descriptors, 0
+        while same < 10:
+            assert time.monotonic() < end, "the number changes all the time"
+            time.sleep(_PAUSE)
+            same = same + 1 if self.descriptors == number else 0
+            number = self.descriptors
+        return number
+
+    @property
     def cpu_ticks(self) -> int:
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return int(fields[11]) + int(fields[12])

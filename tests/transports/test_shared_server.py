@@ -10,6 +10,7 @@ import anyio.lowlevel
 import pytest
 
 from hookproxy.protocol.multiplex import Multiplexer
+from hookproxy.transports import shared_server
 from hookproxy.transports.shared_server import SessionChannel, SharedServer
 from tests.support.recording_channel import RecordingChannel
 
@@ -165,6 +166,29 @@ async def test_one_long_line_may_wait_for_a_slow_session(shared: Shared) -> None
     slow.channel.resume()
     await turn()
     assert [len(line) > QUEUED for line in slow.lines] == [True]
+
+
+async def test_a_long_line_that_may_not_wait_becomes_an_error(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_server, "LONG_BYTES", 100)
+    slow, other = shared.session(), shared.session()
+    asked: list[int] = []
+
+    def takes(size: int) -> bool:
+        asked.append(size)
+        return False
+
+    slow.channel.takes = takes
+    shared.answer(shared.call(slow), "short")
+    assert not asked
+    shared.answer(shared.call(slow), "x" * 200)
+    shared.answer(shared.call(other), "y" * 200)
+    slow.channel.deliver(b'{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"%b"}}\n' % (b"x" * 200))
+    error = json.loads(slow.lines[1])
+    assert error["id"] == 1
+    assert "has answered the request, but the response is withheld" in error["error"]["message"]
+    assert len(slow.lines) == 2, "a message that is no response is left out"
+    assert [len(line) > 200 for line in other.lines] == [True]
+    assert len(asked) == 2
 
 
 async def test_a_server_that_does_not_read_pauses_all_sessions(shared: Shared) -> None:

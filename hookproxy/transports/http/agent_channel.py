@@ -17,11 +17,11 @@ from ...protocol.calls import Progress, id_key
 from ...protocol.fast_scan import ReadCall
 from ...protocol.feedback import client_is_busy, no_stream, refused_message, remote_failure, unread_response
 from ..channel import Passage
+from ..user_load import LONG_BYTES, UserLoad
 from . import messages
 from .agent_input import BEAT_SECONDS, ENDED, AgentInput, AgentOutput
 from .agent_stream import MAX_KEPT_BYTES, AgentStream, StreamHeaders, stream_and_event
 from .listener import Headers, Responder, header_lines
-from .load import LONG_BYTES, Load
 from .messages import CALL_TOOL, Message, answered_ids
 
 MAX_KEPT_LINES: Final = 256
@@ -74,11 +74,11 @@ class AgentChannel:
     is_substitute = False
     """As in Channel."""
 
-    def __init__(self, max_bytes: int, headers: Headers, load: Load | None = None) -> None:
+    def __init__(self, max_bytes: int, headers: Headers, load: UserLoad | None = None) -> None:
         """`headers` are for each response, such as the session's id. `load` is that of the user."""
         self._own_headers = header_lines(headers)
         self._headers = StreamHeaders(headers)
-        self._load = load or Load()
+        self._load = load or UserLoad()
         self._load.keepers.add(self)
         self._output = AgentOutput(max_bytes)
         self._input = AgentInput()

@@ -14,10 +14,10 @@ from ...protocol.calls import Progress
 from ...protocol.fast_scan import ReadCall
 from ...protocol.feedback import remote_failure, unread_response
 from ...protocol.multiplex import SERVER, Multiplexer, Send
+from ..user_load import LONG_BYTES, UserLoad
 from .agent_input import BEAT_SECONDS, ENDED, AgentInput, AgentOutput
 from .agent_stream import AgentStream
 from .listener import Responder
-from .load import LONG_BYTES, Load
 from .messages import CALL_TOOL, Message, answered_ids, error_code
 
 _MAX_BEHIND: Final = 4 * 1024 * 1024
@@ -46,9 +46,9 @@ class StatelessChannel:
     is_substitute = False
     """As in Channel."""
 
-    def __init__(self, max_bytes: int, report: Callable[[str], None], load: Load | None = None) -> None:
+    def __init__(self, max_bytes: int, report: Callable[[str], None], load: UserLoad | None = None) -> None:
         """`load` is that of the user."""
-        self._load = load or Load()
+        self._load = load or UserLoad()
         self._multiplexer = Multiplexer(one_owner=True, report=report)
         self._output = AgentOutput(max_bytes)
         self._input = AgentInput()

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hookproxy.transports.http import agent_channel, agent_input, messages
 from hookproxy.transports.http.agent_channel import AgentChannel
 from hookproxy.transports.http.listener import HeaderLines, Headers, Responder
-from hookproxy.transports.http.load import Load
+from hookproxy.transports.user_load import UserLoad
 from tests.support.http_agent import Exchange as HttpExchange
 from tests.support.http_agent import HttpAgent, Server, agent_of, line
 
@@ -502,7 +502,7 @@ async def test_a_response_in_pieces_that_does_not_end_breaks_off(ending: str) ->
 async def test_whatever_happens_no_line_is_on_two_streams_and_no_request_is_answered_twice(  # noqa: C901  # one case for each step
     steps: list[tuple[str, int]],
 ) -> None:
-    load = Load()
+    load = UserLoad()
     channel = AgentChannel(1024, (), load)
     server = Server()
     channel.start(server.on_bytes, server.on_end, server.on_full, server.on_gone)

@@ -1,4 +1,4 @@
-"""What the agents of one user have open over HTTP: how many requests, and how much they have not read.
+"""What the agents of one user have open at a gateway: how many requests, and how much they have not read.
 
 Law: what one user does not read takes no memory without a limit, whatever the servers send.
 """
@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final, Protocol
-
-from .listener import Responder
 
 LONG_BYTES: Final = 256 * 1024
 """Of a message that is counted before it is sent. Shorter ones are many, and their number is limited by `max_requests`
@@ -28,10 +26,18 @@ class Keeper(Protocol):
         """Keep nothing of what was sent."""
 
 
-class Load:
+class Unread(Protocol):
+    """A response to an agent that does not read."""
+
+    @property
+    def unsent(self) -> Callable[[], int]:
+        """Says how many bytes the agent has not taken yet."""
+
+
+class UserLoad:
     """What one user has open, in all sessions together."""
 
-    __slots__ = ("_most", "_report", "_unread", "keepers", "requests")
+    __slots__ = ("__weakref__", "_most", "_report", "_unread", "keepers", "requests")
 
     def __init__(
         self, most: Callable[[], int] = lambda: _MOST_UNREAD, report: Callable[[str], None] = lambda _text: None
@@ -39,7 +45,7 @@ class Load:
         """`most` says how many bytes may wait for the user's agents. `report` gets lines for people."""
         self._most = most
         self._report = report
-        self._unread: dict[Responder, Callable[[], int]] = {}  # bytes that wait for agents that do not read
+        self._unread: dict[Unread, Callable[[], int]] = {}  # bytes that wait for agents that do not read
         self.requests = 0
         """How many are in flight."""
         self.keepers: set[Keeper] = set()
@@ -49,7 +55,7 @@ class Load:
         """Something waits for an agent that does not read."""
         return bool(self._unread)
 
-    def note_full(self, responder: Responder, *, full: bool) -> None:
+    def note_full(self, responder: Unread, *, full: bool) -> None:
         """An agent does not read, or reads again, or is gone: as Responder.on_full says it."""
         if full:
             self._unread[responder] = responder.unsent

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from hookproxy.transports.http.listener import Responder
-from hookproxy.transports.http.load import Load
+from hookproxy.transports.user_load import UserLoad
 
 MOST = 1000
 
@@ -41,15 +41,15 @@ def reports() -> list[str]:
 
 
 @pytest.fixture
-def load(reports: list[str]) -> Load:
-    return Load(lambda: MOST, reports.append)
+def load(reports: list[str]) -> UserLoad:
+    return UserLoad(lambda: MOST, reports.append)
 
 
-def may_ask(load: Load) -> bool:
+def may_ask(load: UserLoad) -> bool:
     return load.may_ask
 
 
-def test_one_message_may_always_wait_alone(load: Load, reports: list[str]) -> None:
+def test_one_message_may_always_wait_alone(load: UserLoad, reports: list[str]) -> None:
     assert may_ask(load)
     assert load.takes(50 * MOST)
     load.note_full(Unread(50 * MOST), full=True)
@@ -59,7 +59,7 @@ def test_one_message_may_always_wait_alone(load: Load, reports: list[str]) -> No
     assert "max_unread_bytes" in reports[0]
 
 
-def test_what_is_read_makes_room(load: Load) -> None:
+def test_what_is_read_makes_room(load: UserLoad) -> None:
     slow, slower = Unread(600), Unread(600)
     for one in (slow, slower):
         load.note_full(one, full=True)
@@ -75,7 +75,7 @@ def test_what_is_read_makes_room(load: Load) -> None:
     assert not load.has_unread
 
 
-def test_what_is_only_kept_is_forgotten_for_a_new_message(load: Load, reports: list[str]) -> None:
+def test_what_is_only_kept_is_forgotten_for_a_new_message(load: UserLoad, reports: list[str]) -> None:
     kept = Kept(900)
     load.keepers.add(kept)
     assert load.takes(100)
@@ -90,7 +90,7 @@ def test_what_is_only_kept_is_forgotten_for_a_new_message(load: Load, reports: l
 
 def test_the_limit_may_change(reports: list[str]) -> None:
     most = [MOST]
-    load = Load(lambda: most[0], reports.append)
+    load = UserLoad(lambda: most[0], reports.append)
     load.note_full(Unread(900), full=True)
     assert load.takes(100)
     most[0] = 900
