@@ -378,6 +378,14 @@ async def test_an_error_that_repeats_a_secret_is_shown_without_it(oauth: OAuthSe
     assert "… is unknown" in run.hint
     assert secret not in run.hint
 
+    async def fails(url: str, headers: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
+        raise OSError(f"the proxy has refused {body.decode()}")
+
+    run = StoredCredentials(tenant.url, store, fails, {})
+    assert await run.refused(401, "", header(login)) is None
+    assert "the proxy has refused" in run.hint
+    assert secret not in run.hint
+
 
 # --- scopes ---
 

@@ -89,7 +89,7 @@ async def test_nothing_that_identifies_the_agent_reaches_the_server_and_no_chall
         for request in sent:
             assert request.target == "/mcp"
             assert request.headers["x-of-the-gateway"] == "yes"
-            assert request.headers.get("accept-encoding", "identity") == "identity"
+            assert request.headers["accept-encoding"] == "identity"
             assert request.headers.get("mcp-session-id", "of-the-server") == "of-the-server"
             assert request.headers.get("cookie", "theirs=1") == "theirs=1"  # what the server has set itself
             assert not request.headers.keys() - KNOWN_UPSTREAM - {"cookie"}

@@ -138,6 +138,17 @@ async def test_a_request_of_the_server_that_cannot_be_kept_gets_an_error() -> No
         assert "error" in server.lines[0]
 
 
+async def test_a_request_of_the_server_that_nobody_comes_for_gets_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_channel, "_KEPT_SECONDS", 0.001)
+    async with session() as (channel, server, agent):
+        channel.write(line(id=7, method="elicitation/create"))
+        await server.until(lambda: len(server.lines) == 1)
+        assert (server.lines[0]["id"], "error" in server.lines[0]) == (7, True)
+        listening = await agent.get()
+        channel.write(line(method="notifications/message", params={}))
+        assert (await listening.message() or {})["method"] == "notifications/message", "it is not asked too late"
+
+
 @pytest.mark.usefixtures("streams_at_once")
 async def test_a_lost_connection_does_not_end_the_request_and_its_stream_is_resumed() -> None:
     async with session() as (channel, server, agent):
