@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Final
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
@@ -75,6 +75,9 @@ def check_endpoint(name: str, url: str, server: str) -> None:
         raise UserError(f"{name} is in a private network: {shown(url)}", _ASK)
 
 
+_NAT64: Final = IPv6Network("64:ff9b::/96")
+"""IPv4 addresses that a gateway of the network translates (RFC 6052)."""
+
 _ASK: Final = "nothing was sent there; tell the operator of the server"
 
 
@@ -96,7 +99,10 @@ def _numeric(host: str) -> IPv4Address | IPv6Address | None:
         address = ip_address(host)
     except ValueError:
         return None
-    return (address.ipv4_mapped if isinstance(address, IPv6Address) else None) or address
+    if not isinstance(address, IPv6Address):
+        return address
+    translated = IPv4Address(int(address) & 0xFFFFFFFF) if address in _NAT64 else None
+    return address.ipv4_mapped or address.sixtofour or translated or address
 
 
 def _split(url: str) -> SplitResult | None:

@@ -80,6 +80,8 @@ def test_loopback_is_known_by_its_text(url: str) -> None:
         "https://169.254.169.254/latest/meta-data",
         "https://10.0.0.1/token",
         "https://[::ffff:10.0.0.1]/token",
+        "https://[64:ff9b::10.0.0.1]/token",
+        "https://[2002:a00:1::1]/token",
         "https://[fe80::1]/token",
         "https://0x7f.1/token",
         "https://2130706433/token",
@@ -102,7 +104,8 @@ def test_a_server_in_a_private_network_may_have_its_login_there() -> None:
     check_endpoint("the address", "https://192.168.1.1/mcp", "https://192.168.1.1/mcp")
     with pytest.raises(UserError):
         check_endpoint("token_endpoint", "http://10.0.0.2/token", "https://192.168.1.1/mcp")
-    for url in ("https://169.254.169.254/", "https://[::ffff:169.254.169.254]/", "https://0xa9fea9fe/"):
+    spelled = ("169.254.169.254", "[::ffff:169.254.169.254]", "[64:ff9b::a9fe:a9fe]", "0xa9fea9fe")
+    for url in (f"https://{host}/" for host in spelled):
         with pytest.raises(UserError):
             check_endpoint("token_endpoint", url, HERE)
 
