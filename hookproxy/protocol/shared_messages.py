@@ -47,6 +47,8 @@ _FOLDED_PARAMS: Final = {raw_json.folded_key(key): key for key in _READ_PARAMS}
 _FOLDED_META: Final = {raw_json.folded_key(key): key for key in _READ_META}
 
 _CALL_START: Final = b'{"jsonrpc":"2.0","id":'  # of a call as nearly every agent writes it
+_VERSION: Final = calls.PROTOCOL_VERSION_KEY
+_REMEMBERED_BYTES: Final = 1024  # of a `_meta` that is remembered: they have 100 to 400
 _NONE: Final[Mapping[str, Span]] = {}
 
 
@@ -119,9 +121,6 @@ def read_call(line: bytes) -> Message | None:
     return message
 
 
-_REMEMBERED_BYTES: Final = 1024  # of a `_meta` that is remembered: they have 100 to 400
-
-
 def lone_version(meta: bytes) -> str | None:
     """Return the protocol version that a `_meta` names, if it has none of the other members that are read here.
 
@@ -140,7 +139,6 @@ def _lone_version(meta: bytes) -> str | None:
 
 
 _known_version = lru_cache(maxsize=256)(_lone_version)  # an agent has few
-_VERSION: Final = calls.PROTOCOL_VERSION_KEY
 
 
 def read(line: bytes) -> Message:
