@@ -130,7 +130,7 @@ class BearerTokens:
         return {
             record.digest: KnownToken(
                 record.id,
-                Principal(f"{_USER}{record.user}", record.user, record.groups),
+                Principal(f"{_USER}{record.user}", record.user, tuple(sorted(record.groups))),
                 float("inf") if record.expires is None else record.expires,
             )
             for record in found.records.values()

@@ -219,7 +219,7 @@ def _principal(claims: Mapping[str, object], settings: IssuerSettings) -> Princi
     elsewhere = claims.get("_claim_names")  # OpenID Connect Core section 5.6.2; Entra has it for more than 200 groups
     if claims.get("hasgroups") or (isinstance(elsewhere, dict) and settings.groups_claim in elsewhere):
         raise TokenRejected("its groups are not in it")  # a rule may deny one of them
-    groups = tuple(dict.fromkeys(_texts(claims, settings.groups_claim)))
+    groups = tuple(sorted(set(_texts(claims, settings.groups_claim))))  # another order makes nobody another user
     if len(groups) > _MAX_GROUPS or not all(map(_is_usable, groups)):
         raise TokenRejected(f"its {settings.groups_claim} cannot be used")
     return Principal(f"{settings.issuer} {subject}", name, groups)

@@ -1,7 +1,8 @@
 """Agents over HTTP: who sends a request, to which session it belongs, and what it gets where there is none.
 
 Law: nothing acts on a request before its sender is known and its head and body are checked. A session belongs to the
-user who opened it: for all others it does not exist.
+user who opened it: for all others it does not exist. Its rules are those for the name and the groups that the user had
+then, so it does not exist either for a token that gives the same user another name or other groups.
 """
 
 from __future__ import annotations
@@ -89,11 +90,11 @@ class _User(UserLoad):
 class _HttpSession:
     """A session over HTTP: that of an agent, or all stateless requests of one user to one server."""
 
-    __slots__ = ("channel", "key", "load", "server_name", "session", "user")
+    __slots__ = ("channel", "key", "load", "sender", "server_name", "session")
 
     def __init__(
         self,
-        key: str | tuple[str, str],
+        key: str | tuple[Principal, str],
         session: GatewaySession,
         channel: AgentChannel | StatelessChannel,
         load: UserLoad,
@@ -104,8 +105,8 @@ class _HttpSession:
         self.channel = channel
         self.load = load
         self.server_name = session.server.name
-        self.user = session.identity.principal.id
-        """The id of the principal to whom it belongs."""
+        self.sender = session.identity.principal
+        """To whom it belongs. Other tokens of the user may have other groups, for which other rules hold."""
 
     @property
     def idle_seconds(self) -> float:
@@ -143,7 +144,7 @@ class HttpAgents:
         self._report = report
         self._sessions: dict[str, _HttpSession] = {}
         self._users: dict[str, _User] = {}
-        self._stateless: dict[tuple[str, str], _HttpSession] = {}  # by user and server
+        self._stateless: dict[tuple[Principal, str], _HttpSession] = {}  # by user and server
         self._unused = UnusedSessions(self._end_unused)
         self._open_streams = OpenStreams()
         gateway.on_policy_change = self._unused.look_again
@@ -191,10 +192,10 @@ class HttpAgents:
         """The session to which a request with this head belongs; None: there is none that the sender may use."""
         if head.called:
             is_allowed = self._gateway.config.servers[head.server].allows(sender)
-            one = self._stateless.get((sender.id, head.server)) if is_allowed else None
+            one = self._stateless.get((sender, head.server)) if is_allowed else None
         else:
             one = self._sessions.get(head.session or "")
-        if one is None or one.user != sender.id or one.server_name != head.server or one.channel.has_ended:
+        if one is None or one.sender != sender or one.server_name != head.server or one.channel.has_ended:
             return None
         return one
 
@@ -216,14 +217,14 @@ class HttpAgents:
                 sender = self._authenticator.check_token_now(known.token, known.resource)
             except NotReady:
                 sender = None
-            user = sender.id if isinstance(sender, Principal) else ""
+            user = sender if isinstance(sender, Principal) else None
             self._open_streams.add(responder, partial(self._may_stay, known.token, known.resource, user))
 
     async def end_forbidden_streams(self) -> None:
         """End streams whose token is no longer in force. Runs until it is cancelled."""
         await self._open_streams.run()
 
-    def _may_stay(self, token: bytes, resource: ProtectedResource, user: str) -> bool:
+    def _may_stay(self, token: bytes, resource: ProtectedResource, user: Principal | None) -> bool:
         """Whether a stream may stay open. What cannot be known now ends nothing."""
         try:
             sender = self._authenticator.check_token_now(token, resource)
@@ -231,7 +232,7 @@ class HttpAgents:
             return True
         if isinstance(sender, Challenge):
             return sender.status == HTTPStatus.SERVICE_UNAVAILABLE
-        return not user or sender.id == user
+        return user is None or sender == user
 
     async def _authenticate_later(self, request: Request, responder: Responder, resource: ProtectedResource) -> None:
         try:
@@ -325,7 +326,7 @@ class HttpAgents:
         known = self._sessions.get(found.session)
         if (
             known is None
-            or known.user != sender.id
+            or known.sender != sender
             or known.server_name != found.server
             or known.channel.has_ended  # it is about to be forgotten
         ):
@@ -371,7 +372,7 @@ class HttpAgents:
         return self._gateway.config.gateway.max_unread_bytes
 
     def _post_stateless(self, found: Accepted, sender: Principal, responder: Responder) -> None:
-        key = sender.id, found.server
+        key = sender, found.server
         known = self._stateless.get(key)
         if known is None or known.channel.has_ended:
             session = self._gateway.admit(sender, found.server, is_stateless=True)
@@ -409,10 +410,10 @@ class HttpAgents:
             if why:
                 opened.channel.fail(why)
             opened.channel.close()
-            user = self._users[opened.user]
+            user = self._users[opened.sender.id]
             user.sessions -= 1
             if not user.sessions:
-                del self._users[opened.user]
+                del self._users[opened.sender.id]
 
     async def end_unused(self) -> None:
         """End sessions that were not used for as long as their server allows. Runs until it is cancelled."""

@@ -204,12 +204,16 @@ class Rig:
             f'[gateway]\ntokens = "tokens"\n{more}[servers.{self.server}]\n{table}'
         )
 
+    def new_token(self, *groups: str) -> str:
+        """Another token of the same user."""
+        return create_token(str(self.folder / "tokens"), "alice", groups, None, "", time.time())[0]
+
     @asynccontextmanager
     async def serving(self, table: str, more: str = "") -> AsyncIterator[None]:
         self.table = table
         self.write(table, more)
         self.folder.chmod(0o700)
-        self.token = create_token(str(self.folder / "tokens"), "alice", (), None, "", time.time())[0]
+        self.token = self.new_token()
         looks = count(0, 0.01)
         tokens = BearerTokens(str(self.folder / "tokens"), self.reports.append, clock=lambda: next(looks))
         listening = socket.create_server(("127.0.0.1", 0))
@@ -321,6 +325,37 @@ async def rig(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytes
         rig.channels = channels
         await stack.enter_async_context(rig.serving(table))
         yield rig
+
+
+TRAINEES_MAY_NOT: Final = '[[permissions.for]]\nusers = ["@trainees"]\ndeny = ["echo"]\n'
+
+
+async def test_a_call_that_stands_alone_is_judged_by_the_groups_of_its_own_token(rig: Rig) -> None:
+    rig.change(TRAINEES_MAY_NOT)
+    agent, other = await rig.open_alone(), await rig.open_alone()
+    trainee = rig.new_token("trainees")
+    for number in (2, 3):
+        assert (await other.ask(alone(number, "echo", "x"), trainee))[2]["result"]["isError"]
+        assert await agent.says_alone(number, "x")
+        assert await other.says_alone(number, "x")
+
+
+async def test_a_session_does_not_exist_for_a_token_with_other_groups_of_the_same_user(rig: Rig) -> None:
+    rig.change(TRAINEES_MAY_NOT)
+    agent = await rig.open()
+    trainee = rig.new_token("trainees")
+    for number in (2, 3):
+        assert (await agent.ask(call(number, "echo", "x"), trainee))[0] == 404
+        assert await agent.says(number, "x")
+
+
+async def test_a_session_goes_on_with_a_token_whose_groups_come_in_another_order(rig: Rig) -> None:
+    first, second = rig.new_token("a", "b"), rig.new_token("b", "a")
+    opening = await rig.connect()
+    request = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": INITIALIZE}
+    _, headers, _ = await opening.ask(request, first)
+    agent = await rig.connect(headers["mcp-session-id"])
+    assert (await agent.ask({"jsonrpc": "2.0", "method": "notifications/initialized"}, second))[0] == 202
 
 
 async def test_each_call_gets_its_own_response(rig: Rig) -> None:
