@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import socket
 import sys
 import time
@@ -108,7 +109,8 @@ class Kept:
 
     def send(self, message: object, token: str = "") -> None:
         """POST a message, as agents write it."""
-        body = json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode()
+        text = json.dumps(message, separators=(",", ":"), ensure_ascii=False)
+        body = re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", text).encode()
         head = f"POST /mcp/{self.server} HTTP/1.1\r\nHost: 127.0.0.1:{self.rig.port}\r\n"
         head += f"Authorization: Bearer {token or self.rig.token}\r\nContent-Type: application/json\r\n"
         head += "Accept: application/json, text/event-stream\r\n"
@@ -325,6 +327,17 @@ async def rig(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytes
         rig.channels = channels
         await stack.enter_async_context(rig.serving(table))
         yield rig
+
+
+async def test_a_text_that_was_cut_within_a_character_reaches_the_server_and_comes_back(rig: Rig) -> None:
+    cut = json.loads(r'"\ud83d \udcff"')
+    agent, lone = await rig.open(), await rig.open_alone()
+    for message in (call(2, "echo", cut), {**call(2, "echo", cut), "id": "two"}):
+        status, _, found = await agent.ask(message)
+        assert (status, found["id"], found["result"]["content"][0]["text"]) == (200, message["id"], cut)
+    assert await lone.says_alone(2, cut)
+    assert await lone.says_alone(3, "x")
+    assert not rig.in_flight
 
 
 TRAINEES_MAY_NOT: Final = '[[permissions.for]]\nusers = ["@trainees"]\ndeny = ["echo"]\n'

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from ...jsonrpc import raw_json
 from ...protocol.calls import CLIENT_INFO_KEY, PROTOCOL_VERSION_KEY, id_key
 from ...protocol.fast_scan import END_BYTES, ReadCall, compact_call, is_result, response_id
 
@@ -103,7 +104,10 @@ def of_call(call: ReadCall) -> Message:
 
 
 def _read_unusual(body: bytes) -> Message:
-    """A batch, params that are no object, or no JSON."""
+    """A batch, params that are no object, half of a surrogate pair, or no JSON."""
+    with contextlib.suppress(ValueError, RecursionError):
+        if body.lstrip()[:1] == b"{" and b"\\u" in body:
+            return _read_members(body)
     ids: list[bytes] = []
     method = ""
     with contextlib.suppress(*_ERRORS):
@@ -114,6 +118,22 @@ def _read_unusual(body: bytes) -> Message:
                 if len(found.id):
                     ids.append(bytes(found.id))
     return Message(body, tuple(ids), method)
+
+
+def _read_members(body: bytes) -> Message:
+    """As `read` for a message with half of a surrogate pair, which the decoder reads nowhere. Raises ValueError."""
+    members = raw_json.fields(body)
+    method = raw_json.text(members.get("method", b"")) or ""
+    params = _object(members.get("params", b""))
+    version = _object(params.get("_meta", b"")).get(PROTOCOL_VERSION_KEY, b"")
+    name, uri, task = (raw_json.text(params.get(key, b"")) for key in ("name", "uri", "taskId"))
+    found = Params(name, uri, task, params.get("arguments", _ABSENT), params.get("requestId", _ABSENT))
+    ids = (bytes(members["id"]),) if method and "id" in members else ()
+    return Message(body, ids, method, found, raw_json.text(version) or "")
+
+
+def _object(raw: bytes | Raw) -> dict[str, Raw]:
+    return raw_json.fields(raw) if bytes(raw).startswith(b"{") else {}
 
 
 def answered_ids(line: bytes) -> list[bytes] | None:
@@ -128,7 +148,7 @@ def answered_ids(line: bytes) -> list[bytes] | None:
     try:
         found = _ENVELOPE.decode(line)
     except _ERRORS:
-        return _answered_in_batch(line)
+        return _answered_by_members(line) if line.lstrip()[:1] == b"{" else _answered_in_batch(line)
     if found.method is not None:
         return []
     return [bytes(found.id)] if len(found.id) and (len(found.result) or len(found.error)) else None
@@ -145,6 +165,21 @@ def is_response_to(raw_id: bytes, line: bytes) -> bool:
     except _ERRORS:
         return False
     return found.method is None and bytes(found.id) == raw_id and bool(len(found.result) or len(found.error))
+
+
+def _answered_by_members(line: bytes) -> list[bytes] | None:
+    """As `answered_ids` for what the decoder reads nowhere: half of a surrogate pair, which servers write that cut
+    texts anywhere or name files by their bytes, and deep nesting. Nobody would get the response, and wait for ever."""
+    try:
+        found = raw_json.fields(line)
+    except raw_json.TooDeep:
+        raw_id = response_id(line[:END_BYTES], line[-END_BYTES:])
+        return None if raw_id is None else [raw_id]
+    except ValueError:
+        return None
+    if "method" in found:
+        return []
+    return [bytes(found["id"])] if "id" in found and ("result" in found or "error" in found) else None
 
 
 def _answered_in_batch(line: bytes) -> list[bytes] | None:

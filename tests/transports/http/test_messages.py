@@ -108,3 +108,30 @@ def test_a_tool_call_is_read_alike_in_every_spelling(wide: bool, reversed_: bool
 def test_a_blank_in_place_of_the_line_end_costs_no_bracket() -> None:
     line = b'{"jsonrpc": "2.0","id":7,"method":"tools/call","params":{"name":"t"}}'
     assert messages.read(line).body == line
+
+
+def test_a_message_with_half_of_a_surrogate_pair_is_read_like_any_other() -> None:
+    half = rb'"\ud83d"'
+    for content in (b'"result":{"a":%b}' % half, b'"error":{"code":1,"message":%b}' % half):
+        assert messages.answered_ids(b'{"jsonrpc":"2.0","id":7,%b}' % content) == [b"7"]
+    assert messages.answered_ids(b'{"jsonrpc":"2.0","id":7,"method":"m","params":{"a":%b}}' % half) == []
+    meta = b'"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}'
+    params = b'"name":"\xc3\xa9","uri":"u","taskId":"t","requestId":5,"arguments":{"x":%b},%b' % (b"%b", meta)
+    line = b'{"jsonrpc":"2.0","id":"\\u0037","method":"m","params":{%b}}'
+    cut, whole = (messages.read(line % (params % value)) for value in (half, b'"x"'))
+    assert (
+        (cut.ids, cut.method, cut.version)
+        == (whole.ids, whole.method, whole.version)
+        == ((rb'"\u0037"',), "m", "2026-07-28")
+    )
+    for name in ("name", "uri", "task"):
+        assert getattr(cut.params, name) == getattr(whole.params, name) is not None
+    assert bytes(cut.params.arguments) == b'{"x":%b}' % half
+    assert bytes(cut.params.request) == b"5"
+    assert messages.read(b'{"id":1,"method":"m","params":[%b]}' % half).ids == (b"1",)
+    assert messages.read(b'{"id":1,"method":"m","params":{"a":%b}' % half).ids == ()
+
+
+def test_a_response_that_is_nested_too_deep_to_be_read_is_one() -> None:
+    line = b'{"jsonrpc":"2.0","id":7,"result":%b%b}' % (b"[" * 5000, b"]" * 5000)
+    assert messages.answered_ids(line) == [b"7"]
