@@ -172,6 +172,10 @@ class _Guardian:
         at = self._place_for(pid)
         os.pwrite(self._table, b"server %9d" % pid + self._now(), at)  # at once: to map the table takes 0.3 ms
 
+    def make_room(self) -> None:
+        if not self._free:
+            self._mapped(len(self._entries) * _ENTRY_BYTES)
+
     def add_hook(self, pid: int) -> None:
         at = self._place_for(pid)
         memory = self._mapped(at)
@@ -246,6 +250,17 @@ def start() -> None:
             _problem.append(str(error))
 
 
+def prepare_for_hook() -> None:
+    """Have everything ready for the entry of one more hook; call it before the hook is started.
+
+    Without it the first hook would run for a millisecond, until the table is mapped, before anybody would end it.
+    """
+    if not _guardian:
+        start()
+    if _guardian:
+        _guardian[0].make_room()
+
+
 def guard_server(pid: int) -> None:
     """From now on, end the server, with its descendants, if we are killed. Call it as soon as it has started."""
     start()
@@ -255,8 +270,6 @@ def guard_server(pid: int) -> None:
 
 def guard_hook(pid: int) -> None:
     """From now on, end all processes of this hook's session if we are killed. Call it as soon as it has started."""
-    if not _guardian:
-        start()
     if _guardian:
         _guardian[0].add_hook(pid)
 

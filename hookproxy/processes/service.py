@@ -97,6 +97,7 @@ def start(argv: Sequence[str], env: Mapping[str, str], cwd: str, account: Accoun
     if not other:
         widen_pipe(from_server, _PIPE_BYTES)
     try:
+        guardian.prepare_for_hook()
         process = subprocess.Popen(
             list(argv),
             executable=os.path.join(cwd, program),

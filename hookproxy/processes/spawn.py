@@ -51,6 +51,7 @@ def start_hook(
     """
     if cwd == _OWN_FOLDER:
         cwd = ""
+    guardian.prepare_for_hook()
     try:
         pid = _start(program, argv, env, cwd, std_fds)
     except OSError as error:

@@ -31,7 +31,11 @@ def run(scene: Scene, program: str, *options: str, server: tuple[str, ...] = SER
 
 
 def open_files(pid: int) -> list[str]:
-    return [os.readlink(one) for one in Path(f"/proc/{pid}/fd").iterdir()]
+    found = []
+    for one in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # it has been closed since
+            found.append(os.readlink(one))
+    return found
 
 
 async def test_hooks_refuse_rewrite_and_comment(scene: Scene, program: str) -> None:
@@ -78,11 +82,14 @@ async def test_a_hook_that_hangs_is_ended_with_all_that_it_has_started(scene: Sc
 async def test_kill_of_hookproxy_leaves_no_hook_and_no_server(scene: Scene, program: str) -> None:
     gate = scene.gate("hook")
     hang = f"trap '' HUP TERM; sh -c 'set -m; sleep 1000 & sleep 1001' & {gate.report}; sleep 1002"
-    stubborn = ("sh", "-c", "trap '' HUP INT TERM; sleep 1003 & echo '{}'; cat >/dev/null; while :; do sleep 1; done")
+    pong = '{"jsonrpc":"2.0","id":2,"result":{}}'
+    answers_once = f"sleep 1003 & echo '{{}}'; read -r line; echo '{pong}'; while :; do sleep 1; done"
+    stubborn = ("sh", "-c", f"trap '' HUP INT TERM; {answers_once}")
     agent = run(scene, program, scene.hooks(PreToolUse=hang), server=stubborn)
     assert await agent.line() == b"{}"
     await agent.send(call(1, "echo"))
     await gate.reached()
+    assert await agent.ask(request(2, "ping")) == json.loads(pong)  # so hookproxy knows the number of the hook
     agent.signal(signal.SIGKILL)
     assert await agent.ended() == -signal.SIGKILL
     await scene.empty(SOON)

@@ -38,3 +38,31 @@ def test_the_table_grows_and_its_whole_entries_are_the_processes_that_are_guarde
         [sys.executable, "-c", PROGRAM, platform], capture_output=True, text=True, check=True, timeout=30
     )
     assert ended.stdout == "True True {31}\n"
+
+
+BEFORE_THE_START = """
+import sys
+from hookproxy.processes import platforms
+platforms.choose(sys.argv[1])
+from hookproxy.processes import guardian, spawn
+
+room = []
+def start(*_: object) -> int:
+    memory = guardian._guardian[0]._memory
+    room.append(memory is not None and len(memory) >= 32 * (len(room) + 1))
+    return 900_000_000 + len(room)
+
+spawn._start = start
+for _ in range(300):
+    spawn.start_hook(b"/bin/true", ("true",), [], "", (0, 1, 2))
+print(len(room), all(room))
+"""
+
+
+@pytest.mark.parametrize("platform", ["linux", platforms.PORTABLE])
+def test_when_a_hook_starts_the_guardian_runs_and_its_table_has_room_in_memory(platform: str) -> None:
+    """A hook runs as soon as it has started: what is left to do then is the time in which nobody would end it."""
+    ended = subprocess.run(
+        [sys.executable, "-c", BEFORE_THE_START, platform], capture_output=True, text=True, check=True, timeout=30
+    )
+    assert ended.stdout == "300 True\n"
