@@ -229,6 +229,7 @@ class Rig:
                 self._gateway, Authenticator(tokens, None), [(address, listening)], tasks, log
             )
             listener = Listener(agents.handle, ListenerLimits(), lambda _peer, _status, _why: None)
+            listener.on_stream = agents.watch
             accepting = await serve_sockets(listener, listening, None)
             try:
                 yield
@@ -360,6 +361,34 @@ async def test_a_session_does_not_exist_for_a_token_with_other_groups_of_the_sam
     for number in (2, 3):
         assert (await agent.ask(call(number, "echo", "x"), trainee))[0] == 404
         assert await agent.says(number, "x")
+
+
+async def test_a_stream_ends_and_its_session_is_no_more_there_when_the_groups_of_its_token_are_changed(
+    rig: Rig,
+) -> None:
+    token = rig.new_token("developers")
+    opening = await rig.connect()
+    request = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": INITIALIZE}
+    _, headers, _ = await opening.ask(request, token)
+    agent = await rig.connect(headers["mcp-session-id"])
+    assert (await agent.ask({"jsonrpc": "2.0", "method": "notifications/initialized"}, token))[0] == 202
+    for number in (2, 3):
+        assert (await agent.ask(call(number), token))[0] == 200
+    reader, writer = await asyncio.open_connection("127.0.0.1", rig.port)
+    head = f"GET /mcp/{rig.server} HTTP/1.1\r\nHost: 127.0.0.1:{rig.port}\r\nAuthorization: Bearer {token}\r\n"
+    writer.write(f"{head}Accept: text/event-stream\r\nMcp-Session-Id: {agent.session}\r\n\r\n".encode())
+    with anyio.fail_after(20):
+        assert b" 200 " in await reader.readline()
+        rig._http._open_streams.look()
+        assert (await agent.ask(call(4), token))[0] == 200
+        assert len(rig._http._open_streams) == 1
+        tokens = rig.folder / "tokens"
+        tokens.write_text(tokens.read_text().replace(" developers ", " trainees "))
+        assert (await agent.ask(call(5), token))[0] == 404
+        rig._http._open_streams.look()
+        await reader.readuntil(b"\r\n0\r\n\r\n")
+    writer.close()
+    await writer.wait_closed()
 
 
 async def test_a_session_goes_on_with_a_token_whose_groups_come_in_another_order(rig: Rig) -> None:
