@@ -54,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
     web = http_addresses(config)
     networks(config)
     tls = tls_context(config)
-    unix_listeners = list(_listeners(config))
+    unix_listeners, inherited = _listeners(config)
     http_listeners = [(address, listen(address)) for address in web]
     probes = listen(probe_address) if (probe_address := probes_address(config)) is not None else None
 
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
         from ..gateway.serve import Listening, serve
 
         gc.freeze()  # as in `run`: what is loaded stays, and is not looked at again
-        listening = Listening(unix_listeners, http_listeners, tls, probes)
+        listening = Listening(unix_listeners, inherited, http_listeners, tls, probes)
         manager = service_manager.ServiceManager(systemd, report)
         anyio.run(serve, config, listening, report, load, manager, backend_options={"loop_factory": new_loop})
     finally:
@@ -80,14 +80,19 @@ def _named(config: GatewayConfig, instance: str | None) -> GatewayConfig:
     return replace(config, gateway=replace(config.gateway, instance=instance))
 
 
-def _listeners(config: GatewayConfig) -> Iterator[socket.socket]:
-    """The sockets that systemd passes, or else those that the file names. Raises UserError."""
+def _listeners(config: GatewayConfig) -> tuple[list[socket.socket], bool]:
+    """The sockets that systemd passes, or else those that the file names; whether they are systemd's.
+
+    Raises UserError.
+    """
     inherited = unix_socket.inherited_listeners(os.environ, os.getpid())
     for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"):  # children must not take them for theirs
         os.environ.pop(name, None)
-    if inherited:
-        yield from inherited
-        return
+    return (inherited, True) if inherited else (list(_own_listeners(config)), False)
+
+
+def _own_listeners(config: GatewayConfig) -> Iterator[socket.socket]:
+    """The sockets that the file names. Raises UserError."""
     for number, address in enumerate(config.gateway.listen or [f"{_UNIX}{DEFAULT_SOCKET}"]):
         if address.startswith("http"):
             continue

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _LOOK_SECONDS: Final = 1.0
 """How often it is looked for new lines: two system calls each time."""
 
-_SECONDS: Final = 10.0  # that a request may take, as in OpenTelemetry's own SDKs
+_SECONDS: Final = 10.0  # that a request may take with its response, as in OpenTelemetry's own SDKs
 _LONGEST_PAUSE: Final = 30.0  # seconds between two tries: a collector that is back gets the audit soon
 _REFUSED: Final = (400, 413, 422)
 """The collector will never take these lines. Everything else may be repaired: another token, another address."""
@@ -122,7 +122,7 @@ class AuditExport:
         A line that it will not take alone either is reported, and stays in the file.
         """
         try:
-            await self._post(client, batch)
+            refused_lines = await self._post(client, batch)
         except _NotSent as refused:
             if not refused.for_good:
                 raise
@@ -130,31 +130,37 @@ class AuditExport:
                 return False
             self._report(f"{path}: the collector has refused a line of {len(batch.lines[0])} bytes: {refused}")
         else:
-            self._metrics.audit_sent += len(batch.lines)
+            self._metrics.audit_sent += max(0, len(batch.lines) - refused_lines)
         return True
 
-    async def _post(self, client: httpx2.AsyncClient, batch: Batch) -> None:
-        """Send lines to the collector. Raises _NotSent."""
+    async def _post(self, client: httpx2.AsyncClient, batch: Batch) -> int:
+        """Send lines to the collector. Returns how many of them it has not kept. Raises _NotSent."""
         import httpx2
 
         body = await anyio.to_thread.run_sync(logs_request, batch.lines, self._resource, time())
         try:
-            response = await client.post(self._table.url, content=body, headers=self._headers)
+            with anyio.fail_after(_SECONDS):  # the client's own limit begins anew with each byte of a response
+                response = await client.post(self._table.url, content=body, headers=self._headers)
+        except TimeoutError:
+            raise _NotSent(f"it does not answer within {_SECONDS:g} s") from None
         except httpx2.HTTPError as error:
             raise _NotSent(printable(str(error)) or type(error).__name__) from None
         if response.status_code in _REFUSED:
             raise _NotSent(f"it answers with {response.status_code}", for_good=True)
         if not response.is_success:
             raise _NotSent(f"it answers with {response.status_code}")
-        if refused := _rejected(response.content):
-            self._report(f"the collector has refused {refused}")
+        refused, why = _rejected(response.content)
+        if refused:
+            self._report(f"the collector has refused {refused} lines of the audit: {why}")
+        return refused
 
     def _unsent(self) -> int:
         return sum(reader.unsent_bytes for reader in self._readers)
 
 
 class _PartialSuccess(msgspec.Struct, rename="camel"):
-    rejected_log_records: int | str = 0
+    rejected_log_records: int = 0
+    """A string in the JSON of OTLP, a number of some collectors."""
     error_message: str = ""
 
 
@@ -162,15 +168,13 @@ class _LogsResponse(msgspec.Struct, rename="camel"):
     partial_success: _PartialSuccess | None = None
 
 
-def _rejected(body: bytes) -> str:
-    """What a collector says of lines that it has not kept; empty: it has kept all."""
+def _rejected(body: bytes) -> tuple[int, str]:
+    """How many lines a collector has not kept, and what it says of them."""
     try:
-        partial = msgspec.json.decode(body, type=_LogsResponse).partial_success
+        partial = msgspec.json.decode(body, type=_LogsResponse, strict=False).partial_success
     except msgspec.MsgspecError:
-        return ""  # a response without a body, or in another encoding
-    if partial is None or str(partial.rejected_log_records) == "0":
-        return ""
-    return f"{partial.rejected_log_records} lines of the audit: {printable(partial.error_message)}"
+        return 0, ""  # a response without a body, or in another encoding
+    return (partial.rejected_log_records, printable(partial.error_message)) if partial is not None else (0, "")
 
 
 def _audit_files(config: GatewayConfig) -> Iterable[str]:

@@ -5,7 +5,6 @@ Law: a hook that should run as another account never runs as the gateway's. What
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -39,10 +38,9 @@ def use(config: GatewayConfig) -> None:
     account = service.account_named(name)
     if present is not None and account.uid != present.uid:
         raise _error(config, f"names another account than {present.name}", "restart the gateway")
-    if os.geteuid() != 0:
-        own = service.own_account().name
-        problem = f"needs a gateway that runs as root, and this one runs as {own}"
-        raise _error(config, problem, "remove it, or User= in the systemd unit")
+    problem, hint = service.why_not_as_others()
+    if problem:
+        raise _error(config, problem, hint)
     if account.uid == 0:
         raise _error(config, "names root, as whom this gateway runs", "name an account that may do nothing else")
     _check_hooks(config, account)

@@ -53,6 +53,8 @@ class Listening(Struct, frozen=True):
     """All sockets at which the gateway listens."""
 
     unix: Sequence[socket.socket]
+    unix_stays: bool
+    """The Unix sockets are systemd's: who connects while this gateway ends waits there for the next one."""
     http: Sequence[tuple[HttpAddress, socket.socket]]
     tls: ssl.SSLContext | None
     probes: socket.socket | None
@@ -111,8 +113,9 @@ async def _serve(
             tasks.start_soon(AuditExport(config, report, gateway.metrics).run)
         with anyio.open_signal_receiver(_RELOAD, *_ENDING) as signals:
             reload = partial(_reload, gateway, load, report, manager)
-            for listener in listening.unix:
-                tasks.start_soon(accept_connections, listener, gateway, report, reload)
+            accepting = [anyio.CancelScope() for _ in listening.unix]
+            for number, listener in enumerate(listening.unix):
+                tasks.start_soon(accept_connections, listener, gateway, report, reload, accepting[number])
             if listening.probes is not None:
                 await _serve_probes(gateway, listening.probes)
             web = await _serve_http(gateway, listening, tasks, report) if listening.http else None
@@ -126,7 +129,7 @@ async def _serve(
                     break
                 else:
                     manager.stopping()
-                    tasks.start_soon(_drain, gateway, web, tasks, report)
+                    tasks.start_soon(_drain, gateway, web, accepting if listening.unix_stays else [], tasks, report)
         tasks.cancel_scope.cancel()
 
 
@@ -241,8 +244,15 @@ async def _reload(gateway: Gateway, load: Load, report: Report, manager: Service
     return Reloaded(not why, says)
 
 
-async def _drain(gateway: Gateway, web: _Web | None, tasks: TaskGroup, report: Report) -> None:
-    """End so that no call is lost: what comes on open connections is handled, and others go to another gateway."""
+async def _drain(
+    gateway: Gateway, web: _Web | None, accepting: Sequence[anyio.CancelScope], tasks: TaskGroup, report: Report
+) -> None:
+    """End so that no call is lost: what comes on open connections is handled, and others go to another gateway.
+
+    Those of `accepting` are ended at once.
+    """
+    for one in accepting:
+        one.cancel()
     report(f"is ending: {counted(len(gateway.sessions), 'session')} open")
     gateway.leaving = True
     await anyio.sleep(gateway.config.gateway.drain_delay_seconds)

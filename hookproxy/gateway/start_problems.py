@@ -40,10 +40,9 @@ def _check_account(config: GatewayConfig, key: str, name: str) -> None:
         is_other = service.is_other(service.account_named(name))
     except UserError as problem:
         raise ConfigError(config.path, f"{key}: {problem.message}", problem.hint) from None
-    if is_other and os.geteuid() != 0:
-        own = service.own_account().name
-        text = f"{key} needs a gateway that runs as root, and this one runs as {own}"
-        raise ConfigError(config.path, text, "remove it, or User= in the systemd unit")
+    why_not, hint = service.why_not_as_others()
+    if is_other and why_not:
+        raise ConfigError(config.path, f"{key} {why_not}", hint)
 
 
 def _check_url(config: GatewayConfig, key: str, table: ServerTable) -> None:

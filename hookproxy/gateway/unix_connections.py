@@ -58,25 +58,34 @@ class Reloaded(Struct, frozen=True):
 Reload = Callable[[], Awaitable[Reloaded]]
 
 
-async def accept_connections(listener: socket.socket, gateway: Gateway, report: Report, reload: Reload) -> None:
-    """Accept connections and serve them, until it is cancelled; their sessions end then too.
+async def accept_connections(
+    listener: socket.socket, gateway: Gateway, report: Report, reload: Reload, accepting: anyio.CancelScope
+) -> None:
+    """Accept connections until `accepting` is cancelled, and serve them. If this is cancelled, their sessions end too.
 
     `reload` reads the configuration again.
     """
     without_preamble = Counter[int]()
+    why_not = ""
     async with anyio.create_task_group() as tasks:
-        while True:
-            await anyio.wait_readable(listener)
-            try:
-                connection, _ = listener.accept()
-            except BlockingIOError:
-                continue
-            except OSError as error:
-                report(f"a connection cannot be accepted: {error.strerror}")
-                await anyio.sleep(_ACCEPT_AGAIN_SECONDS)
-                continue
-            connection.setblocking(False)
-            tasks.start_soon(_Connection(connection, gateway, report, without_preamble, reload).serve)
+        with accepting:
+            while True:
+                await anyio.wait_readable(listener)
+                try:
+                    connection, _ = listener.accept()
+                except BlockingIOError:
+                    continue
+                except OSError as error:
+                    if (why := error.strerror or str(error)) != why_not:  # once, not at each attempt
+                        report(f"a connection cannot be accepted: {why}")
+                    why_not = why
+                    await anyio.sleep(_ACCEPT_AGAIN_SECONDS)
+                    continue
+                if why_not:
+                    why_not = ""
+                    report("connections are accepted again")
+                connection.setblocking(False)
+                tasks.start_soon(_Connection(connection, gateway, report, without_preamble, reload).serve)
 
 
 class _Connection:

@@ -23,6 +23,9 @@ from .process import Server, close_all, find_program, prepare_for_children, why_
 PATH: Final = SYSTEM_PATH
 """Where servers find programs, unless their `env` says otherwise."""
 
+_RIGHTS: Final = {"CAP_KILL": 5, "CAP_SETGID": 6, "CAP_SETUID": 7}
+"""What root needs to start and to end processes of other accounts, with the numbers of capabilities(7)."""
+
 _PIPE_BYTES: Final = 262_144  # as under `run`: long results take a tenth less time
 
 
@@ -46,6 +49,22 @@ class Account(Struct, frozen=True):
     gid: int
     groups: tuple[int, ...]
     home: str
+
+
+def why_not_as_others() -> tuple[str, str]:
+    """Why this process cannot start and end processes of other accounts, and what to do; both are empty if it can."""
+    if os.geteuid() != 0:
+        problem = f"needs a gateway that runs as root, and this one runs as {own_account().name}"
+        return problem, "remove it, or User= in the systemd unit"
+    try:
+        with open("/proc/self/status") as status:
+            has = next(int(line.split()[1], 16) for line in status if line.startswith("CapEff:"))
+    except (OSError, StopIteration):  # not Linux, where root may do everything
+        return "", ""
+    if missing := [name for name, number in _RIGHTS.items() if not has >> number & 1]:
+        hint = f"CapabilityBoundingSet={' '.join(_RIGHTS)} in the systemd unit"
+        return f"needs a gateway with the right {' and '.join(missing)}, and this one runs without", hint
+    return "", ""
 
 
 def account_named(name: str) -> Account:

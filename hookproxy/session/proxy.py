@@ -11,12 +11,12 @@ import anyio
 import anyio.abc
 from msgspec.structs import replace
 
-from ..audit.log import DEFERRED_SECONDS, NOT_WRITTEN, Audit
+from ..audit.log import DEFERRED_SECONDS, NOT_WRITTEN, Audit, Record
 from ..hooks.evaluate import Hooks
 from ..hooks.session_events import SessionContext, SessionEvents
 from ..hooks.skipped import SkippedHooks
 from ..jsonrpc import raw_json
-from ..model.decision import Refuse
+from ..model.decision import RefusalCause, Refuse
 from ..model.errors import RESOURCE_HINT, describe_error, resource_shortage
 from ..model.hooks import Event, Session, Tool
 from ..model.settings import Delivery, Settings
@@ -324,8 +324,21 @@ class Proxy:
     def _refuse_further(self, call: Call, most: int) -> None:
         why = feedback.too_many_calls(most)
         self.report_once(f"refused a call: {why}")
+        if not isinstance(call, TaskRequest):
+            self._record_refusal(call, why)
         text = feedback.ended_early(Progress.NOT_SENT, why, task_request=isinstance(call, TaskRequest))
         self.respond(call, feedback.failed_call(call.id, text))
+
+    def _record_refusal(self, call: Call, why: str) -> None:
+        """Write the audit record of a call that no hook and no rule has seen."""
+        services = self._services
+        session = services.session
+        record = Record(session.id, session.server, call.tool, call.id, call.arguments, services.agent())
+        record.decision, record.result, record.reason = "deny", "refused", why
+        record.cause, record.by = RefusalCause.LIMIT.value, "gateway.max_requests"
+        services.audit.begin(record, call)
+        if problem := services.audit.write(record):
+            self.report_once(f"{NOT_WRITTEN}: {problem}")
 
     async def _run_call(self, call: Call) -> None:
         """One call's task. A defect in it ends this call alone, and never lets it pass without its hooks."""

@@ -315,6 +315,7 @@ class Acceptor:
         self._factory = factory
         self._loop = loop
         self._again: asyncio.TimerHandle | None = None
+        self._is_short = False  # of a resource, such as descriptors
         loop.add_reader(listening, self._accept)
 
     def close(self) -> None:
@@ -340,11 +341,15 @@ class Acceptor:
             except OSError as problem:
                 if problem.errno not in _NO_RESOURCES:
                     raise
-                self._loop.call_exception_handler({"message": "A connection cannot be accepted", "exception": problem})
+                if not self._is_short:  # once, not at each attempt
+                    message = "A connection cannot be accepted"
+                    self._loop.call_exception_handler({"message": message, "exception": problem})
+                self._is_short = True
                 self._loop.remove_reader(self._listening)
                 add_reader = self._loop.add_reader
                 self._again = self._loop.call_later(_ACCEPT_AGAIN_SECONDS, add_reader, self._listening, self._accept)
                 return
+            self._is_short = False
             self._open(sock, peer)
 
     def _open(self, sock: socket.socket, peer: object) -> None:

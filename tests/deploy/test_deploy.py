@@ -36,6 +36,21 @@ def test_systemd_waits_until_the_gateway_listens() -> None:
     assert "Type=notify\n" in (ROOT / "deploy" / "hookproxy.service").read_text()
 
 
+def _of_the_service(key: str) -> str:
+    lines = (ROOT / "deploy" / "hookproxy.service").read_text().splitlines()
+    [value] = [line.partition("=")[2] for line in lines if line.startswith(f"{key}=")]
+    return value
+
+
+def test_a_reload_of_the_service_fails_if_the_file_is_refused() -> None:
+    assert _of_the_service("ExecReload") == "/usr/local/bin/hookproxy reload"  # a signal says nothing
+
+
+def test_a_gateway_that_crashes_again_and_again_is_always_started_again() -> None:
+    starts, seconds = 5, 10  # StartLimitBurst= and StartLimitIntervalSec= of systemd.unit(5)
+    assert int(_of_the_service("RestartSec")) * starts > seconds
+
+
 def test_the_example_of_a_gateway_is_valid(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "deploy" / "example", tmp_path / "gateway")
     (tmp_path / "gateway").chmod(0o755)

@@ -7,6 +7,7 @@ import grp
 import json
 import os
 import pwd
+import resource
 import signal
 import socket
 import sys
@@ -440,6 +441,24 @@ async def test_judged_calls_of_a_user_in_flight_are_bounded_over_all_sessions(
         assert text_of(await agent.answer(1)) == "{}"
     gate.open()
     assert text_of(await agents[0].ask(call(4, "echo"))) == "{}"
+
+
+def test_without_descriptors_connections_wait_and_it_is_said_once(own_gateway: GatewayProcess) -> None:
+    limits = resource.prlimit(own_gateway.pid, resource.RLIMIT_NOFILE)
+    used = [int(one.name) for one in Path(f"/proc/{own_gateway.pid}/fd").iterdir()]
+    lowest_free = min(set(range(len(used) + 1)) - set(used))
+    resource.prlimit(own_gateway.pid, resource.RLIMIT_NOFILE, (lowest_free, limits[1]))
+    problem = "a connection cannot be accepted: Too many open files\n"
+    with own_gateway.open(b"hookproxy 1\nserver nonsense\n\n") as agent:
+        own_gateway.logged(problem)
+        agent.settimeout(0.5)  # several attempts
+        with pytest.raises(TimeoutError):
+            agent.recv(1)
+        resource.prlimit(own_gateway.pid, resource.RLIMIT_NOFILE, limits)
+        agent.settimeout(30)
+        assert agent.recv(5) == b"error"
+    assert own_gateway.log.count(problem) == 1
+    assert own_gateway.log.count("connections are accepted again\n") == 1
 
 
 # --- what connects ---

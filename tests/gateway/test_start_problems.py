@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from hookproxy.config.gateway import GatewayConfig, load_gateway
 from hookproxy.gateway.start_problems import check_servers, start_problems
 from hookproxy.model.errors import UserError
+from tests.support.program import HOOKPROXY
 
 
 def config_of(folder: Path, text: str) -> GatewayConfig:
@@ -68,6 +71,20 @@ def test_a_server_whose_account_the_gateway_cannot_become_stops_the_start(
     monkeypatch.setattr("os.geteuid", lambda: 12345)
     with pytest.raises(UserError, match=r"servers\.a\.user needs a gateway that runs as root"):
         check_servers(config)
+
+
+@pytest.mark.slow  # a process of its own
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root can give up rights of root")
+@pytest.mark.parametrize("key", ["servers.a.user", "gateway.hooks_user"])
+def test_root_without_the_right_to_become_another_account_does_not_start(tmp_path: Path, key: str) -> None:
+    table = 'user = "nobody"\n' if key == "servers.a.user" else '[gateway]\nhooks_user = "nobody"\n'
+    (tmp_path / "gateway.toml").write_text(f'[servers.a]\ncommand = ["cat"]\n{table}')
+    without = ["setpriv", "--bounding-set=-setuid,-kill", "--inh-caps=-setuid,-kill"]
+    command = [*without, HOOKPROXY, "serve", "--config", str(tmp_path / "gateway.toml")]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 2
+    assert f"{key} needs a gateway with the right CAP_KILL and CAP_SETUID, and this one runs without" in ended.stderr
+    assert "hint: CapabilityBoundingSet=CAP_KILL CAP_SETGID CAP_SETUID in the systemd unit" in ended.stderr
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from hookproxy.model.hooks import Event
+from hookproxy.model.settings import Settings
 from hookproxy.session.open_calls import OpenCalls
 from tests.session.test_proxy import answer, call, cancel
 from tests.support.proxy_rig import DIRECT_LOOP, Rig, rig, stub, stub_group
@@ -44,6 +48,24 @@ async def test_a_call_beyond_the_limit_is_refused_until_one_has_ended() -> None:
         await one.agent.send(call(5))
         assert (await one.server.message())["id"] == 5
         assert len([text for text in one.reports if "refused a call" in text]) == 1
+
+
+async def test_a_refused_call_is_in_the_audit(tmp_path: Path) -> None:
+    audit = tmp_path / "audit"
+    async with rig(JUDGED, settings=Settings(audit_file=str(audit))) as one:
+        one.proxy.limit_calls(OpenCalls(lambda: 1))
+        await one.agent.send(call(1))
+        assert (await one.server.message())["id"] == 1
+        await refused(one, 2)
+        await one.server.send(answer(1))
+        assert (await one.agent.message())["id"] == 1
+    records = {line["id"]: line for line in map(json.loads, audit.read_text().splitlines())}
+    assert len({record["call"] for record in records.values()}) == 2
+    assert records[1]["result"] == "ok"
+    record = records[2]
+    assert (record["decision"], record["result"], record["cause"]) == ("deny", "refused", "limit")
+    assert record["by"] == "gateway.max_requests"
+    assert "calls of this user are in flight" in record["reason"]
 
 
 async def test_a_full_session_still_passes_what_calls_in_flight_wait_for() -> None:

@@ -28,8 +28,12 @@ MAX_KEPT_LINES: Final = 256
 """Lines of the server that are kept while no stream is open: more than a server sends before its agent listens."""
 
 _KEPT_SECONDS: Final = 30.0
-"""That a request of the server waits for a stream before it gets an error: an agent that listens at all does so by
-then, and the person or the call behind the request does not wait longer for nothing."""
+"""That a request of the server waits for a stream before it gets an error: an agent whose stream has broken off is
+back by then, and the person or the call behind the request does not wait longer for nothing."""
+
+_FIRST_STREAM_SECONDS: Final = 10.0
+"""That an agent may take for its first stream since the session was opened: agents that listen at all do so right after
+the handshake. From then on a request of the server gets its error at once, if the agent has never listened."""
 
 _STREAM_AFTER_SECONDS: Final = 1.0
 """A response that takes longer becomes a stream, which can be resumed. Most come earlier, as plain JSON, which takes
@@ -96,7 +100,8 @@ class AgentChannel:
         self._slow: asyncio.TimerHandle | None = None  # until the oldest request has waited for long
         self._on_end: Callable[[], None] | None = None  # it is not started yet
         self._is_ending = False
-        self.last_used = self._loop.time()
+        self._opened = self._loop.time()
+        self.last_used = self._opened
         """When the last request has ended, in seconds of the loop's clock."""
         self.has_ended = False
         """Nothing is answered any more."""
@@ -329,6 +334,8 @@ class AgentChannel:
         elif (target := self._stream_for_server()) is not None:
             target.send(line)
             self._start_beat()
+            if target.responder is None and (requested := messages.read(line).ids):
+                self._after(_KEPT_SECONDS, partial(self._withdraw, target, target.last_event, requested[0]))
         else:
             self._keep(line)
 
@@ -355,16 +362,18 @@ class AgentChannel:
         return here or self._listening or next((one for one in newest_first if one.can_resume), None)
 
     def _keep(self, line: bytes) -> None:
-        """Keep a line until the agent listens. A request of the server does not wait for ever."""
+        """Keep a line until the agent listens for the first time. A request of the server does not wait for ever."""
         ids = messages.read(line).ids
-        if len(self._unsent) >= MAX_KEPT_LINES or self._unsent_bytes + len(line) > MAX_KEPT_BYTES:
+        seconds = self._opened + _FIRST_STREAM_SECONDS - self._loop.time()
+        is_full = len(self._unsent) >= MAX_KEPT_LINES or self._unsent_bytes + len(line) > MAX_KEPT_BYTES
+        if is_full or (ids and seconds <= 0):
             if ids:
                 self._feed(no_stream(ids[0]))
             return
         self._unsent.append(line)
         self._unsent_bytes += len(line)
         if ids:
-            self._after(_KEPT_SECONDS, partial(self._give_up, line, ids[0]))
+            self._after(seconds, partial(self._give_up, line, ids[0]))
 
     def _after(self, seconds: float, callback: Callable[[], object]) -> None:
         """Call back later, unless the channel is closed by then."""
@@ -375,6 +384,11 @@ class AgentChannel:
 
         timer = self._loop.call_later(seconds, call)
         self._timers.add(timer)
+
+    def _withdraw(self, stream: AgentStream, event: int, raw_id: bytes) -> None:
+        """Give the server an error for a request that has reached no agent, since none has resumed its stream."""
+        if stream.withdraw(event):
+            self._feed(no_stream(raw_id))
 
     def _give_up(self, line: bytes, raw_id: bytes) -> None:
         for number, one in enumerate(self._unsent):

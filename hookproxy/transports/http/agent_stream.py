@@ -170,6 +170,22 @@ class AgentStream:
         if self.ended:
             responder.end()
 
+    @property
+    def last_event(self) -> int:
+        """The number of the newest event."""
+        return self._next - 1
+
+    def withdraw(self, event: int) -> bool:
+        """Remove this event, if it has reached no connection. True: it is removed."""
+        if self.responder is not None or event < self._unsent_from:
+            return False
+        for one in self._events:
+            if one[0] == event:
+                self._events.remove(one)
+                self.kept_bytes -= len(one[1])
+                return True
+        return False
+
     def forget_events(self) -> None:
         """Keep no event that was sent: none can be sent again."""
         self._events.clear()

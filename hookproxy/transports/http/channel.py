@@ -115,6 +115,7 @@ class HttpChannel:
         self._connections: set[Connection] = set()
         self._idle: list[Connection] = []
         self._connecting = 0
+        self._is_away = False  # the last attempt to connect has failed, which is reported
         self._tasks: set[asyncio.Task[None]] = set()
         self._timers: set[asyncio.TimerHandle] = set()
         self._watch: asyncio.TimerHandle | None = None
@@ -356,6 +357,7 @@ class HttpChannel:
             connection = await connect.connect(remote.address, remote.proxy, remote.tls, self, remote.connect_seconds)
         except (OSError, ValueError) as problem:
             self._connecting -= 1
+            self._report_reached(_reason(problem))
             if self._transfers.get(exchange) is transfer:
                 del self._transfers[exchange]
                 why = f"hookproxy could not connect to {remote.address.origin}: {_reason(problem)}"
@@ -366,6 +368,7 @@ class HttpChannel:
             self._connecting -= 1
             raise
         self._connecting -= 1
+        self._report_reached()
         self._connections.add(connection)
         if self._closed:
             connection.close()
@@ -376,6 +379,14 @@ class HttpChannel:
             self._send_on(connection, transfer)
         else:  # it was cancelled meanwhile
             self.idle(connection)
+
+    def _report_reached(self, why_not: str = "") -> None:
+        """Report that there is no connection, or one again: once, and not for each request."""
+        if bool(why_not) == self._is_away or self._closed:
+            return
+        self._is_away = bool(why_not)
+        origin = self.remote.address.origin
+        self.report(f"cannot connect to {origin}: {why_not}" if why_not else f"{origin} can be reached again")
 
     def _send_on(self, connection: Connection, transfer: _Transfer) -> None:
         transfer.connection = connection

@@ -52,6 +52,15 @@ async def session(*, starts: bool = True) -> AsyncIterator[tuple[AgentChannel, S
         channel.close()
 
 
+async def listened_and_left(channel: AgentChannel, server: Server, agent: HttpAgent) -> None:
+    """An agent had a stream for what the server sends, and has lost it."""
+    listening = await agent.get()
+    channel.write(line(method="notifications/first"))
+    await listening.message()
+    listening.leave()
+    await server.until(lambda: not channel.in_use)
+
+
 @pytest.fixture
 def streams_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Responses become streams without a delay."""
@@ -138,15 +147,56 @@ async def test_a_request_of_the_server_that_cannot_be_kept_gets_an_error() -> No
         assert "error" in server.lines[0]
 
 
-async def test_a_request_of_the_server_that_nobody_comes_for_gets_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agent_channel, "_KEPT_SECONDS", 0.001)
+async def test_a_request_to_an_agent_that_has_never_listened_gets_an_error_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(agent_channel, "_FIRST_STREAM_SECONDS", 0.0)
     async with session() as (channel, server, agent):
         channel.write(line(id=7, method="elicitation/create"))
+        assert [(one["id"], "error" in one) for one in server.lines] == [(7, True)]
+        listening = await agent.get()
+        channel.write(line(method="notifications/last"))
+        assert (await listening.message() or {})["method"] == "notifications/last", "it is not asked too late"
+
+
+async def test_a_request_of_the_server_that_nobody_comes_for_gets_an_error_soon_after_the_handshake(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(agent_channel, "_FIRST_STREAM_SECONDS", 0.2)
+    async with session() as (channel, server, _):
+        channel.write(line(id=7, method="elicitation/create"))
+        assert not server.lines
         await server.until(lambda: len(server.lines) == 1)
         assert (server.lines[0]["id"], "error" in server.lines[0]) == (7, True)
+
+
+@pytest.mark.parametrize("comes_back", [False, True])
+async def test_a_request_of_the_server_waits_for_an_agent_that_has_left_but_not_for_ever(
+    comes_back: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_channel, "_KEPT_SECONDS", 20.0 if comes_back else 0.001)
+    async with session() as (channel, server, agent):
+        await listened_and_left(channel, server, agent)
+        channel.write(line(id=7, method="elicitation/create"))
+        if not comes_back:
+            await server.until(lambda: len(server.lines) == 1)
+            assert (server.lines[0]["id"], "error" in server.lines[0]) == (7, True)
         listening = await agent.get()
-        channel.write(line(method="notifications/message", params={}))
-        assert (await listening.message() or {})["method"] == "notifications/message", "it is not asked too late"
+        channel.write(line(method="notifications/last"))
+        first = await listening.message() or {}
+        assert first["method"] == ("elicitation/create" if comes_back else "notifications/last")
+        assert len(server.lines) == (0 if comes_back else 1)
+
+
+async def test_a_request_that_has_reached_the_agent_gets_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with session() as (channel, server, agent):
+        await listened_and_left(channel, server, agent)
+        channel.write(line(id=7, method="elicitation/create"))
+        [timer] = channel._timers
+        listening = await agent.get()
+        assert (await listening.message() or {})["id"] == 7
+        timer._run()
+        assert not server.lines
 
 
 @pytest.mark.usefixtures("streams_at_once")

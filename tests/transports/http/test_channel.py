@@ -1386,3 +1386,19 @@ async def test_while_the_agent_does_not_read_no_notification_is_given_up(monkeyp
         agent.channel.resume()
         await agent.until(lambda: agent.channel._idle)
         assert agent.reports == []
+
+
+async def test_a_server_that_cannot_be_reached_is_reported_once_and_that_it_is_back_too() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        async with running(answer, port=free.getsockname()[1]) as agent:
+            origin = agent.channel.remote.address.origin
+            for number in (1, 2):
+                agent.send(call(number))
+                await agent.error(number)
+            assert agent.reports == [f"cannot connect to {origin}: nothing listens there (connection refused)"]
+            here = replace(agent.channel.remote.address, port=agent.server.port)
+            agent.channel.remote = replace(agent.channel.remote, address=here)
+            agent.send(call(3))
+            await agent.response(3)
+            assert agent.reports[1:] == [f"{here.origin} can be reached again"]
