@@ -39,6 +39,7 @@ FLOORS: Final = {
     "processes": 3,
     "model": 2,
     "jsonrpc": 1,
+    "shell": 1,
     "demo": 1,
 }
 """A room imports from itself and from lower floors."""

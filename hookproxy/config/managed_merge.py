@@ -35,6 +35,7 @@ _STRICTNESS: Final[dict[str, tuple[object, ...]]] = {
     "audit_all_calls": (False, True),
     "audit_chain": (False, True),
     "hide_denied": (False, True),
+    "unreadable": ("allow", "ask", "deny"),
     "auto_aliases": (False, True),
 }
 """The values of these settings from the laxest to the strictest. A user may be stricter than the administrator."""
@@ -121,6 +122,7 @@ def _settings_of_managed(user: Layer, admin: Layer) -> Settings:
         rule_places=settings.rule_places,
         agent_rules=settings.agent_rules,
         hide_denied=settings.hide_denied,
+        unreadable=settings.unreadable,
         aliases=settings.aliases,
         auto_aliases=settings.auto_aliases,
         limits=settings.limits,

@@ -186,6 +186,10 @@ class Permissions(Table, frozen=True):
     """Calls that are refused, whatever hooks and other rules decide."""
     hide_denied: bool = True
     """true leaves out of tools/list the tools that a deny rule without parentheses matches."""
+    unreadable: Literal["ask", "deny", "allow"] = "ask"
+    """What happens to a command line that cannot be read for certain (`$TOOL x`, `curl … | sh`), and so might run what a deny
+    rule about commands names. It matches no allow rule.
+    """
 
 
 class ToolTable(Table, frozen=True):

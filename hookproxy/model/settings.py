@@ -164,6 +164,8 @@ class Settings(Struct, frozen=True):
     """The permission rules of agents' settings files. They count like the ones above."""
     hide_denied: bool = True
     """Hide a tool from tools/list if every call of it is denied."""
+    unreadable: Literal["ask", "deny", "allow"] = "ask"
+    """What happens to a call whose command line cannot be read, and might run what a rule denies."""
     aliases: tuple[Alias, ...] = ()
     """The configured names of tools and arguments for hooks; at most one alias for each tool."""
     auto_aliases: bool = True

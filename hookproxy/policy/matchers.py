@@ -6,12 +6,13 @@ import fnmatch
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from ..jsonrpc import raw_json
+from .globs import PREFIX_ENDINGS, WorkBudget, command_pattern, glob, path_spellings
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_\- ,|]*")
 """A matcher of only these characters is a name or a list of names. Any other matcher is a regular expression."""
@@ -124,8 +125,8 @@ JUDGED_ARGUMENT: Final = {
 }
 """The argument that a rule judges in Claude Code's own tools. In any other tool, a rule judges every text argument."""
 
-_RUNS_HIDDEN_COMMANDS: Final = re.compile(r"\$\(|`|[<>]\(")
-"""It matches a command line that runs commands that a rule cannot see."""
+COMMAND_ARGUMENT: Final = re.compile(r"command|cmd|(?<![a-z])(?:script|shell)", re.IGNORECASE)
+"""In an argument's name: its value is a command line."""
 
 _HIDES_COMMANDS: Final = re.compile(r"[`<>()\r]|\$[({]")
 """It matches a command line that may run, read or write something that its words do not name."""
@@ -134,12 +135,9 @@ _LEAVES_FOLDER: Final = re.compile(r"\.\.|%2e", re.IGNORECASE)
 """It matches a path or an address that may leave the folder with which it begins."""
 
 COMMAND_SEPARATORS: Final = re.compile(r"&&|\|\||[;|&\n]")
-PREFIX_ENDINGS: Final = (":*", " *")
-"""The endings of a rule about the beginning of a command."""
 
 _MAC: Final = sys.platform == "darwin"  # its file systems ignore case, unless somebody has made one that does not
 _LONGEST_COVERED: Final = 65_536  # bytes
-_ASSIGNMENTS: Final = re.compile(r"\s*(?:\w+=\S*\s+)*")
 
 
 class Rule(Struct, frozen=True):
@@ -161,27 +159,6 @@ class Rule(Struct, frozen=True):
         """True if the rule names this tool, or a tool whose name a server may treat as the same."""
         bare = tool.strip()
         return self.names_tool(tool) or self.names_tool(bare) or self.folded.fullmatch(bare.casefold()) is not None
-
-
-class BudgetExceeded(Exception):
-    """Judging this call would take too long."""
-
-
-class WorkBudget:
-    """The steps that judging one call may still take, about ten nanoseconds each. They are limited because the agent
-    chooses the arguments.
-    """
-
-    __slots__ = ("_left",)
-
-    def __init__(self) -> None:
-        self._left = 2_000_000  # 20 ms
-
-    def spend(self, steps: int) -> None:
-        """Spend some steps. Raises BudgetExceeded."""
-        self._left -= steps
-        if self._left < 0:
-            raise BudgetExceeded
 
 
 def rule(text: str) -> Rule:
@@ -208,7 +185,7 @@ def permission_rule(text: str, *, fold: bool = _MAC) -> Callable[[str, bytes], b
         return lambda tool, _arguments: one.names_tool(tool)
     spelled = folded if fold and is_path(one.specifier) else str
     value = value_pattern(spelled(one.specifier))
-    return lambda tool, arguments: one.names_tool(tool) and _may_match(value, tool, arguments, spelled)
+    return lambda tool, arguments: one.names_tool(tool) and _may_match(one, value, tool, arguments, spelled)
 
 
 def allow_rule(text: str) -> Callable[[str, bytes], bool]:
@@ -233,22 +210,33 @@ def _covers(specifier: str, arguments: bytes) -> bool:
     if len(arguments) > _LONGEST_COVERED:
         return False
     try:
-        values = [bytes(raw) for raw in raw_json.fields(arguments).values()]
+        values = {key: bytes(raw) for key, raw in raw_json.fields(arguments).items()}
     except ValueError:
         return False
-    texts = [text for raw in values if (text := raw_json.text(raw)) is not None]
-    others = len([raw for raw in values if raw[:1] in (b'"', b"[", b"{")]) - len(texts)  # lists, objects, half pairs
-    return bool(texts) and not others and all(_covered(specifier, text) for text in texts)
+    texts = {key: text for key, raw in values.items() if (text := raw_json.text(raw)) is not None}
+    others = len([raw for raw in values.values() if raw[:1] in (b'"', b"[", b"{")]) - len(texts)
+    # the others are lists, objects and half of a surrogate pair
+    return (
+        bool(texts) and not others and all(_covered(specifier, text, _is_command(key)) for key, text in texts.items())
+    )
 
 
-def _covered(specifier: str, text: str) -> bool:
+def _covered(specifier: str, text: str, is_command: bool) -> bool:
     if specifier.startswith("domain:"):
         host = re.fullmatch(r"https?://([A-Za-z0-9.-]+)(?::\d+)?(?:[/?#].*)?", text, re.DOTALL)
         return host is not None and re.fullmatch(glob(specifier[7:]), host[1], re.IGNORECASE) is not None
     if _HIDES_COMMANDS.search(text) or _LEAVES_FOLDER.search(text):
         return False
     commands = [command for part in COMMAND_SEPARATORS.split(text) if (command := part.strip())]
-    return bool(commands) and all(map(command_pattern(specifier).fullmatch, commands))
+    if not commands or not all(map(command_pattern(specifier).fullmatch, commands)):
+        return False
+    return not is_command or _is_readable(text)
+
+
+def _is_readable(line: str) -> bool:
+    from ..shell.commands import commands_of  # only for rules about commands
+
+    return not commands_of(line).unreadable
 
 
 def _name_pattern(name: str) -> re.Pattern[str]:
@@ -263,48 +251,44 @@ def value_pattern(specifier: str) -> re.Pattern[str]:
         return re.compile(r".*\b" + glob(specifier[7:]) + r"\b.*", re.DOTALL)
     if specifier.endswith(PREFIX_ENDINGS):
         return command_pattern(specifier)
-    path = re.sub(r"^(?:~|\.)?/+", "", specifier)  # the path may lie in any folder
+    return re.compile("|".join(map(_in_any_folder, path_spellings(specifier))), re.DOTALL)
+
+
+def _in_any_folder(specifier: str) -> str:
+    path = re.sub(r"^(?:~|\.)?/+", "", specifier)
     first, star, _ = path.partition("*")
     begin = (
         f"(?>(?:|.*?/){re.escape(first)})" if star else f"(?:.*/)?{re.escape(first)}"
     )  # the first match is as good as any
-    return re.compile(f"{glob(specifier)}|{begin}{glob(path[len(first) :])}", re.DOTALL)
+    return f"{glob(specifier)}|{begin}{glob(path[len(first) :])}"
 
 
-def command_pattern(specifier: str) -> re.Pattern[str]:
-    """Return the pattern for one command."""
-    if specifier.endswith(PREFIX_ENDINGS):  # `ls` itself and `ls -la`, but not `lsof`
-        return re.compile(glob(specifier[:-2]) + r"(?:\s.*)?", re.DOTALL)
-    return re.compile(glob(specifier), re.DOTALL)
-
-
-def glob(text: str) -> str:
-    """Return a regular expression in which `*` is anything. Text between two stars is searched once, from the left."""
-    first, *parts = (re.escape(part) for part in re.split(r"\*+", text))
-    return first + "".join(f"(?>.*?{part})" for part in parts[:-1]) + "".join(f".*{part}" for part in parts[-1:])
-
-
-def _may_match(pattern: re.Pattern[str], tool: str, arguments: bytes, spelled: Callable[[str], str]) -> bool:
+def _may_match(one: Rule, pattern: re.Pattern[str], tool: str, arguments: bytes, spelled: Callable[[str], str]) -> bool:
     try:
         members = {key: bytes(value) for key, value in raw_json.fields(arguments).items()}
     except ValueError:
         return True
     judged = JUDGED_ARGUMENT.get(tool)
-    values = list(members.values()) if judged is None else [members.get(judged, b"{}")]
-    texts = [spelled(text) for value in values if (text := raw_json.text(value)) is not None]
-    if len(texts) < len([value for value in values if value[:1] in (b'"', b"[", b"{")]):
+    values = members if judged is None else {judged: members.get(judged, b"{}")}
+    texts = {key: text for key, value in values.items() if (text := raw_json.text(value)) is not None}
+    if len(texts) < len([value for value in values.values() if value[:1] in (b'"', b"[", b"{")]):
         return True  # a list, an object or half of a surrogate pair, or the argument is missing
-    if judged == "command":
-        return any(map(_RUNS_HIDDEN_COMMANDS.search, texts)) or any(map(pattern.fullmatch, _commands(texts)))
-    return any(pattern.fullmatch(text.strip()) for text in texts)
+    return any(
+        pattern.fullmatch(spelled(text).strip()) or (_is_command(key) and _may_run(one.specifier, text))
+        for key, text in texts.items()
+    )
 
 
-def _commands(lines: list[str]) -> Iterator[str]:
-    """Yield each command line as a whole, and each single command in it without the variables that are set for it."""
-    for line in lines:
-        yield line.strip()
-        for command in COMMAND_SEPARATORS.split(line):
-            yield _ASSIGNMENTS.sub("", command, count=1).strip()
+def _may_run(specifier: str, line: str) -> bool:
+    """True if a command line runs a command that a specifier names, or cannot be read."""
+    from .shell_commands import command_matcher  # only for rules about commands
+
+    runs = command_matcher(specifier)(line, WorkBudget())
+    return runs.certain or bool(runs.unreadable)
+
+
+def _is_command(argument: str) -> bool:
+    return COMMAND_ARGUMENT.search(argument) is not None
 
 
 def is_path_or_address(specifier: str) -> bool:

@@ -13,23 +13,22 @@ import json
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..jsonrpc import raw_json
 from ..model.hooks import Permission
 from ..model.settings import AgentRule, Settings
 from . import matchers, shell_commands
-from .matchers import JUDGED_ARGUMENT, BudgetExceeded, WorkBudget
+from .globs import BudgetExceeded, WorkBudget, command_pattern, path_pattern
+from .matchers import COMMAND_ARGUMENT, JUDGED_ARGUMENT
 from .path_rules import PathPattern, allows
 
 HINT: Final = "write Tool or Tool(specifier), such as delete_* or Bash(git push:*)"
 _EXPRESSION: Final = re.compile(r"[|,^$\\+]")
 """In a tool's name: a character of a regular expression or a list."""
-
-_LINES: Final = re.compile(r"command|cmd|(?<![a-z])(?:script|shell)", re.IGNORECASE)
-"""In an argument's name: its value is a command line."""
 
 _LIKE_A_PLACE: Final = re.compile(r"[/.:\\\s]")
 """In an argument's name: the name itself may be a path or an address."""
@@ -42,7 +41,7 @@ _MAY_BECOME_WORD: Final = re.compile(r"%|\.\.")
 
 _LONGEST_PLAIN: Final = 1024  # bytes of arguments that are looked at as a whole first: they have few members
 _NOT_PLAIN: Final = (b"\\", b"%", b"..", b"[", b"null", b"command", b"cmd", b"script", b"shell")
-"""What plain arguments do not contain: as `_MAY_BECOME_WORD`, a list, no text at all, and names that `_LINES` finds."""
+"""What plain arguments do not contain: as `_MAY_BECOME_WORD`, a list, no text at all, and names that `COMMAND_ARGUMENT` finds."""
 
 _HALF_PAIR: Final = re.compile(r"[\ud800-\udfff]")
 _NO_PATH: Final = 4096  # characters: a longer text is no path or address, unless it is spelled like one
@@ -84,12 +83,23 @@ class RuleDecision(Struct, frozen=True):
         return f"the permission rule {self.rule} of {self.place or configuration}"
 
 
+class _Reason(NamedTuple):
+    """Why a rule applies to a call, as a clause; empty: it does not."""
+
+    text: str
+    unreadable: bool = False
+    """It may apply, because a command line cannot be read; otherwise it does."""
+
+
+_NO_REASON: Final = _Reason("")
+
+
 class _DenyOrAskRule(Struct, frozen=True):
     """A deny or ask rule: it applies to everything that cannot be judged."""
 
     parts: matchers.Rule
-    may_run: Callable[[str, WorkBudget], bool]
-    """Whether a command line may run a command that the rule names."""
+    runs: Callable[[str, WorkBudget], shell_commands.Runs]
+    """Whether a command line runs a command that the rule names."""
     matches_text: Callable[[str], bool]
     """Whether any other text matches the rule."""
     is_path: bool
@@ -106,20 +116,23 @@ class _DenyOrAskRule(Struct, frozen=True):
         """Return the argument that it is about, for each of a tool's names that it names; empty: about all of them."""
         return tuple(dict.fromkeys(JUDGED_ARGUMENT.get(name, "") for name in names if self.parts.may_name_tool(name)))
 
-    def reason_for(self, judged: Sequence[str], call: _Call) -> str:
+    def reason_for(self, judged: Sequence[str], call: _Call) -> _Reason:
         """Why the rule applies to a call of a tool that it names, or may apply; empty if it does not.
 
         `judged` is as returned by the method of this name.
         """
         if not self.parts.specifier:
-            return _EVERY_CALL
+            return _Reason(_EVERY_CALL)
+        unreadable = _NO_REASON
         try:
-            for each in judged:
-                if reason := _reason_to_match(call, each, self):
+            for argument in judged:
+                reason = _reason_to_match(call, argument, self)
+                if reason.text and not reason.unreadable:
                     return reason
+                unreadable = unreadable if unreadable.text else reason
         except (ValueError, RecursionError, BudgetExceeded):
-            return _NOT_JUDGED
-        return ""
+            return _Reason(_NOT_JUDGED)
+        return unreadable
 
 
 class _PathRule(Struct, frozen=True):
@@ -136,13 +149,13 @@ class _PathRule(Struct, frozen=True):
             dict.fromkeys(_PATH_ARGUMENT.get(name, "path") for name in names if self.parts.may_name_tool(name))
         )
 
-    def reason_for(self, judged: Sequence[str], call: _Call) -> str:
+    def reason_for(self, judged: Sequence[str], call: _Call) -> _Reason:
         """As `_DenyOrAskRule.reason_for`."""
         try:
-            found = any(self._may_match(call, each) for each in judged)
+            matches = any(self._may_match(call, argument) for argument in judged)
         except (ValueError, RecursionError, BudgetExceeded):
-            return _NOT_JUDGED
-        return _MATCHES if found else ""
+            return _Reason(_NOT_JUDGED)
+        return _Reason(_MATCHES) if matches else _NO_REASON
 
     def _may_match(self, call: _Call, judged: str) -> bool:
         members = call.members(judged)
@@ -208,7 +221,7 @@ def _too_many(raw: bytes) -> bool:
     return most > _MOST_MEMBERS and most - raw.count(b'\\":') + raw.count(b'\\\\":') > _MOST_MEMBERS
 
 
-def _reason_to_match(call: _Call, judged: str, rule: _DenyOrAskRule) -> str:
+def _reason_to_match(call: _Call, judged: str, rule: _DenyOrAskRule) -> _Reason:
     """Check every argument, because only the server knows which one the tool takes for its command.
 
     Returns why the rule may be about them; empty if it is not. Raises ValueError, RecursionError, BudgetExceeded.
@@ -216,15 +229,15 @@ def _reason_to_match(call: _Call, judged: str, rule: _DenyOrAskRule) -> str:
     arguments = call.arguments(judged, without_long=rule.is_path)
     for key in arguments.long:
         if _long_text_may_match(arguments.members[key], rule):
-            return f"its argument {_shown(key)} may be such a path"
+            return _Reason(f"its argument {_shown(key)} may be such a path")
     arguments.decode()
     for key, value in arguments.lines.items():
         if isinstance(value, list | dict):
-            return f"its argument {_shown(key)} is not a text, so the command in it cannot be read"
+            return _Reason(f"its argument {_shown(key)} is not a text, so the command in it cannot be read")
     if not arguments.texts.values and not arguments.long:
-        return _NO_ARGUMENT
+        return _Reason(_NO_ARGUMENT)
     if arguments.unreadable:
-        return _NOT_JUDGED
+        return _Reason(_NOT_JUDGED)
     return _reason_of_texts(arguments, rule, call.budget)
 
 
@@ -256,7 +269,7 @@ class _Arguments:
     def __init__(self, members: dict[str, bytes], without_long: bool, budget: WorkBudget) -> None:
         self.members: Final = members
         self._budget: Final = budget
-        line_keys = [key for key, raw in members.items() if raw != b"null" and _LINES.search(key)]
+        line_keys = [key for key, raw in members.items() if raw != b"null" and COMMAND_ARGUMENT.search(key)]
         self.long: Final = [
             key
             for key, raw in members.items()
@@ -304,17 +317,26 @@ class _Arguments:
         return self._parts
 
 
-def _reason_of_texts(arguments: _Arguments, rule: _DenyOrAskRule, budget: WorkBudget) -> str:
+def _reason_of_texts(arguments: _Arguments, rule: _DenyOrAskRule, budget: WorkBudget) -> _Reason:
     """As `_reason_to_match`, for arguments that can be read."""
+    unreadable = _NO_REASON
     for key, value in arguments.lines.items():
-        if isinstance(value, str) and rule.may_run(value, budget):
-            return f"its argument {_shown(key)} may run such a command"
+        if isinstance(value, str):
+            runs = rule.runs(value, budget)
+            if runs.certain:
+                return _Reason(f"its argument {_shown(key)} may run such a command")
+            if runs.unreadable and not unreadable.text:
+                unreadable = _Reason(
+                    f"its argument {_shown(key)} cannot be read, so it may run such a command ({runs.unreadable})", True
+                )
     if rule.is_path:  # no path is composed of several texts
-        return _MATCHES if any(_path_may_match(text, rule, budget) for text in arguments.known) else ""
-    if any(map(rule.matches_text, arguments.whole())):
-        return _MATCHES
-    in_parts = not arguments.lines and not rule.is_place
-    return _MATCHES if in_parts and any(map(rule.matches_text, arguments.parts())) else ""
+        matches = any(_path_may_match(text, rule, budget) for text in arguments.known)
+    else:
+        in_parts = not arguments.lines and not rule.is_place
+        matches = any(map(rule.matches_text, arguments.whole())) or (
+            in_parts and any(map(rule.matches_text, arguments.parts()))
+        )
+    return _Reason(_MATCHES) if matches else unreadable
 
 
 def _values(members: dict[str, bytes], budget: WorkBudget) -> dict[str, object]:
@@ -396,7 +418,8 @@ def _text_matcher(specifier: str) -> Callable[[str], bool]:
         return lambda text: matchers.has_domain(specifier[7:].casefold(), text)
     is_place = matchers.is_path_or_address(specifier)
     spelled = [specifier, matchers.folded(specifier)] if is_place else [specifier]
-    patterns = [(matchers.value_pattern(one), matchers.command_pattern(one)) for one in spelled]
+    exact = path_pattern if matchers.is_path(specifier) else command_pattern
+    patterns = [(matchers.value_pattern(text), exact(text)) for text in spelled]
     word = _word(specifier)
 
     def matches(text: str) -> bool:
@@ -441,6 +464,8 @@ class Rules(Struct, frozen=True):
     ask: tuple[_DenyOrAskRule | _PathRule, ...] = ()
     allow: tuple[_AllowRule, ...] = ()
     hide_denied: bool = True
+    unreadable: Permission = Permission.ASK
+    """What happens to a call whose command line cannot be read, and might run what a rule denies."""
 
     @staticmethod
     def of(settings: Settings) -> Rules:
@@ -459,6 +484,7 @@ class Rules(Struct, frozen=True):
                 *(_agent_allow_rule(one) for one in settings.agent_rules if one.decision == "allow"),
             ),
             settings.hide_denied,
+            Permission[settings.unreadable.upper()],
         )
 
     def __bool__(self) -> bool:
@@ -476,7 +502,9 @@ class Rules(Struct, frozen=True):
         named = [(rule, tuple(filter(rule.names_tool, allowed))) for rule in self.allow]
         about = tuple((permission, rule, judged) for permission, rule in deny_or_ask if (judged := rule.judged(names)))
         words = [rule.word.encode() if isinstance(rule, _DenyOrAskRule) else b"" for _, rule, _ in about]
-        return ToolRules(about, tuple(one for one in named if one[1]), tuple(words) if all(words) else None)
+        return ToolRules(
+            about, tuple(one for one in named if one[1]), tuple(words) if all(words) else None, self.unreadable
+        )
 
     def hides(self, names: Sequence[str]) -> bool:
         """True if a tool with these names must not be listed, because every call of it would be denied."""
@@ -497,6 +525,8 @@ class ToolRules(Struct, frozen=True):
     """Each rule with the names of the tool to which it applies."""
     words: tuple[bytes, ...] | None
     """A word for each deny or ask rule, without which plain arguments do not match it; None: some rule has none."""
+    unreadable: Permission = Permission.ASK
+    """As in `Rules`."""
 
     def __bool__(self) -> bool:
         """True if some rule names the tool."""
@@ -505,14 +535,29 @@ class ToolRules(Struct, frozen=True):
     def judge(self, arguments: bytes) -> RuleDecision | None:
         """Return the decision about a call with these arguments, normalised JSON; None: no rule applies."""
         if not (self.words is not None and _is_plain_without(arguments, self.words)):
-            call = _Call(arguments)
-            for permission, rule, judged in self.deny_or_ask:
-                if reason := rule.reason_for(judged, call):
-                    return RuleDecision(permission, rule.parts.text, rule.place, reason, rule.at)
+            decision = self._denied_or_asked(_Call(arguments))
+            if decision is not None:
+                return decision
         for allow_rule, names in self.allow:
             if any(allow_rule.covers(name, arguments) for name in names):
                 return RuleDecision(Permission.ALLOW, allow_rule.text, allow_rule.place)
         return None
+
+    def _denied_or_asked(self, call: _Call) -> RuleDecision | None:
+        """The first rule that certainly applies decides, unless a stricter one may apply (`unreadable`)."""
+        may_apply: RuleDecision | None = None
+        for permission, rule, judged in self.deny_or_ask:
+            reason = rule.reason_for(judged, call)
+            if not reason.text:
+                continue
+            decision = RuleDecision(permission, rule.parts.text, rule.place, reason.text, rule.at)
+            if not reason.unreadable:
+                denied = may_apply is not None and may_apply.permission is Permission.DENY
+                return may_apply if denied else decision
+            if may_apply is None and self.unreadable is not Permission.ALLOW:
+                stricter = permission is Permission.DENY and self.unreadable is Permission.DENY
+                may_apply = replace(decision, permission=Permission.DENY if stricter else Permission.ASK)
+        return may_apply
 
 
 def _is_plain_without(arguments: bytes, words: tuple[bytes, ...]) -> bool:

@@ -12,19 +12,14 @@ from typing import Final
 from msgspec import Struct
 
 from ..jsonrpc import raw_json
+from ..shell.commands import commands_of
+from ..shell.programs import runs_operands
 
 _PLAIN_WORD: Final = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
 """A word that every shell reads as it is written."""
 
 _PLAIN_LINE: Final = re.compile(r"[A-Za-z0-9_@%+=:,./ '\"~*?-]+")
 """A command line that is one command: no sign starts, joins or redirects another one."""
-
-_INTERPRETERS: Final = re.compile(
-    r"(?:[a-z]*sh|python[\d.]*|pypy[\d.]*|node|deno|bun|ruby|perl|php|lua|osascript|awk|gawk|sed|find|tar|git-shell|"
-    r"sudo|doas|su|env|exec|eval|source|command|builtin|nice|nohup|setsid|timeout|time|watch|xargs|parallel|ssh|"
-    r"busybox|toybox|npx|bunx|uvx|pipx|docker|podman|kubectl|systemd-run|flock|script|chroot|nsenter|unshare|\.)"
-)
-"""Programs that run what their arguments contain: calls with the same first words may do anything."""
 
 COMMAND_ARGUMENTS: Final = ("command", "cmd")
 """The names of arguments that hold a command, if nothing better is known of the tool."""
@@ -80,13 +75,17 @@ def _split(arguments: bytes, argument: str) -> tuple[str | None, dict[str, bytes
 
 
 def _is_one_command(command: str) -> bool:
-    return _PLAIN_LINE.fullmatch(command) is not None and _LEAVES_FOLDER not in command
+    """True if this is a plain command that starts no other one, whatever its options mean."""
+    if _PLAIN_LINE.fullmatch(command) is None or _LEAVES_FOLDER in command:
+        return False
+    line = commands_of(command)
+    return len(line.commands) == 1 and not line.unreadable
 
 
 def _first_words(command: str) -> list[str]:
     """The program with its first options and the first word after these; none if they could start another program."""
     words = command.split(" ")
-    if not _is_one_command(command) or _INTERPRETERS.fullmatch(words[0].rpartition("/")[2]) or "=" in words[0]:
+    if not _is_one_command(command) or runs_operands(tuple(words)) or "=" in words[0]:
         return []
     end = next((at for at, word in enumerate(words[1:], 1) if not word.startswith("-")), len(words) - 1)
     first = words[: end + 1]

@@ -21,7 +21,18 @@ from hookproxy.cli.main import OPTIONAL_PACKAGES
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 ROOT: Final = Path(__file__).parents[2]
-BASE: Final = {"anyio", "h11", "jsonschema", "msgspec", "pydantic", "pyyaml", "rich", "tomlkit"}
+BASE: Final = {
+    "anyio",
+    "h11",
+    "jsonschema",
+    "msgspec",
+    "pydantic",
+    "pyyaml",
+    "rich",
+    "tomlkit",
+    "tree-sitter",
+    "tree-sitter-bash",
+}
 SERVER: Final = """
 import json, sys
 for line in sys.stdin:

@@ -15,7 +15,8 @@ from hookproxy.jsonrpc.normalize import normalize
 from hookproxy.model.hooks import Permission
 from hookproxy.model.settings import Settings
 from hookproxy.policy import rules
-from hookproxy.policy.matchers import allow_rule, command_pattern, is_path_or_address, value_pattern
+from hookproxy.policy.globs import command_pattern
+from hookproxy.policy.matchers import allow_rule, is_path_or_address, value_pattern
 from hookproxy.policy.rules import RuleDecision, Rules
 
 ALLOW, ASK, DENY = Permission.ALLOW, Permission.ASK, Permission.DENY

@@ -46,18 +46,29 @@ class _Loader(yaml.SafeLoader):
         return node
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Like PyYAML's, but limits how many members `<<` merges."""
-        for key, value in node.value:
-            if key.tag == _MERGE:
-                for source in value.value if isinstance(value, yaml.SequenceNode) else [value]:
-                    self._count(source)
-        super().flatten_mapping(node)
+        """Merge as YAML 1.1's `<<` does, and limit how many members it merges: own members win, then the first source.
 
-    def _count(self, source: yaml.Node) -> None:
+        Not PyYAML's: from 6.0.4 on it takes members of the same short name for one, and the merged one wins.
+        """
+        merged: list[tuple[yaml.Node, yaml.Node]] = []
+        own: list[tuple[yaml.Node, yaml.Node]] = []
+        for key, value in node.value:
+            if key.tag != _MERGE:
+                own.append((key, value))
+                continue
+            for source in reversed(value.value if isinstance(value, yaml.SequenceNode) else [value]):
+                if not isinstance(source, yaml.MappingNode):
+                    raise yaml.constructor.ConstructorError(
+                        None, None, f"expected a mapping for `<<`, and this is a {source.id}", source.start_mark
+                    )
+                self._count(source)
+                merged += source.value
+        node.value = merged + own
+
+    def _count(self, source: yaml.MappingNode) -> None:
         """Flatten a mapping that is to be merged, and count its members before they are merged."""
-        if isinstance(source, yaml.MappingNode):  # otherwise PyYAML raises an error
-            self.flatten_mapping(source)
-            self._merged += len(source.value)
+        self.flatten_mapping(source)
+        self._merged += len(source.value)
         if self._merged > MAX_MERGED_MEMBERS:
             hint = "write the members where they are needed, and do not nest `<<`"
             raise ConfigError(self._path, f"`<<` merges more than {MAX_MERGED_MEMBERS} members", hint)

@@ -1,0 +1,60 @@
+"""Globs over the text of a call, and the work that comparing them may take."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+PREFIX_ENDINGS: Final = (":*", " *")
+"""The endings of a rule about the beginning of a command."""
+
+_FOLDERS: Final = re.compile(r"(?:(?<=/)|\A)\*\*/+")
+_MOST_FOLDERS: Final = 4  # of them have both meanings: each doubles the work
+
+
+class BudgetExceeded(Exception):
+    """Judging this call would take too long."""
+
+
+class WorkBudget:
+    """The steps that judging one call may still take, about ten nanoseconds each. They are limited because the agent
+    chooses the arguments.
+    """
+
+    __slots__ = ("_left",)
+
+    def __init__(self) -> None:
+        self._left = 2_000_000  # 20 ms
+
+    def spend(self, steps: int) -> None:
+        """Spend some steps. Raises BudgetExceeded."""
+        self._left -= steps
+        if self._left < 0:
+            raise BudgetExceeded
+
+
+def command_pattern(specifier: str) -> re.Pattern[str]:
+    """Return the pattern for one command."""
+    if specifier.endswith(PREFIX_ENDINGS):  # `ls` itself and `ls -la`, but not `lsof`
+        return re.compile(glob(specifier[:-2]) + r"(?:\s.*)?", re.DOTALL)
+    return re.compile(glob(specifier), re.DOTALL)
+
+
+def path_pattern(specifier: str) -> re.Pattern[str]:
+    """Return the pattern for one path."""
+    return re.compile("|".join(map(glob, path_spellings(specifier))), re.DOTALL)
+
+
+def path_spellings(specifier: str) -> list[str]:
+    """The specifier of a path without some of its `**/`, which also stand for no folder at all, as in gitignore."""
+    first, *parts = _FOLDERS.split(specifier, maxsplit=_MOST_FOLDERS)
+    spellings = [first]
+    for part in parts:
+        spellings = [spelling + folders + part for spelling in spellings for folders in ("**/", "")]
+    return spellings
+
+
+def glob(text: str) -> str:
+    """Return a regular expression in which `*` is anything. Text between two stars is searched once, from the left."""
+    first, *parts = (re.escape(part) for part in re.split(r"\*+", text))
+    return first + "".join(f"(?>.*?{part})" for part in parts[:-1]) + "".join(f".*{part}" for part in parts[-1:])

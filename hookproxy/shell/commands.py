@@ -1,0 +1,176 @@
+"""All commands that a line of shell may run: its own, and those that they start, as deep as they go (law 1)."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+from msgspec import Struct
+
+from . import embedded
+from .programs import Code, Foreign, Started, assigned, started, table
+from .read import Command, Script, read
+from .words import HOLE, Word
+
+_DEEPEST: Final = 12  # commands that start commands: people write three
+_MOST_COMMANDS: Final = 1024  # of one line, together
+_DECLARES: Final = frozenset({"export", "declare", "typeset", "local", "readonly"})
+_WRITES: Final = frozenset({"curl", "wget", "tee", "cp", "mv", "ln", "install", "dd", "aria2c", "base64", "xxd"})
+_EVALUATES: Final = frozenset({
+    "let", "test", "[", "printf", "read", "unset", "wait", "getopts", *_DECLARES, "mapfile", "readarray", "eval",
+})  # fmt: skip
+"""Builtins that evaluate subscripts in their arguments, and run what is substituted there."""
+_SUBSTITUTES: Final = re.compile(r"\$\(|`")
+_VARIABLE: Final = re.compile(r"\$(?:(\w+)|\{(\w+)\})|\$\{\w+:?[-=+]([^{}$`'\"]*)\}")
+
+
+class Line(Struct, frozen=True):
+    """What a line of shell runs."""
+
+    commands: tuple[tuple[Word, ...], ...]
+    """The words of each command; the first one is its program."""
+    unreadable: str
+    """Why there may be others; empty: these are all."""
+
+
+@lru_cache(maxsize=4)  # a call is judged by many rules, one after another
+def commands_of(line: str) -> Line:
+    """Return the commands that a line may run. What is not literal is marked as in `words`."""
+    collector = _Collector()
+    collector.read(line, 0)
+    resolved = _with_variables(line, collector.variables)
+    if resolved != line:  # a further reading: it may find what is hidden, and says nothing about what is unreadable
+        reason = collector.unreadable
+        collector.read(resolved, 0)
+        collector.unreadable = reason
+    return Line(tuple(collector.commands), collector.unreadable)
+
+
+class _Collector:
+    """Collects commands, each once."""
+
+    def __init__(self) -> None:
+        self.commands: Final[dict[tuple[Word, ...], None]] = {}
+        self.variables: Final[dict[str, str]] = {}
+        self.unreadable = ""
+        self._files: Final[dict[str, str | None]] = {}
+        """The files that the line writes, without folders, with their contents; None: not known."""
+        self._read: Final[set[str]] = set()
+
+    def read(self, text: str, depth: int) -> None:
+        """Read a line of shell, and what it starts."""
+        if text in self._read:
+            return
+        self._read.add(text)
+        if depth > _DEEPEST or len(self.commands) > _MOST_COMMANDS:
+            self._note("too many commands start each other")
+            return
+        script: Script = read(text)
+        if script.unreadable:
+            self._note(script.unreadable)
+        for command in script.commands:
+            self._add(command, depth)
+
+    def _note(self, reason: str) -> None:
+        self.unreadable = self.unreadable or reason
+
+    def _add(self, command: Command, depth: int) -> None:
+        for name, value in command.assignments:
+            self._assign(name, value, depth)
+        words = command.words
+        if not words:
+            return
+        if depth > _DEEPEST or len(self.commands) > _MOST_COMMANDS:
+            self._note("too many commands start each other")
+            return
+        known = words in self.commands
+        self.commands[words] = None
+        program = _certain_name(words[0])
+        if program is None:
+            self._note(f"the command {words[0].source[:60]!r} is not literal")
+            return
+        self._check_files(program, command, depth)
+        if program in _DECLARES:
+            self._declared(words, depth)
+        if program in _EVALUATES and any("[" in word.text and _SUBSTITUTES.search(word.text) for word in words):
+            self._note("a subscript that is evaluated")
+        if known and command.input.kind == "inherited":
+            return
+        if program != words[0].text:
+            command = Command((Word(program, program), *words[1:]), command.assignments, command.input)
+        for each in started(command):
+            self._start(each, depth + 1)
+
+    def _start(self, each: Started, depth: int) -> None:
+        if isinstance(each, Command):
+            self._add(each, depth)
+        elif isinstance(each, Code):
+            if not each.whole:
+                self._note("a line of shell is not literal")
+            self.read(each.text, depth)
+        elif isinstance(each, Foreign):
+            if depth <= _DEEPEST:
+                for inner in embedded.commands_in(each):
+                    self._start(inner, depth + 1)
+        else:
+            self._note(each.about)
+
+    def _assign(self, name: str, value: Word, depth: int) -> None:
+        if value.literal:
+            self.variables[name] = value.text
+        for each in assigned(name, value):
+            self._start(each, depth + 1)
+
+    def _declared(self, words: tuple[Word, ...], depth: int) -> None:
+        for word in words[1:]:
+            name, equals, value = word.text.partition("=")
+            if equals:
+                self._assign(name, Word(value, word.source.partition("=")[2]), depth)
+
+    def _check_files(self, program: str, command: Command, depth: int) -> None:
+        """Read the files that the line itself writes and runs; all other scripts are not read."""
+        run = {program} | (
+            {word.text.rpartition("/")[2] for word in command.words[1:3]} if is_shell(program) else set()
+        )
+        for name in run & self._files.keys():
+            text = self._files[name]
+            if text is None:
+                self._note(f"it runs {name!r}, which it writes")
+            else:
+                self.read(text, depth + 1)
+        written = [name.rpartition("/")[2] for name in command.written]
+        if program in _WRITES:
+            written += [
+                word.text.rpartition("/")[2].removeprefix("of=") for word in command.words[1:] if word.text[:1] != "-"
+            ]
+        for name in written:
+            self._files[name] = command.input.text if program in ("cat", "tee") and command.input.whole else None
+
+
+def _certain_name(word: Word) -> str | None:
+    """The program's name without folders; None if another program may run."""
+    if word.splits:
+        return None
+    name = word.text.rpartition("/")[2].removeprefix("=")
+    if HOLE in name or not name:
+        return None
+    return name
+
+
+def is_shell(program: str) -> bool:
+    """True if a program of this name runs a file of commands of the shell."""
+    return any(grammar.program.reads == "shell" or program in ("source", ".") for grammar in table().of((program,)))
+
+
+def _with_variables(line: str, variables: dict[str, str]) -> str:
+    """The line with the values of variables that it sets itself, and with default values of others."""
+    if "$" not in line:
+        return line
+
+    def value(part: re.Match[str]) -> str:
+        if part[3] is not None:
+            return part[3]
+        return variables.get(part[1] or part[2], part[0])
+
+    return _VARIABLE.sub(value, line)

@@ -1,0 +1,237 @@
+"""Which commands a program in another language starts, as far as they are literal (`python -c`, `awk`, `sed`, …).
+
+Text that may start processes in any other way is unreadable (law 1). What such a program does by itself, such as deleting a
+file, is no command, and nothing here sees it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from .programs import Code, Foreign, Started, Unreadable
+from .read import Command
+from .words import PRIVATE, literal
+
+_STRING: Final = re.compile(
+    r"""[rbuRBU]{0,2}(?:'''(?:[^\\]|\\.)*?'''|\"\"\"(?:[^\\]|\\.)*?\"\"\"|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")""",
+    re.DOTALL,
+)
+_BACKQUOTED: Final = re.compile(r"`(?:[^`\\]|\\.)*`", re.DOTALL)
+_PERL_QUOTED: Final = re.compile(
+    r"\b(?:qx|q|qq|qw|%x)\s*(?:\{([^{}]*)\}|\(([^()]*)\)|\[([^\[\]]*)\]|([/!|#~])(.*?)\4)", re.DOTALL
+)
+_MARK: Final = "\ue009"
+"""Stands for a literal in masked text."""
+_LITERAL_CALL: Final = re.compile(rf"[\w.]*\s*(?:\(\s*)?(?:\[\s*)?{_MARK}(?:\s*,\s*{_MARK})*\s*(?:[\]);,]|\Z|\n)")
+
+
+class _Language(NamedTuple):
+    starts: re.Pattern[str]
+    """Names with which a process is started."""
+    hides: re.Pattern[str]
+    """Names with which any other name can be reached."""
+    backquotes: bool = False
+    """Text in backquotes is a command; otherwise it is a string."""
+
+
+_LANGUAGES: Final = {
+    "python": _Language(
+        re.compile(
+            r"\b(?:system|popen\d?|Popen|spawn\w*|exec[lv]p?e?|check_output|check_call|getoutput|getstatusoutput|call|"
+            r"posix_spawnp?|create_subprocess_\w+|run|fork\w*)\s*\("
+        ),
+        re.compile(
+            r"(?<![.\w])(?:exec|eval|compile|__import__|getattr|vars|globals|locals|open_code)\s*\(|\b(?:import_module|ctypes|"
+            r"runpy|marshal|pickle|codeop|cffi|pty|__builtins__|__getattribute__|__dict__|__subclasses__|"
+            r"system|popen|subprocess)\b(?!\s*[(.;,\s])"
+        ),
+    ),
+    "javascript": _Language(
+        re.compile(r"\b(?:exec|execSync|spawn|spawnSync|execFile|execFileSync|fork|run|Command|execa|system)\s*\("),
+        re.compile(
+            r"\b(?:eval|Function|constructor|binding|dlopen|createRequire)\b|\b(?:require|import)\s*\((?!\s*\ue009\s*\))|"
+            r"child_process\b(?!\ue009)|\$\s*\ue009"
+        ),
+    ),
+    "other": _Language(
+        re.compile(
+            r"\b(?:system\w*|exec\w*|popen|spawn|shell_exec|passthru|proc_open|pcntl_exec|execute|syscmd|esyscmd|shell|"
+            r"call-process|shell-command|run|do shell script)\b|^\s*[!\\]!?|\.(?:shell|system)\b"
+        ),
+        re.compile(
+            r"\b(?:eval|fork|send|instance_eval|public_send|create_function|call_user_func\w*|loadstring|syscall|open3?)\b|\|\s*\ue009|\ue009\s*\|"
+        ),
+        backquotes=True,
+    ),
+    "editor": _Language(
+        re.compile(r"!|\b(?:system|systemlist|shell|terminal|term|make|grep|job_start|termopen|jobstart)\b"),
+        re.compile(r"\b(?:execute|exe|eval|python\w*|py\w*|lua|perl|ruby|tcl|normal|norm|feedkeys|call|source|so)\b"),
+    ),
+}
+
+
+def commands_in(program: Foreign) -> Iterator[Started]:
+    """Yield what a program in another language starts."""
+    if not program.whole:
+        yield Unreadable(f"a program in {program.language} is not literal")
+    if PRIVATE.search(program.text):
+        return
+    match program.language:
+        case "sed":
+            yield from _sed(program.text)
+        case "awk":
+            yield from _awk(program.text)
+        case language:
+            yield from _by_names(program.text, _LANGUAGES.get(language, _LANGUAGES["other"]), language)
+
+
+def _by_names(text: str, language: _Language, name: str) -> Iterator[Started]:
+    strings: list[str] = []
+
+    def mask(literal_: re.Match[str]) -> str:
+        strings.append(_unescaped(literal_[0]))
+        return _MARK
+
+    if language.backquotes:
+        quoted = [next(filter(None, each[:3] + each[4:]), "") for each in _PERL_QUOTED.findall(text)]
+        commands = [each[1:-1] for each in _BACKQUOTED.findall(text)] + quoted
+        for command in commands:
+            yield Code(command, not re.search(r"[$#@]", command))
+    masked = _STRING.sub(mask, text)
+    if not language.backquotes:
+        masked = _BACKQUOTED.sub(mask, masked)
+    starts = list(language.starts.finditer(masked))
+    hides = language.hides.search(masked)
+    if not starts and not hides:
+        return
+    for string in strings:
+        yield Code(string, True)
+    for group in re.finditer(rf"{_MARK}(?:\s*,\s*{_MARK})+", masked):
+        first = masked.count(_MARK, 0, group.start())
+        words = strings[first : first + group[0].count(_MARK)]
+        yield from (Command(tuple(map(literal, words[at:]))) for at in range(len(words)))
+    if name == "editor":
+        yield Code(re.sub(r"^.*?(?:!|shell\b|terminal\b)", "", text, count=1, flags=re.DOTALL), not hides)
+    elif hides or not all(_LITERAL_CALL.match(masked, start.start()) for start in starts):
+        yield Unreadable(
+            f"a program in {name if name in _LANGUAGES and name != 'other' else 'another language'} starts something"
+        )
+
+
+def _unescaped(string: str) -> str:
+    body = re.sub(r"^[rbuRBU]{0,2}('''|\"\"\"|'|\"|`)(.*)\1$", r"\2", string, flags=re.DOTALL)
+    return re.sub(
+        r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|([0-7]{1,3})|(n)|(.))",
+        lambda part: (
+            chr(int(part[1] or part[2], 16))
+            if part[1] or part[2]
+            else chr(int(part[3], 8) & 0xFF)
+            if part[3]
+            else "\n"
+            if part[4]
+            else part[5]
+        ),
+        body,
+        flags=re.DOTALL,
+    )
+
+
+# --- awk ---
+
+_AWK_REGEX: Final = re.compile(
+    r"(?<=[(,~!{};&|\n])(\s*)/(?:[^/\\\n\[]|\\.|\[[^\]\n]*\])*/|\A(\s*)/(?:[^/\\\n\[]|\\.|\[[^\]\n]*\])*/"
+)
+_AWK_STARTS: Final = re.compile(r"\bsystem\s*\(|(?<!\|)\|&?(?!\|)|@load\b|\bgetline\s*<")
+
+
+def _awk(text: str) -> Iterator[Started]:
+    strings: list[str] = []
+
+    def mask(string: re.Match[str]) -> str:
+        strings.append(_unescaped(string[0]))
+        return _MARK
+
+    masked = _AWK_REGEX.sub(" 0 ", re.sub(r'"(?:[^"\\]|\\.)*"', mask, text))
+    found = [start for start in _AWK_STARTS.finditer(masked) if not start[0].startswith("getline")]
+    if not found:
+        return
+    for string in strings:
+        yield Code(string, True)
+    for start in found:
+        behind = re.match(rf"\s*{_MARK}\s*(?:\)|;|\}}|\n|\Z)", masked[start.end() :])
+        before = re.search(rf"{_MARK}\s*\Z", masked[: start.start()])
+        if not behind and not (before and re.match(r"\s*getline\b", masked[start.end() :])):
+            yield Unreadable("an awk program starts something that is not literal")
+
+
+# --- sed ---
+
+_SED_ADDRESS: Final = re.compile(
+    r"\s*(?:\d+(?:~\d+)?|\$|/(?:[^/\\\n\[]|\\.|\[[^\]\n]*\])*/[IM]*|\\(.)(?:(?!\1).|\\.)*\1[IM]*|[+~]\d+)"
+)
+_SED_REST: Final = frozenset("aicrwRWbtTlLqQ:v")
+
+
+def _sed(text: str) -> Iterator[Started]:
+    """Read a script of sed: its commands `e`, and `s` with the flag `e`."""
+    at = 0
+    while at < len(text):
+        at = _skip(text, at, " \t\n;")
+        address = _SED_ADDRESS.match(text, at)
+        while address:
+            at = _skip(text, address.end(), " \t,")
+            address = _SED_ADDRESS.match(text, at)
+        at = _skip(text, at, " \t!")
+        if at >= len(text):
+            return
+        command = text[at]
+        at += 1
+        if command == "e":
+            end = text.find("\n", at)
+            code = text[at : len(text) if end < 0 else end].strip()
+            yield Code(code, True) if code else Unreadable("sed runs the lines that it reads")
+            at = len(text) if end < 0 else end
+        elif command in "sy":
+            end = _delimited(text, at, 2)
+            if end < 0:
+                yield Unreadable("a script of sed")
+                return
+            flags = re.match(r"[a-zA-Z0-9]*", text[end:])
+            if flags and "e" in flags[0].partition("w")[0] and command == "s":
+                yield Code(text[at + 1 : end], True)
+                yield Unreadable("sed runs what it replaces")
+            at = end + (flags.end() if flags else 0)
+            if flags and "w" in flags[0]:
+                at = text.find("\n", at) if "\n" in text[at:] else len(text)
+        elif command in _SED_REST:
+            stop = re.compile(r"[\n;}]" if command in "btTlLqQ:v" else r"(?<!\\)\n").search(text, at)
+            at = stop.start() if stop else len(text)
+
+
+def _skip(text: str, at: int, signs: str) -> int:
+    while at < len(text) and text[at] in signs:
+        at += 1
+    return at
+
+
+def _delimited(text: str, at: int, parts: int) -> int:
+    """The place behind the last delimiter of `s` or `y`; -1 if there is none."""
+    if at >= len(text):
+        return -1
+    delimiter, bracket = text[at], False
+    at += 1
+    while at < len(text) and parts:
+        char = text[at]
+        if char == "\\":
+            at += 1
+        elif char == "[" and parts == 2 and not bracket:
+            bracket = text.find("]", at + 2) > 0 and "\n" not in text[at : text.find("]", at + 2)]
+            if bracket:
+                at = text.find("]", at + 2)
+                bracket = False
+        elif char == delimiter:
+            parts -= 1
+        at += 1
+    return at if not parts else -1

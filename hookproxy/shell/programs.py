@@ -1,0 +1,496 @@
+"""What a program starts: the commands in its arguments, by the grammar of its options (`programs.toml`).
+
+A reading of a command line is a place where an option, an operand or the inner command may stand. An option that is not in the
+table may or may not take the next word, so both readings are followed, and everything that some reading starts is returned (law
+1). The work grows with the number of words only, because a place is visited once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib import resources
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from .read import Command
+from .words import HOLE, SPLIT, Word, literal
+
+
+class Code(Struct, frozen=True):
+    """A line of shell that is run."""
+
+    text: str
+    whole: bool
+    """It is run exactly so; otherwise a part of it is not literal."""
+
+
+class Foreign(Struct, frozen=True):
+    """A program in another language that is run."""
+
+    language: str
+    text: str
+    whole: bool
+
+
+class Unreadable(Struct, frozen=True):
+    """Something is run of which nothing is known."""
+
+    about: str
+
+
+Started = Command | Code | Foreign | Unreadable
+
+
+class _Program(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One table of `programs.toml`, which says what each key means."""
+
+    names: tuple[str, ...] = ()
+    runs: str = "command"
+    operands: int | tuple[int, ...] = 0
+    values: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    code: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    shell: tuple[str, ...] = ()
+    split: tuple[str, ...] = ()
+    code_flags: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    language: str = ""
+    programs: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    reads: str = ""
+    stdin_flags: tuple[str, ...] = ()
+    quiet: tuple[str, ...] = ()
+    assigns: bool = False
+    permutes: bool = False
+    appends: bool = False
+    replace: tuple[str, ...] = ()
+    anywhere: bool = False
+
+    def operand_counts(self) -> tuple[int, ...]:
+        return (self.operands,) if isinstance(self.operands, int) else self.operands
+
+    def kinds(self) -> dict[str, frozenset[str]]:
+        """What each listed option may be."""
+        kinds: dict[str, set[str]] = {}
+        for kind in _OPTION_KINDS:
+            for option in getattr(self, kind):
+                kinds.setdefault(option, set()).add(kind)
+        return {option: frozenset(found) for option, found in kinds.items()}
+
+
+_OPTION_KINDS: Final = (
+    "values", "flags", "code", "commands", "shell", "split", "code_flags", "settings", "programs", "modules", "quiet",
+    "replace", "stdin_flags",
+)  # fmt: skip
+_VALUED: Final = frozenset({"values", "code", "split", "settings", "programs", "replace", "modules", "commands"})
+_EITHER: Final = frozenset({"flags", "values"})
+
+
+class _Names(Struct, frozen=True):
+    names: str
+
+
+class _Table(Struct, frozen=True):
+    program: tuple[_Program, ...]
+    settings: _Names
+    variables: _Names
+
+
+class Table:
+    """All programs, by their names."""
+
+    def __init__(self, raw: bytes) -> None:
+        table = msgspec.toml.decode(raw, type=_Table)
+        self._programs: Final[dict[tuple[str, ...], list[Grammar]]] = {}
+        self.longest: Final[dict[str, int]] = {}
+        """How many words the names have that begin with this one."""
+        for program in table.program:
+            for name in program.names:
+                words = tuple(name.split())
+                self._programs.setdefault(words, []).append(Grammar(program))
+                self.longest[words[0]] = max(len(words), self.longest.get(words[0], 0))
+        self.settings: Final = re.compile(table.settings.names)
+        self.variables: Final = re.compile(table.variables.names)
+
+    def of(self, name: tuple[str, ...]) -> Sequence[Grammar]:
+        """The grammars of a program or a subcommand; none if nothing is known of it."""
+        return self._programs.get(name, ())
+
+    def knows(self, name: str) -> bool:
+        """True if a program of this name starts others, or has a subcommand that does."""
+        return program_name(name) in self.longest
+
+
+class Grammar:
+    """The options of one program."""
+
+    def __init__(self, program: _Program) -> None:
+        self.program: Final = program
+        self._kinds: Final = program.kinds()
+        self._long: Final = [option for option in self._kinds if option.startswith("--")]
+
+    def of_option(self, option: str) -> frozenset[str]:
+        """What an option may be: `_EITHER` if it is not known."""
+        kinds = self._kinds.get(option)
+        if kinds is None and option.startswith("--") and len(option) > 2:
+            shortened = [self._kinds[each] for each in self._long if each.startswith(option)]
+            kinds = frozenset().union(*shortened) if shortened else None
+        return _EITHER if kinds is None else kinds
+
+    def is_listed(self, option: str) -> bool:
+        return option in self._kinds
+
+
+@cache
+def table() -> Table:
+    """The table of the package; reading it takes some 5 ms."""
+    return Table(resources.files(__package__).joinpath("programs.toml").read_bytes())
+
+
+def program_name(text: str) -> str:
+    """The name by which the table knows a program: without folders, and without a version behind it."""
+    name = text.rpartition("/")[2].removeprefix("=").removesuffix(".exe")
+    return name if name in table().longest else re.sub(r"[-.]?\d+(?:\.\d+)*$", "", name) or name
+
+
+def started(command: Command) -> Iterator[Started]:
+    """Yield all that a command may start, whatever its options mean."""
+    words = command.words
+    programs = table()
+    name = program_name(words[0].text)
+    if name not in programs.longest:
+        return
+    for grammar, at in _grammars(programs, (name,), words, 1):
+        yield from _Reading(grammar, words, at, command).started()
+
+
+def _grammars(programs: Table, name: tuple[str, ...], words: Sequence[Word], at: int) -> Iterator[tuple[Grammar, int]]:
+    """Yield the grammars of a program and of its subcommand, each with the place where its options begin."""
+    known = programs.of(name)
+    for grammar in known:
+        yield grammar, at
+    if len(name) < programs.longest[name[0]]:
+        places: set[int] = set()
+        for grammar in known or (_UNKNOWN,):
+            places |= _Reading(grammar, words, at, Command(())).operand_places()
+        for place in sorted(places):
+            if place < len(words):
+                yield from _grammars(programs, (*name, words[place].text), words, place + 1)
+
+
+def operand_places(words: Sequence[Word]) -> set[int] | None:
+    """The places where a program's first operand, such as a subcommand, may stand; None: nothing is known of it."""
+    programs = table()
+    grammars = programs.of((program_name(words[0].text),))
+    if not grammars:
+        return None
+    return set().union(*(_Reading(grammar, words, 1, Command(())).operand_places() for grammar in grammars))
+
+
+def runs_operands(words: tuple[str, ...]) -> bool:
+    """True if what a program runs depends on its operands, so that the first words of a call say nothing about others."""
+    named = (program_name(words[0]),)
+    if named[0] not in table().longest:
+        return False
+    grammars = _grammars(table(), named, [*map(literal, words), Word(HOLE, "…")], 1)
+    return any(grammar.program.runs != "nothing" or grammar.program.anywhere for grammar, _ in grammars)
+
+
+_UNKNOWN: Final = Grammar(_Program())
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_][^=\s]*=", re.DOTALL)
+_IS_STDIN: Final = re.compile(r"-|(?:/dev/|/proc/[^/]*/|)(?:stdin|fd/\d+|tty)|/dev/fd/.*")
+_EXEC: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+
+
+class _Reading:
+    """Follows every reading of a program's arguments."""
+
+    def __init__(self, grammar: Grammar, words: Sequence[Word], at: int, command: Command) -> None:
+        self._grammar = grammar
+        self._program = grammar.program
+        self._words = words
+        self._at = at
+        self._command = command
+        self._found: list[Started] = []
+        self._starts: set[int] = set()
+        self._first_operands: set[int] = set()
+        self._code_operand = self._has_program = self._is_quiet = self._reads_anyway = False
+        self._replaced: set[str] = set()
+
+    def started(self) -> Iterator[Started]:
+        """Yield what is started."""
+        if self._program.runs == "actions":
+            yield from self._actions()
+            return
+        self._scan()
+        yield from self._found
+        if self._program.anywhere:
+            yield from self._anywhere()
+        operands = [self._words[start:] for start in sorted(self._starts)]
+        yield from self._by_operands(operands)
+        reads = [words for words in operands if not words or _IS_STDIN.fullmatch(words[0].text)]
+        idle = not operands or reads or self._reads_anyway or self._program.runs == "nothing"
+        if (
+            self._program.reads
+            and idle
+            and not (self._found or self._has_program or self._is_quiet or self._code_operand)
+        ):
+            yield from self._from_input()
+
+    def operand_places(self) -> set[int]:
+        """The places where the first operand may stand."""
+        self._scan()
+        return self._first_operands
+
+    def _scan(self) -> None:
+        todo, seen = [(self._at, 0)], set[tuple[int, int]]()
+        while todo:
+            state = todo.pop()
+            if state in seen or state[0] >= len(self._words):
+                continue
+            seen.add(state)
+            todo += self._next(*state)
+
+    def _next(self, at: int, operands: int) -> Iterator[tuple[int, int]]:
+        """Follow the word at a place, behind so many operands."""
+        program, word = self._program, self._words[at]
+        text, runs = word.text, program.runs != "nothing"
+        if word.splits and SPLIT in text and runs and not text.startswith("-"):
+            self._found.append(Unreadable(f"{word.source!r} stands before a command"))
+        if text == "--":
+            if self._grammar.is_listed("--"):
+                self._behind("--", at + 1)
+            yield from self._operand(at + 1, operands, last=True)
+            return
+        if not word.literal and text[:1] in (HOLE, SPLIT) and runs:  # it may be an option
+            behind = self._word(at + 1)
+            if behind is not None and (program.code or program.code_flags):
+                self._found.append(Code(behind.source, behind.literal))
+            if behind is not None and program.programs:
+                self._found.append(Foreign(program.language, behind.source, behind.literal))
+            yield at + 1, operands
+            yield at + 2, operands
+        if program.assigns and _ASSIGNMENT.match(text):
+            self._assigned(word)
+            yield at + 1, operands
+        elif self._is_option(text):
+            yield from ((place, operands) for place in self._option(word, at))
+        else:
+            yield from self._operand(at, operands, last=False)
+
+    def _is_option(self, text: str) -> bool:
+        return (
+            text[:1] in ("-", "+", "/") and len(text) > 1 and (text[0] == "-" or self._grammar.is_listed(text))
+        ) or (self._grammar.is_listed(text))
+
+    def _operand(self, at: int, operands: int, last: bool) -> Iterator[tuple[int, int]]:
+        counts = self._program.operand_counts()
+        if not operands:
+            self._first_operands.add(at)
+        if self._program.runs == "nothing":
+            if self._program.permutes and not last:
+                yield at + 1, operands
+            return
+        if operands in counts:
+            self._starts.add(at)
+        if operands < max(counts):
+            if self._program.permutes and not last:
+                yield at + 1, operands + 1
+            else:
+                self._starts.update(at + count - operands for count in counts if count > operands)
+
+    def _option(self, word: Word, at: int) -> Iterator[int]:
+        """Follow an option; yield where the next word may stand."""
+        text = word.text
+        if self._grammar.is_listed(text) or text.startswith("--"):
+            name, equals, value = text.partition("=")
+            for kind in sorted(self._grammar.of_option(text if self._grammar.is_listed(text) else name)):
+                if kind not in _VALUED or equals:
+                    self._take(kind, Word(value, word.source.partition("=")[2]) if equals else None, at)
+                    yield at + 1
+                else:
+                    self._take(kind, self._word(at + 1), at + 1)
+                    yield at + 2
+            return
+        for place in range(1, len(text)):
+            kinds = self._grammar.of_option(text[0] + text[place])
+            rest = text[place + 1 :]
+            for kind in sorted(kinds & _VALUED):
+                if rest:
+                    self._take(kind, Word(rest, _tail(word.source, len(rest))), at)
+                    yield at + 1
+                else:
+                    self._take(kind, self._word(at + 1), at + 1)
+                    yield at + 2
+            for kind in sorted(kinds - _VALUED):
+                self._take(kind, None, at)
+            if kinds <= _VALUED:
+                return
+        yield at + 1
+
+    def _word(self, at: int) -> Word | None:
+        return self._words[at] if at < len(self._words) else None
+
+    def _take(self, kind: str, value: Word | None, at: int) -> None:
+        """Note what an option says."""
+        match kind:
+            case "code" if value:
+                self._found.append(Code(value.source.removeprefix("exec="), value.literal))
+            case "programs" if value:
+                self._has_program = True
+                self._found.append(Foreign(self._program.language, value.source, value.literal))
+            case "settings" if value:
+                name, setting = re.split(r"[= ]", f"{value.source}=", maxsplit=1)
+                self._found.extend(_setting(name, setting.removesuffix("="), value.literal))
+            case "split" if value:
+                rest = self._words[at + 1 :]
+                text = " ".join([re.sub(r"\\_", " ", value.source), *(_quoted(word) for word in rest)])
+                self._found.append(Code(f"env {text}", value.literal))
+            case "replace":
+                self._replaced.add(value.text if value and value.text and not value.text.startswith("-") else "{}")
+                self._replaced.add("{}")
+            case "modules":
+                self._has_program = True
+            case "stdin_flags":
+                self._reads_anyway = True
+            case "quiet":
+                self._is_quiet = True
+            case "code_flags":
+                self._code_operand = True
+            case "commands" if value and at < len(self._words):
+                self._found.extend(self._inner((value, *self._words[at + 1 :])))
+                self._found.append(Code(value.source, value.literal) if " " in value.source else Command((value,)))
+            case "shell":
+                self._behind("--", at + 1)
+            case _:
+                pass
+
+    def _behind(self, option: str, at: int) -> None:
+        """Note the command that stands behind an option: all the rest."""
+        if option in self._program.shell:
+            self._found.append(Command((literal("bash"), *self._words[at:]), (), self._command.input))
+        elif option in self._program.commands:
+            self._found.extend(self._inner(self._words[at:]))
+
+    def _assigned(self, word: Word) -> None:
+        name, _, value = word.text.partition("=")
+        self._found.extend(assigned(name, Word(value, word.source.partition("=")[2])))
+
+    def _inner(self, words: Sequence[Word]) -> Iterator[Command]:
+        """Yield the command that these words are, if there are any."""
+        if words:
+            yield Command(
+                self._appended(tuple(words)) if self._program.appends else tuple(words), (), self._command.input
+            )
+
+    def _appended(self, words: tuple[Word, ...]) -> tuple[Word, ...]:
+        """The words of a command that gets further ones."""
+        if self._replaced or self._program.runs == "nothing":
+            marks = self._replaced or {"{}"}
+            return tuple(_replaced(word, marks) for word in words)
+        return (*words, Word(SPLIT, "…"))
+
+    def _by_operands(self, operands: Sequence[Sequence[Word]]) -> Iterator[Started]:
+        program = self._program
+        for words in operands:
+            if self._code_operand and words:
+                yield Code(words[0].source, words[0].literal)
+                yield from self._parameters(words)
+            elif not words:
+                continue
+            elif program.runs == "command":
+                yield from self._inner(words)
+            elif program.runs == "code":
+                yield Code(" ".join(word.source for word in words), all(word.literal for word in words))
+            elif program.runs == "script" and not (program.reads and _IS_STDIN.fullmatch(words[0].text)):
+                yield from _script(words[0], of_shell=program.reads != "language")
+            elif program.runs == "language" and not self._has_program:
+                yield Foreign(program.language, words[0].source, words[0].literal)
+            elif program.runs == "definitions":
+                yield from (Code(word.source.partition("=")[2], word.literal) for word in words if "=" in word.source)
+            elif program.runs == "settings" and len(words) > 1:
+                yield from _setting(words[0].source, words[1].source, words[1].literal)
+
+    def _parameters(self, words: Sequence[Word]) -> Iterator[Started]:
+        """`sh -c CODE NAME WORD…`: the code may run its parameters (`"$@"`)."""
+        if len(words) > 2 and re.search(r"\$[@*1-9{]", words[0].source):
+            yield Command(tuple(words[2:]))
+
+    def _from_input(self) -> Iterator[Started]:
+        input_ = self._command.input
+        if self._program.reads == "language":
+            if input_.kind == "text":
+                yield Foreign(self._program.language, input_.text, input_.whole)
+            elif input_.kind != "inherited":
+                yield Unreadable("a program is read from standard input")
+            return
+        if input_.text:
+            yield Code(input_.text, True)
+        if input_.kind != "text" or not input_.whole:
+            yield Unreadable("a shell reads its commands from standard input")
+
+    def _anywhere(self) -> Iterator[Started]:
+        for at in range(self._at, len(self._words)):
+            word = self._words[at]
+            if re.search(r"\s", word.source):
+                yield Code(word.source, word.literal)
+            name = re.sub(r"^-.*?=|^(?i:exec|system|shell):", "", word.text)
+            yield Command((literal(name) if name != word.text else word, *self._words[at + 1 :]))
+
+    def _actions(self) -> Iterator[Started]:
+        words = self._words
+        for at, word in enumerate(words):
+            if word.text in _EXEC:
+                end = next((n for n in range(at + 1, len(words)) if words[n].text in (";", "+")), len(words))
+                if end > at + 1:
+                    yield Command(tuple(_replaced(each, {"{}"}) for each in words[at + 1 : end]))
+            elif word.text[:1] in (SPLIT, HOLE) and at > 1 and not words[at - 1].text.startswith("-"):
+                yield Unreadable(f"{word.source!r} may be an action of find")
+
+
+def assigned(name: str, value: Word) -> Iterator[Started]:
+    """Yield what a variable that is set for a command, or for all later ones, makes programs run."""
+    if name in ("LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES") or name.startswith("BASH_FUNC_"):
+        yield Unreadable(f"{name} changes what programs do")
+    elif table().variables.fullmatch(name):
+        yield Code(value.source, value.literal)
+    if "$(" in value.text or "`" in value.text:  # it is run where the variable is evaluated
+        for part in re.findall(r"\$\(([^()]*)\)|`([^`]*)`", value.text):
+            yield Code(part[0] or part[1], True)
+
+
+def _setting(name: str, value: str, whole: bool) -> Iterator[Started]:
+    """What a setting of a program makes it run."""
+    if table().settings.fullmatch(name):
+        yield Code(value.removeprefix("!"), whole)
+    elif not whole and not re.fullmatch(r"[\w.-]+", name):
+        yield Unreadable(f"the setting {name!r} is not literal")
+
+
+def _script(word: Word, of_shell: bool) -> Iterator[Started]:
+    """What a file of commands may be: a script that is started by name is not read."""
+    name = word.text.rpartition("/")[2]
+    if of_shell and not word.literal and (word.splits or not name or name[0] in (HOLE, SPLIT)):
+        yield Unreadable(f"the script {word.source!r} is not literal")
+    elif _IS_STDIN.fullmatch(word.text) or re.fullmatch(r"(?:stdin|\d+)", name):
+        yield Unreadable("a shell reads its commands from elsewhere")
+
+
+def _replaced(word: Word, marks: set[str]) -> Word:
+    text = word.text
+    for mark in marks:
+        text = text.replace(mark, HOLE)
+    return word if text == word.text else Word(text, word.source)
+
+
+def _quoted(word: Word) -> str:
+    return "'" + word.source.replace("'", "'\\''") + "'"
+
+
+def _tail(source: str, length: int) -> str:
+    return source[-length:]

@@ -1,0 +1,406 @@
+"""The words of one simple command, read as bash reads them: quotes, escapes, braces and redirections.
+
+The grammar (`read`) says where a command begins and ends and which of its parts are expansions; this file reads the text
+between these itself. Each checks the other: a sign that would end the command for bash, but did not for the grammar, is
+a `Disagreement`, and then the line is unreadable (law 1).
+
+A word is kept as text in which three signs stand for what only the run decides: HOLE for a part of one word, SPLIT for a
+part that may become several words or none (an expansion without quotes), GLOB for a pattern of file names. They are
+private characters of Unicode; a line that has one of them itself is never read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+
+HOLE: Final = "\ue001"
+SPLIT: Final = "\ue002"
+GLOB: Final = "\ue003"
+HEREDOC: Final = "\ue004"
+"""Stands before the number of a here-document that has been taken out of the text."""
+_OPEN: Final = "\ue005"
+_CLOSE: Final = "\ue006"
+_COMMA: Final = "\ue007"
+_DOTS: Final = "\ue008"
+"""A brace, comma and `..` without quotes, while braces are expanded."""
+PRIVATE: Final = re.compile("[\ue000-\ue008]")
+
+UNKNOWN: Final = re.compile(f"[{HOLE}{SPLIT}{GLOB}]")
+_MOST_BRACED: Final = 64  # words that braces of one word may become: people write two to ten
+
+_ESCAPES: Final = {
+    "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
+    "\\": "\\", "'": "'", '"': '"', "?": "?",
+}  # fmt: skip
+_ANSI_C: Final = re.compile(
+    r"\\(?:([0-7]{1,3})|x\{([0-9A-Fa-f]*)\}?|x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|c(\\\\|.)|(.))",
+    re.DOTALL,
+)
+"""An escape of `$'…'`. `\\x{…}` is read, although no manual of bash has it."""
+
+_PLAIN: Final = re.compile(r"[^\s\\'\"$`;|&()<>{}*?\[\],.#\x00-\x1f\x7f]+")
+"""Characters that stand for themselves wherever they are."""
+
+_REDIRECTION: Final = re.compile(r"(?P<fd>\d+|\{[A-Za-z_]\w*\})?(?P<operator><<<|<&|>&|&>>|&>|<>|>\||>>|<|>)")
+_BRACKETED: Final = re.compile(r"\[[^\s]*\]|\[[^\]\s]*['\"\\]")
+_EXPANSION_NAME: Final = re.compile(r"\$(?:\w|[@*#?$!({\['\"-])")
+
+
+class Disagreement(Exception):
+    """The text cannot be read, or bash reads it otherwise than the grammar. The argument says what it is about."""
+
+
+class Word(Struct, frozen=True):
+    """One word as a program gets it, as far as that is certain."""
+
+    text: str
+    """With `HOLE`, `SPLIT` and `GLOB` for what is not."""
+    source: str
+    """The word without quotes, with expansions and patterns as they are written."""
+    bare: bool = False
+    """It is written without quotes and escapes, so that a shell may take it for a reserved word."""
+
+    @property
+    def literal(self) -> bool:
+        """True if the program certainly gets `text`."""
+        return UNKNOWN.search(self.text) is None
+
+    @property
+    def splits(self) -> bool:
+        """True if it may become several words, or none."""
+        return SPLIT in self.text or GLOB in self.text
+
+    @property
+    def parts(self) -> list[str]:
+        """The certain parts of the text, in order; anything may stand between two of them."""
+        return UNKNOWN.split(self.text)
+
+
+def literal(text: str) -> Word:
+    """Return a word that a program certainly gets."""
+    return Word(text, text)
+
+
+class Input(NamedTuple):
+    """What a command reads on its standard input."""
+
+    kind: str
+    """"inherited", "pipe", "file" or "text"."""
+    text: str = ""
+    """The text of a here-document or here-string, or what a literal `echo` writes into a pipe."""
+    whole: bool = False
+    """The text is literal, and nothing else is read."""
+
+
+INHERITED: Final = Input("inherited")
+
+
+class Lexed(Struct, frozen=True):
+    """A simple command in its parts."""
+
+    words: tuple[Word, ...]
+    assignments: tuple[tuple[str, Word], ...]
+    """The variables that are set before the command."""
+    input: Input | None
+    """A redirected standard input."""
+    written: tuple[str, ...]
+    """The files that its output goes to, as far as they are certain."""
+
+
+_ASSIGNMENT: Final = re.compile(rf"([A-Za-z_]\w*)({GLOB}\[[^\]]*\])?\+?=")
+_PLAIN_SUBSCRIPT: Final = re.compile(rf"{GLOB}\[[\w{HOLE}{SPLIT}@ +-]*\]")
+"""Any other may run commands: bash evaluates it."""
+
+
+class Lexer:
+    """Reads the words between two places of a line."""
+
+    def __init__(self, line: str, expansions: Mapping[int, int], heredocs: Sequence[Input] = ()) -> None:
+        """`expansions` has the end of each expansion by its beginning, as the grammar says."""
+        self._line: Final = line
+        self._expansions: Final = expansions
+        self._heredocs: Final = heredocs
+
+    def command(self, start: int, end: int) -> Lexed:
+        """Read a simple command. Raises Disagreement."""
+        words: list[Word] = []
+        assignments: list[tuple[str, Word]] = []
+        written: list[str] = []
+        input_: Input | None = None
+        for operator, raw, source, bare in self._tokens(start, end):
+            if operator:
+                input_ = self._redirected(operator, raw, source, written) or input_
+                continue
+            name = None if words else _ASSIGNMENT.match(raw)
+            if name is not None:
+                if name[2] and not _PLAIN_SUBSCRIPT.fullmatch(name[2]):
+                    raise Disagreement("a subscript")
+                assignments.append((name[1], Word(_without_marks(raw[name.end() :]), source.partition("=")[2])))
+            else:
+                words.extend(_words(raw, source, bare))
+        return Lexed(tuple(words), tuple(assignments), input_, tuple(written))
+
+    def words(self, start: int, end: int) -> list[Word]:
+        """Read words without redirections, such as those after `for x in`. Raises Disagreement."""
+        lexed = self.command(start, end)
+        if lexed.input or lexed.written:
+            raise Disagreement("a redirection")
+        return [*(value for _, value in lexed.assignments), *lexed.words]
+
+    def _redirected(self, operator: str, raw: str, source: str, written: list[str]) -> Input | None:
+        target = _without_marks(raw)
+        if operator == "<<<":
+            return Input("text", source, UNKNOWN.search(target) is None)
+        if operator.startswith(("<", "0<")):
+            if target.startswith(HEREDOC):
+                if not target[1:].isdecimal() or int(target[1:]) >= len(self._heredocs):
+                    raise Disagreement("a here-document")
+                return self._heredocs[int(target[1:])]
+            return Input("file", target)
+        if UNKNOWN.search(target) is None:
+            written.append(target)
+        return None
+
+    def _tokens(self, at: int, end: int) -> Iterator[tuple[str, str, str, bool]]:
+        """Yield the words, each with the redirection before it, the text with marks, the source, and `Word.bare`."""
+        line, operator = self._line, ""
+        while True:
+            at = self._skip_blanks(at, end)
+            if at >= end:
+                break
+            redirection = _REDIRECTION.match(line, at, end)
+            if redirection and at not in self._expansions:
+                if operator:
+                    raise Disagreement("a redirection without a target")
+                if line.startswith("<<", redirection.start("operator")) and redirection["operator"] != "<<<":
+                    raise Disagreement("a here-document")
+                operator = redirection["operator"]
+                if redirection["fd"] and operator.startswith("<") and redirection["fd"] != "0":
+                    operator = ">" + operator  # another descriptor than standard input: the target is of no interest
+                at = redirection.end()
+                continue
+            raw, source, bare, stop = self._word(at, end)
+            if stop == at:
+                raise Disagreement(f"{line[at]!r} in a command")
+            at = stop
+            yield operator, raw, source, bare
+            operator = ""
+        if operator:
+            raise Disagreement("a redirection without a target")
+
+    def _skip_blanks(self, at: int, end: int) -> int:
+        line = self._line
+        while at < end:
+            if line[at] in " \t":
+                at += 1
+            elif line.startswith("\\\n", at):
+                at += 2
+            elif line[at] == "\r" and (at + 1 >= end or line[at + 1] == "\n"):
+                at += 1
+            elif line[at] == "#":
+                newline = line.find("\n", at, end)
+                at = end if newline < 0 else newline
+                if at < end:
+                    raise Disagreement("a comment")
+            else:
+                break
+        return at
+
+    def _word(self, at: int, end: int) -> tuple[str, str, bool, int]:  # noqa: C901 - one branch for each sign of bash
+        """Read the word that begins here: its text with marks, its source, whether it is bare, and its end."""
+        line, raw, source, bare = self._line, [], [], True
+        while at < end:
+            plain = _PLAIN.match(line, at, end)
+            if plain:
+                raw.append(plain[0])
+                source.append(plain[0])
+                at = plain.end()
+                continue
+            char = line[at]
+            if char in " \t\n" or (char == "\r" and (at + 1 >= end or line[at + 1] == "\n")):
+                break
+            if at in self._expansions:
+                stop = self._expansions[at]
+                raw.append(SPLIT)
+                source.append(line[at:stop])
+                at = stop
+                bare = False
+                continue
+            if char == "\\":
+                at = self._escape(at, end, raw, source)
+            elif char == "'":
+                at = self._single(at, end, raw, source)
+            elif char == '"':
+                at = self._double(at + 1, end, raw, source)
+            elif char == "$":
+                at = self._dollar(at, end, raw, source)
+                continue
+            elif char in "<>" or line.startswith("&>", at):
+                break
+            elif char in ";|&()`\x7f" or char < " ":
+                raise Disagreement(f"{char!r} in a word")
+            else:
+                at = self._mark(at, end, raw, source)
+                continue
+            bare = False
+        return "".join(raw), "".join(source), bare, at
+
+    def _escape(self, at: int, end: int, raw: list[str], source: list[str]) -> int:
+        if at + 1 >= end:
+            raise Disagreement("a backslash at the end")
+        if self._line[at + 1] != "\n":
+            raw.append(self._line[at + 1])
+            source.append(self._line[at + 1])
+        return at + 2
+
+    def _single(self, at: int, end: int, raw: list[str], source: list[str]) -> int:
+        stop = self._line.find("'", at + 1, end)
+        if stop < 0:
+            raise Disagreement("a quote that does not end")
+        raw.append(self._line[at + 1 : stop])
+        source.append(self._line[at + 1 : stop])
+        return stop + 1
+
+    def _double(self, at: int, end: int, raw: list[str], source: list[str]) -> int:
+        """Read from behind the quote to behind the one that ends it."""
+        line = self._line
+        while at < end:
+            char = line[at]
+            if char == '"':
+                return at + 1
+            if at in self._expansions:
+                stop = self._expansions[at]
+                raw.append(SPLIT if "@" in line[at:stop] else HOLE)
+                source.append(line[at:stop])
+                at = stop
+            elif char == "\\":
+                after = line[at + 1 : at + 2]
+                kept = "" if after == "\n" else after if after in '$`"\\' and after else char + after
+                raw.append(kept)
+                source.append(kept)
+                if after == "\n" and line[at - 1] in "$\\":
+                    raise Disagreement("a sign before a continued line")
+                at += 2
+            elif char == "`" or (char == "$" and _EXPANSION_NAME.match(line, at) and line[at + 1] not in "'\""):
+                raise Disagreement("an expansion that the grammar does not see")
+            else:
+                raw.append(char)
+                source.append(char)
+                at += 1
+        raise Disagreement("a quote that does not end")
+
+    def _dollar(self, at: int, end: int, raw: list[str], source: list[str]) -> int:
+        """Read `$'…'`, `$"…"` or a plain dollar."""
+        after = self._line[at + 1 : min(at + 2, end)]
+        if after == "'":
+            return self._ansi_c(at + 2, end, raw, source)
+        if after == '"':
+            return self._double(at + 2, end, raw, source)
+        if after == "\\" or _EXPANSION_NAME.match(self._line, at):
+            raise Disagreement("an expansion that the grammar does not see")
+        raw.append("$")
+        source.append("$")
+        return at + 1
+
+    def _ansi_c(self, at: int, end: int, raw: list[str], source: list[str]) -> int:
+        line, stop = self._line, at
+        while stop < end and line[stop] != "'":
+            stop += 2 if line[stop] == "\\" else 1
+        if stop >= end:
+            raise Disagreement("a quote that does not end")
+        text = _ANSI_C.sub(_unescaped, line[at:stop]).partition("\0")[0]
+        if PRIVATE.search(text):
+            raise Disagreement("a private character")
+        raw.append(text)
+        source.append(text)
+        return stop + 1
+
+    def _mark(self, at: int, end: int, raw: list[str], source: list[str]) -> int:
+        """Read a sign that means something only without quotes: braces, commas, dots, patterns."""
+        char = self._line[at]
+        if self._line.startswith("..", at):
+            raw.append(_DOTS)
+            source.append("..")
+            return at + 2
+        if char in "*?" or (char == "[" and _BRACKETED.match(self._line, at, end)):
+            raw.append(GLOB + char)
+        else:
+            raw.append({"{": _OPEN, "}": _CLOSE, ",": _COMMA}.get(char, char))
+        source.append(char)
+        return at + 1
+
+
+_PATTERN: Final = re.compile(rf"{GLOB}(?:\[.*|.)", re.DOTALL)
+"""Behind a bracket nothing is certain: it may hold what follows."""
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    octal, braced, hexadecimal, short, long, control, other = escape.groups()
+    if octal:
+        return chr(int(octal, 8) & 0xFF)
+    if braced is not None:
+        return chr(int(braced or "0", 16) & 0xFF)
+    if hexadecimal:
+        return chr(int(hexadecimal, 16))
+    if short or long:
+        return chr(min(int(short or long, 16), 0x10FFFF))
+    if control:
+        return chr(ord(control[-1]) & 0x1F)
+    return _ESCAPES.get(other, escape[0])
+
+
+def _without_marks(raw: str) -> str:
+    """The text where braces and commas have no meaning. A pattern is one hole; what it was stays in the source."""
+    for mark, char in ((_OPEN, "{"), (_CLOSE, "}"), (_COMMA, ","), (_DOTS, "..")):
+        raw = raw.replace(mark, char)
+    return _PATTERN.sub(GLOB, raw) if GLOB in raw else raw
+
+
+def _words(raw: str, source: str, bare: bool) -> Iterator[Word]:
+    """Yield the words that one word becomes by its braces."""
+    if _OPEN not in raw or not (_COMMA in raw or _DOTS in raw):
+        yield Word(_without_marks(raw), source, bare)
+        return
+    braced = _expand(raw)
+    if len(braced) > _MOST_BRACED:
+        yield Word(SPLIT, source)
+    elif len(braced) == 1:
+        yield Word(_without_marks(braced[0]), source, bare)
+    else:
+        for each in braced:
+            text = _without_marks(each)
+            if text:  # without quotes, an empty word is none; with quotes it might be one, which changes no name
+                yield Word(text, text)
+
+
+def _expand(raw: str) -> list[str]:
+    """Expand the braces from the left, as bash does."""
+    start = raw.find(_OPEN)
+    while start >= 0:
+        depth, cuts = 0, [start]
+        for at in range(start, len(raw)):
+            sign = raw[at]
+            if sign == _OPEN:
+                depth += 1
+            elif sign == _COMMA and depth == 1:
+                cuts.append(at)
+            elif sign == _CLOSE:
+                depth -= 1
+                if depth == 0:
+                    cuts.append(at)
+                    break
+        if depth == 0 and (len(cuts) > 2 or _DOTS in raw[start : cuts[-1]]):
+            inner = (
+                [raw[one + 1 : other] for one, other in zip(cuts, cuts[1:], strict=False)] if len(cuts) > 2 else [SPLIT]
+            )
+            heads = [text for each in inner for text in _expand(each)]
+            tails = _expand(raw[cuts[-1] + 1 :])
+            if len(heads) * len(tails) > _MOST_BRACED:
+                return [SPLIT] * (_MOST_BRACED + 1)
+            return [raw[:start] + head + tail for head in heads for tail in tails]
+        start = raw.find(_OPEN, start + 1)
+    return [raw]
