@@ -136,7 +136,7 @@ class _RuleCommands:
 
 
 def _name(word: Word) -> str:
-    return word.text.rpartition("/")[2]
+    return word.text.rpartition("/")[2].removeprefix("=")  # zsh: `=rm` is the path of rm
 
 
 def _subcommand_places(words: Sequence[Word]) -> Sequence[int]:

@@ -20,8 +20,12 @@ _STRING: Final = re.compile(
 )
 _BACKQUOTED: Final = re.compile(r"`(?:[^`\\]|\\.)*`", re.DOTALL)
 _PERL_QUOTED: Final = re.compile(
-    r"\b(?:qx|q|qq|qw|%x)\s*(?:\{([^{}]*)\}|\(([^()]*)\)|\[([^\[\]]*)\]|([/!|#~])(.*?)\4)", re.DOTALL
+    r"(?:\b(?:qx|q|qq|qw)|%x)\s*(?:\{([^{}]*)\}|\(([^()]*)\)|\[([^\[\]]*)\]|([/!|#~])(.*?)\4)", re.DOTALL
 )
+_IMPORTED: Final = re.compile(
+    r"\bfrom\s+[\w.]+\s+import\s+(?:\([\w\s,]+\)|\w+(?:\s*,\s*\w+)*)(?!\s+as\b)(?=\s*(?:[;\n#]|\Z))|\{[\w\s,]+\}(?=\s*(?:=|from\b))"
+)
+"""An import of names as they are: it calls nothing and hides nothing."""
 _MARK: Final = "\ue009"
 """Stands for a literal in masked text."""
 _LITERAL_CALL: Final = re.compile(rf"[\w.]*\s*(?:\(\s*)?(?:\[\s*)?{_MARK}(?:\s*,\s*{_MARK})*\s*(?:[\]);,]|\Z|\n)")
@@ -31,7 +35,9 @@ class _Language(NamedTuple):
     starts: re.Pattern[str]
     """Names with which a process is started."""
     hides: re.Pattern[str]
-    """Names with which any other name can be reached."""
+    """Names with which any other name can be reached, and names with which a process is started that are not called."""
+    modules: re.Pattern[str] = re.compile(r"(?!)")
+    """Modules that are for nothing but starting processes."""
     backquotes: bool = False
     """Text in backquotes is a command; otherwise it is a string."""
 
@@ -44,16 +50,19 @@ _LANGUAGES: Final = {
         ),
         re.compile(
             r"(?<![.\w])(?:exec|eval|compile|__import__|getattr|vars|globals|locals|open_code)\s*\(|\b(?:import_module|ctypes|"
-            r"runpy|marshal|pickle|codeop|cffi|pty|__builtins__|__getattribute__|__dict__|__subclasses__|"
-            r"system|popen|subprocess)\b(?!\s*[(.;,\s])"
+            r"runpy|marshal|pickle|codeop|cffi|pty|__builtins__|__getattribute__|__dict__|__subclasses__)\b|"
+            r"\b(?:system|popen|Popen|check_output|check_call|getoutput|execvp?e?|execlp?e?|posix_spawnp?)\b(?!\s*\()|"
+            r"(?<=\.)(?:run|call)\b(?!\s*\()"
         ),
+        re.compile(r"\bsubprocess\b"),
     ),
     "javascript": _Language(
         re.compile(r"\b(?:exec|execSync|spawn|spawnSync|execFile|execFileSync|fork|run|Command|execa|system)\s*\("),
         re.compile(
             r"\b(?:eval|Function|constructor|binding|dlopen|createRequire)\b|\b(?:require|import)\s*\((?!\s*\ue009\s*\))|"
-            r"child_process\b(?!\ue009)|\$\s*\ue009"
+            r"\$\s*\ue009|\b(?:exec|spawn)(?:File)?(?:Sync)?\b(?!\s*\()"
         ),
+        re.compile(r"\b(?:child_process|execa|shelljs|zx|cross-spawn)\b"),
     ),
     "other": _Language(
         re.compile(
@@ -94,8 +103,9 @@ def _by_names(text: str, language: _Language, name: str) -> Iterator[Started]:
     if not language.backquotes:
         masked, further = _masked(masked, _BACKQUOTED)
         strings += further
+    checked = _IMPORTED.sub(" ", masked)
     starts = list(language.starts.finditer(masked))
-    hides = language.hides.search(masked)
+    hides = language.hides.search(checked) or (not starts and language.modules.search(text))
     if not starts and not hides:
         return
     yield from _of_strings(masked, strings)
