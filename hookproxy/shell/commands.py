@@ -53,6 +53,8 @@ class _Collector:
     def __init__(self) -> None:
         self.commands: Final[dict[tuple[Word, ...], None]] = {}
         self.variables: Final[dict[str, str]] = {}
+        self._aliases: Final[dict[str, str]] = {}
+        """Other names of commands, as `alias` and `hash -p` give them."""
         self.unreadable = ""
         self._files: Final[dict[str, str | None]] = {}
         """The files that the line writes, without folders, with their contents; None: not known."""
@@ -79,6 +81,8 @@ class _Collector:
         for name, value in command.assignments:
             self._assign(name, value, depth)
         words = command.words
+        while words and words[0].text == "!":  # behind `time`, it is a word for the grammar
+            words = words[1:]
         if not words:
             return
         if depth > _DEEPEST or len(self.commands) > _MOST_COMMANDS:
@@ -91,10 +95,11 @@ class _Collector:
             self._note(f"the command {words[0].source[:60]!r} is not literal")
             return
         self._builtin(program, words, depth)
+        self._expand_alias(program, command, depth)
         self._check_files(program, command, depth)
         if known and command.input.kind == "inherited":
             return
-        if program != words[0].text:
+        if program != command.words[0].text:
             command = Command((literal(program), *words[1:]), command.assignments, command.input)
         for each in started(command):
             self._start(each, depth + 1)
@@ -103,8 +108,27 @@ class _Collector:
         """Follow what builtins of the shell set and evaluate."""
         if program in _DECLARES:
             self._declared(words, depth)
+        if program in ("alias", "hash"):
+            self._note_aliases(program, words)
         if program in _EVALUATES and any("[" in word.text and _SUBSTITUTES.search(word.text) for word in words):
             self._note("a subscript that is evaluated")
+
+    def _note_aliases(self, program: str, words: tuple[Word, ...]) -> None:
+        for at, word in enumerate(words[1:], 1):
+            name, equals, value = word.source.partition("=")
+            if program == "alias" and equals:
+                self._aliases[name] = value
+            elif program == "hash" and words[at - 1].text == "-p":
+                self._aliases.update((other.text, word.source) for other in words[at + 1 :])
+
+    def _expand_alias(self, program: str, command: Command, depth: int) -> None:
+        alias = self._aliases.pop(program, None)  # in what it stands for, its name is not an alias
+        if alias is None:
+            return
+        body = read(alias).commands
+        if body:
+            self._add(Command((*body[-1].words, *command.words[1:]), (), command.input), depth + 1)
+        self._aliases[program] = alias
 
     def _start(self, each: Started, depth: int) -> None:
         if isinstance(each, Command):

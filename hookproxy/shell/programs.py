@@ -100,14 +100,19 @@ _NOT_IDLE: Final = frozenset({"programs", "modules", "quiet", "code_flags"})
 """Kinds of options with which a program does not read what to do from standard input."""
 
 
-class _Names(Struct, frozen=True):
+class _Settings(Struct, frozen=True, forbid_unknown_fields=True):
     names: str
 
 
-class _Table(Struct, frozen=True):
+class _Variables(Struct, frozen=True, forbid_unknown_fields=True):
+    names: str
+    hijacks: str
+
+
+class _Table(Struct, frozen=True, forbid_unknown_fields=True):
     program: tuple[_Program, ...]
-    settings: _Names
-    variables: _Names
+    settings: _Settings
+    variables: _Variables
 
 
 class Table:
@@ -125,6 +130,7 @@ class Table:
                 self.longest[words[0]] = max(len(words), self.longest.get(words[0], 0))
         self.settings: Final = re.compile(table.settings.names)
         self.variables: Final = re.compile(table.variables.names)
+        self.hijacks: Final = re.compile(table.variables.hijacks)
 
     def of(self, name: tuple[str, ...]) -> Sequence[Grammar]:
         """The grammars of a program or a subcommand; none if nothing is known of it."""
@@ -506,7 +512,7 @@ class _Reading:
 
 def assigned(name: str, value: Word) -> Iterator[Started]:
     """Yield what a variable that is set for a command, or for all later ones, makes programs run."""
-    if name in ("LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES") or name.startswith("BASH_FUNC_"):
+    if table().hijacks.fullmatch(name):
         yield Unreadable(f"{name} changes what programs do")
     elif table().variables.fullmatch(name):
         yield Code(_CODE_PREFIX.sub("", value.source), value.literal)

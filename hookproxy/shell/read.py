@@ -42,6 +42,8 @@ _TAKES_COMMAND: Final = frozenset(["!", "{", "if", "then", "elif", "else", "whil
 """Reserved words behind which a command begins."""
 
 _GAP: Final = re.compile(r"(?:[ \t\n]|\\\n|\r(?=\n|\Z))*")
+_AFTER_RESERVED: Final = re.compile(r"(?:\\\n)*(?:[\s;|&()<>]|\Z)")
+"""What ends a reserved word: for bash, `{rm` is a word."""
 _COMMENT_START: Final = re.compile(r"(?:\A|[\s;&|()])\Z")
 _ARITHMETIC: Final = re.compile(r"[\w\s+\-*/%<>=!&|^~?:,()\[\]@#.\ue001]*")
 _SUBSTITUTION: Final = re.compile(r"\$\(((?:[^()\"]|\"[^\"()]*\")*)\)")
@@ -180,6 +182,8 @@ class _Reader:
         """Make sure that only blanks, or the end of a line between two commands, stand between the parts."""
         before: Node | None = None
         for child in node.children:
+            if child.type in _RESERVED and not _AFTER_RESERVED.match(self._line, child.end_byte):
+                self.differs(f"the word that begins with {child.type!r}")
             if before is not None:
                 gap = self._line[before.end_byte : child.start_byte]
                 if not _GAP.fullmatch(gap):
@@ -264,6 +268,8 @@ class _Reader:
                     self.differs("a pattern in a test")
             elif child.type in _MARKED or child.type in ("string", "raw_string", "ansi_c_string", "concatenation"):
                 self._word_of(child)
+                if child.type != "string" and re.search(r"\[.*(?:\$\(|`)", self._text(child), re.DOTALL):
+                    self.differs("a subscript in a test")  # `-v` and `-eq` evaluate it
             elif child.is_named:
                 self._check_words(child)
             elif ";" in child.type or child.type in ("`", "\n"):
@@ -448,8 +454,10 @@ def _mark_expansions(node: Node, expansions: dict[int, int]) -> None:
 
 
 def _echoed(command: Command) -> str:
-    """What a literal `echo` or `printf` writes; empty if it is another command."""
+    """What a literal `echo` or `printf`, or a `cat` of a here-document writes; empty if it is another command."""
     words = command.words
+    if len(words) == 1 and words[0].text == "cat" and command.input.whole:
+        return command.input.text
     if not words or words[0].text not in ("echo", "printf"):
         return ""
     return " ".join(word.source for word in words[1:] if not word.text.startswith("-")).replace("\\n", "\n")
@@ -457,6 +465,7 @@ def _echoed(command: Command) -> str:
 
 # --- here-documents ---
 
+_CONTINUED: Final = re.compile(r"(?<!\\)(?:\\\\)*\\\Z")
 _DELIMITER: Final = re.compile(r"[ \t]*((?:[^\s'\"\\$`;&|()<>\ue000-\ue008]|'[^'\n]*'|\"[^\"\\$`\n]*\"|\\[^\n])+)")
 
 
@@ -477,25 +486,20 @@ def _without_heredocs(line: str, reader: _Reader) -> tuple[str, Sequence[Input]]
             reader.differs("a here-document")
             break
         body_at = body_at if body_at > operator else newline + 1  # bodies of one line follow each other
-        body, end = _body(line, body_at, _unquoted(delimiter[1]), dash)
+        quoted = re.search(r"['\"\\]", delimiter[1]) is not None
+        body, end = _body(line, body_at, _unquoted(delimiter[1]), dash, joins=not quoted)
         if body is None:
             reader.differs("a here-document without its end")
             break
         text += [line[at:operator], "<", HEREDOC, str(len(heredocs)), " "]
         at, body_at = delimiter.end(), end
-        heredocs.append(_heredoc(delimiter[1], body, reader))
+        if not quoted:
+            _read_body(body, reader)
+        heredocs.append(Input("text", body, quoted or ("$" not in body and "`" not in body)))
         if next_operator > newline:
             text.append(line[at : newline + 1])
             at = end
     return "".join(text) + line[at:], heredocs
-
-
-def _heredoc(delimiter: str, body: str, reader: _Reader) -> Input:
-    """What a command gets from a here-document. Without quotes around its delimiter, expansions in it are read."""
-    quoted = re.search(r"['\"\\]", delimiter) is not None
-    if not quoted:
-        _read_body(body, reader)
-    return Input("text", body, quoted or ("$" not in body and "`" not in body))
 
 
 def _heredoc_operators(root: Node) -> Iterator[tuple[int, int]]:
@@ -514,23 +518,25 @@ def _unquoted(delimiter: str) -> str:
     return re.sub(r"'([^']*)'|\"([^\"]*)\"|\\(.)", lambda part: part[1] or part[2] or part[3] or "", delimiter)
 
 
-def _body(line: str, at: int, delimiter: str, dash: int) -> tuple[str | None, int]:
-    """The text of a here-document that begins here, and where the line after it begins; None: it has no end."""
-    start = at
+def _body(line: str, at: int, delimiter: str, dash: int, *, joins: bool) -> tuple[str | None, int]:
+    """The text of a here-document that begins here, and where the line after it begins; None: it has no end.
+
+    With `joins`, a backslash at the end of a line continues it, so that the next line is not the delimiter.
+    """
+    start, continued = at, False
     while at < len(line):
         newline = line.find("\n", at)
         stop = len(line) if newline < 0 else newline
         text = line[at:stop]
-        if (text.lstrip("\t") if dash else text) == delimiter:
+        if (text.lstrip("\t") if dash else text) == delimiter and not continued:
             return line[start:at], min(stop + 1, len(line)) if newline >= 0 else stop
+        continued = joins and _CONTINUED.search(text) is not None
         at = stop + 1
     return None, at
 
 
 def _read_body(body: str, reader: _Reader) -> None:
     """Read the expansions of a here-document without quotes."""
-    if re.search(r"(?<!\\)(?:\\\\)*\\\n", body):
-        reader.differs("a continued line in a here-document")
     if "$" not in body and "`" not in body:
         return
     # In quotes, everything but a quote means the same. Inside of `$(…)` a quote is left alone.

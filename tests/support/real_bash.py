@@ -13,62 +13,58 @@ import signal
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from hookproxy.shell.words import GLOB, HOLE, SPLIT, Word
 
 BIN: Final = "@BIN@"
-"""In a line: the folder with its programs."""
+"""In a line: the folder with its stubs."""
 
-_STUB: Final = """#!/bin/sh
-printf '%s\\0' "${0##*/}" "$@" >>"${0%/*}/../ran"; printf '\\n\\0' >>"${0%/*}/../ran"
+_END: Final = "=END="
+"""The last argument that a stub notes."""
+_STUB: Final = f"""#!/bin/sh
+printf '%s\\0' "${{0##*/}}" "$@" {_END} >>"${{0%/*}}/../ran"
 """
 _LAUNCHER: Final = '#!/bin/sh\nexec "$@"\n'
 _LIMITS: Final = "ulimit -t 5 -f 100; FUNCNEST=4; export FUNCNEST"
 """Seconds of processor time, blocks of files, functions that call each other: a random line must not run away."""
 
 
-def programs_run(
-    lines: Sequence[str],
-    folder: Path,
-    stubs: Sequence[str],
-    *,
-    launchers: Sequence[str] = (),
-    real: Sequence[str] = (),
-    seconds: float = 60,
-    shell: str = "bash",
-) -> list[list[list[str]]]:
+class Programs(NamedTuple):
+    """What a line can run."""
+
+    stubs: Sequence[str]
+    """Programs that say that they ran."""
+    real: Sequence[str]
+    """Programs of this machine."""
+    launchers: Sequence[str] = ()
+    """Programs that run the words behind them."""
+
+
+def programs_run(lines: Sequence[str], folder: Path, programs: Programs, seconds: float = 60) -> list[list[list[str]]]:
     """Run the lines one after another in one process; return the argument lists of the stubs that ran, by line.
 
     After so many seconds, it returns what has run by then.
-    `launchers` are programs that run the words behind them; `real` are programs of this machine.
     """
+    tools = folder / "tools"
+    tools.mkdir()
+    for name, text in [("=stub", _STUB), *((launcher, _LAUNCHER) for launcher in programs.launchers)]:
+        (tools / name).write_text(text)
+        (tools / name).chmod(0o755)
+    for name in programs.real:
+        (tools / name).symlink_to(shutil.which(name) or name)
     script = [_LIMITS]
     for number, line in enumerate(lines):
         home = folder / str(number)
-        _make(home, stubs, launchers, real)
+        (home / "bin").mkdir(parents=True)
+        (home / "work").mkdir()
+        for name in programs.stubs:
+            (home / "bin" / name).symlink_to(tools / "=stub")
         (home / "line").write_text(line.replace(BIN, str(home / "bin")) + "\n", "utf-8", newline="")
-        script.append(f"( cd {home}/work; PATH={home}/bin; . ../line )")
+        script.append(f"( cd {home}/work; PATH={home}/bin:{tools}; . ../line )")
     (folder / "script").write_text("\n".join(script))
-    _run([shell, str(folder / "script")], folder, seconds)
+    _run(["bash", str(folder / "script")], folder, seconds)
     return [_recorded(folder / str(number) / "ran") for number in range(len(lines))]
-
-
-def _make(home: Path, stubs: Sequence[str], launchers: Sequence[str], real: Sequence[str]) -> None:
-    shared = home.parent / "shared"
-    if not shared.exists():
-        shared.mkdir()
-        for name, text in (("stub", _STUB), ("launcher", _LAUNCHER)):
-            (shared / name).write_text(text)
-            (shared / name).chmod(0o755)
-    (home / "bin").mkdir(parents=True)
-    (home / "work").mkdir()
-    for name in stubs:
-        (home / "bin" / name).symlink_to(shared / "stub")
-    for name in launchers:
-        (home / "bin" / name).symlink_to(shared / "launcher")
-    for name in real:
-        (home / "bin" / name).symlink_to(shutil.which(name) or name)
 
 
 def _run(argv: Sequence[str], folder: Path, seconds: float) -> None:
@@ -92,7 +88,7 @@ def _run(argv: Sequence[str], folder: Path, seconds: float) -> None:
 def _recorded(file: Path) -> list[list[str]]:
     if not file.exists():
         return []
-    runs = file.read_bytes().decode("utf-8", "surrogateescape").split("\n\0")
+    runs = file.read_bytes().decode("utf-8", "surrogateescape").split(f"{_END}\0")
     return [run.split("\0")[:-1] for run in runs if run]
 
 
