@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from . import embedded
 from .programs import Code, Foreign, Started, assigned, started, table
-from .read import Command, Script, read
+from .read import Command, Script, echoed, read
 from .words import HOLE, Word, literal
 
 _DEEPEST: Final = 12  # commands that start commands: people write three
@@ -22,6 +22,7 @@ _EVALUATES: Final = frozenset({
 })  # fmt: skip
 """Builtins that evaluate subscripts in their arguments, and run what is substituted there."""
 _SUBSTITUTES: Final = re.compile(r"\$\(|`")
+_NAME: Final = re.compile(r"(?<![\w$])(?<!\$\{)[A-Za-z_]\w*")
 _VARIABLE: Final = re.compile(r"\$(?:(\w+)|\{(\w+)\})|\$\{\w+:?[-=+]([^{}$`'\"]*)\}")
 
 
@@ -32,6 +33,13 @@ class Line(Struct, frozen=True):
     """The words of each command; the first one is its program."""
     unreadable: str
     """Why there may be others; empty: these are all."""
+    text: str = ""
+
+    @property
+    def sets(self) -> frozenset[str]:
+        """The names of variables that the line may set: all that stand in it otherwise than behind a dollar."""
+        texts = (self.text, *(word.text for words in self.commands for word in words))
+        return frozenset(name for text in texts for name in _NAME.findall(text))
 
 
 @lru_cache(maxsize=4)  # a call is judged by many rules, one after another
@@ -44,7 +52,7 @@ def commands_of(line: str) -> Line:
         reason = collector.unreadable
         collector.read(resolved, 0)
         collector.unreadable = reason
-    return Line(tuple(collector.commands), collector.unreadable)
+    return Line(tuple(collector.commands), collector.unreadable, line)
 
 
 class _Collector:
@@ -173,7 +181,7 @@ class _Collector:
                 word.text.rpartition("/")[2].removeprefix("of=") for word in command.words[1:] if word.text[:1] != "-"
             ]
         for name in written:
-            self._files[name] = command.input.text if program in ("cat", "tee") and command.input.whole else None
+            self._files[name] = _written(program, command)
 
 
 def _certain_name(word: Word) -> str | None:
@@ -184,6 +192,14 @@ def _certain_name(word: Word) -> str | None:
     if HOLE in name or not name:
         return None
     return name
+
+
+def _written(program: str, command: Command) -> str | None:
+    """What a command writes into a file; None if that is not known."""
+    if program in ("cat", "tee"):
+        return command.input.text if command.input.whole else None
+    text = echoed(command) if all(word.literal for word in command.words) else ""
+    return text if text and "%" not in text and "\\" not in text else None
 
 
 def is_shell(program: str) -> bool:

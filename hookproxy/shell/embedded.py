@@ -67,7 +67,7 @@ _LANGUAGES: Final = {
     "other": _Language(
         re.compile(
             r"\b(?:system\w*|exec\w*|popen|spawn|shell_exec|passthru|proc_open|pcntl_exec|execute|syscmd|esyscmd|shell|"
-            r"call-process|shell-command|run|do shell script)\b|^\s*[!\\]!?|\.(?:shell|system)\b"
+            r"call-process|shell-command|run|do shell script)\b|^\s*!|\\!|\.(?:shell|system)\b"
         ),
         re.compile(
             r"\b(?:eval|fork|send|instance_eval|public_send|create_function|call_user_func\w*|loadstring|syscall|open3?)\b|\|\s*\ue009|\ue009\s*\|"

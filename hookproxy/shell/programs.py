@@ -68,6 +68,7 @@ class _Program(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     expanded: tuple[str, ...] = ()
     hides: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
+    lists: tuple[str, ...] = ()
     bundles: bool = False
     assigns: bool = False
     permutes: bool = False
@@ -249,6 +250,7 @@ class _Reading:
         if self._program.runs == "actions":
             yield from self._actions()
             return
+        self._list()
         self._scan()
         self._written_otherwise()
         yield from self._found
@@ -260,6 +262,13 @@ class _Reading:
         idle = not operands or reads or "stdin_flags" in self._noted or self._program.runs == "nothing"
         if self._program.reads and idle and not self._found and not self._noted & _NOT_IDLE:
             yield from self._from_input()
+
+    def _list(self) -> None:
+        """Take away what stands behind a sign that ends the command, such as `:::`. It may be a list of commands."""
+        ends = [at for at, word in enumerate(self._words) if at >= self._at and word.text in self._program.lists]
+        if ends:
+            self._found.extend(Code(word.source, True) for word in self._words[ends[0] + 1 :] if word.literal)
+            self._words = self._words[: ends[0]]
 
     def operand_places(self) -> set[int]:
         """The places where the first operand may stand."""
@@ -455,7 +464,7 @@ class _Reading:
                 yield Code(first.source, first.literal)
             case "lines":
                 yield from (Code(word.source, word.literal) for word in words)
-            case "script" if not (program.reads and _IS_STDIN.fullmatch(first.text)):
+            case "script" if not (program.reads and _IS_STDIN.fullmatch(first.text)) and not self._noted & _NOT_IDLE:
                 yield from _script(first, of_shell=program.reads != "language")
             case "language" if not self._noted & {"programs", "modules"}:
                 yield Foreign(program.language, first.source, first.literal)
@@ -473,17 +482,19 @@ class _Reading:
 
     def _from_input(self) -> Iterator[Started]:
         input_ = self._command.input
-        if self._program.reads != "shell":
+        if self._program.reads not in ("shell", "remote"):
             yield from self._program_from(input_)
             return
-        if input_.text:
+        if self._program.reads == "remote" and input_.kind == "inherited":
+            return
+        if input_.text and input_.kind != "file":
             yield Code(input_.text, True)
         if input_.kind != "text" or not input_.whole:
             yield Unreadable("a shell reads its commands from standard input")
 
     def _program_from(self, input_: Input) -> Iterator[Started]:
         """Yield what a program in another language starts that comes from standard input; a file is not read."""
-        if input_.text:
+        if input_.text and input_.kind != "file":
             yield Foreign(self._program.language, input_.text, input_.whole or input_.kind == "pipe")
         if self._program.reads == "language" and (
             input_.kind == "pipe" or (input_.kind == "file" and UNKNOWN.search(input_.text))

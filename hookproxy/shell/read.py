@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from .words import HEREDOC, INHERITED, PRIVATE, Disagreement, Input, Lexed, Lexer, Word
+from .words import HEREDOC, HOLE, INHERITED, PRIVATE, Disagreement, Input, Lexed, Lexer, Word
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -135,6 +135,8 @@ class _Reader:
         self._line, self._lexer = line, Lexer(line, expansions, heredocs)
         if root.has_error:
             self.differs("a syntax error")
+        if not (_GAP.fullmatch(line[: root.start_byte]) and _GAP.fullmatch(line[_end_of(root) :])):
+            self.differs("a sign at the beginning or the end")
         self._visit(root, input_, depth)
         self._line, self._lexer = outer
 
@@ -166,7 +168,7 @@ class _Reader:
         fed = input_
         for child in node.children:
             if child.type in ("|", "|&"):
-                fed = Input("pipe", _echoed(self.commands[-1]) if self.commands else "")
+                fed = Input("pipe", echoed(self.commands[-1]) if self.commands else "")
             elif child.is_named and child.type != "word":
                 self._visit(child, fed, depth + 1)
             elif child.type == "word":
@@ -272,7 +274,9 @@ class _Reader:
                     self.differs("a subscript in a test")  # `-v` and `-eq` evaluate it
             elif child.is_named:
                 self._check_words(child)
-            elif ";" in child.type or child.type in ("`", "\n"):
+            elif (
+                ";" in child.type or child.type in ("`", "\n") or self._line.startswith(("<(", ">("), child.start_byte)
+            ):
                 self.differs("a sign in a test")
 
     def _word_of(self, node: Node) -> list[Word]:
@@ -382,6 +386,7 @@ class _Reader:
         for child in node.children:
             if child.type == "file_redirect":  # $(<file)
                 self._word_of_redirect(child)
+                self._substitutions(child, depth)
             elif child.is_named:
                 self._visit(child, input_, depth + 1)
             elif child.type not in _SIGNS and child.type not in ("$(", "<(", ">("):
@@ -412,13 +417,13 @@ class _Reader:
 
     def _blanked(self, node: Node, start: int, end: int) -> str:
         """Return a part of a node's text in which each expansion is one sign."""
-        text, at = "", node.start_byte + start
+        text, at, stop = "", node.start_byte + start, node.start_byte + end
         inner = self._expansions_in(node)
         for begin in sorted(inner):
-            if begin >= at:
-                text += self._line[at:begin] + "\ue001"
+            if at <= begin < stop:
+                text += self._line[at:begin] + HOLE
                 at = inner[begin]
-        return text + self._line[at : node.start_byte + end]
+        return text + self._line[at:stop]
 
     def _text(self, node: Node) -> str:
         return self._line[node.start_byte : node.end_byte]
@@ -442,6 +447,11 @@ def _parse(line: str) -> Node:
     return _parser().parse(_NOT_ASCII.sub("Z", line).encode()).root_node
 
 
+def _end_of(root: Node) -> int:
+    """Where the last part of a text ends."""
+    return root.children[-1].end_byte if root.children else root.start_byte
+
+
 def _mark_expansions(node: Node, expansions: dict[int, int]) -> None:
     """Note the outermost expansions of a part, by an own stack: the agent decides how deep it is nested."""
     todo = [node]
@@ -453,7 +463,7 @@ def _mark_expansions(node: Node, expansions: dict[int, int]) -> None:
             todo.extend(part.children)
 
 
-def _echoed(command: Command) -> str:
+def echoed(command: Command) -> str:
     """What a literal `echo` or `printf`, or a `cat` of a here-document writes; empty if it is another command."""
     words = command.words
     if len(words) == 1 and words[0].text == "cat" and command.input.whole:

@@ -77,7 +77,7 @@ BY_PROGRAMS: Final = [
     ("env", ["env rm x", "env A=b rm x", "env -- rm x", "env -u A rm x", "env -uA rm x", "env --unset=A rm x", "env -C . rm x", "env --chdir=. rm x", "env -S 'rm x'", "env -S'rm x'", "env -vS 'rm x'",
              "env --split-string='rm x'", "env -S 'A=b rm' x", "env -S 'sh -c \"rm x\"'", "env -S'rm\\_x'", "env env rm x", "env -i @BIN@/rm x", "env - @BIN@/rm x", "env -S 'r\\\"\\\"m x'; env rm x"]),
     ("xargs", ["echo x | xargs rm", "xargs rm <<< x", "xargs -n1 rm <<< x", "xargs -n 1 rm <<< x", "xargs -I{} rm {} <<< x", "xargs -I % sh -c 'rm %' <<< x", "xargs -i rm {} <<< x", "xargs -t -- rm <<< x", "xargs --max-args=1 rm <<< x",
-               "echo rm x | xargs env", "echo rm | xargs -I{} {} x", "printf 'rm x' | xargs -d '\\n' sh -c", "echo x | xargs -0 rm", "echo x | xargs env rm"]),
+               "echo rm x | xargs env", ""printf 'rm x' | xargs -d '\\n' sh -c", "echo x | xargs -0 rm", "echo x | xargs env rm"]),
     ("find", ["find . -exec rm {} +", "find . -exec rm {} \\;", "find . -maxdepth 0 -exec sh -c 'rm \"$1\"' _ {} ';'", "find . -maxdepth 0 -exec env rm {} ';'", "find @BIN@ -name rm -exec {} x \\;"]),
     ("timeout", ["timeout 5 rm x", "timeout -k 1 5 rm x", "timeout -s KILL 5 rm x", "timeout --signal=KILL 5 rm x", "timeout --preserve-status 5 rm x", "timeout 5 env rm x"]),
     ("nice", ["nice rm x", "nice -n 5 rm x", "nice -5 rm x", "nice -n5 rm x", "nice --adjustment=5 rm x"]),

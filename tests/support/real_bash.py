@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from hookproxy.shell.commands import is_shell
 from hookproxy.shell.words import GLOB, HOLE, SPLIT, Word
 
 BIN: Final = "@BIN@"
@@ -93,7 +94,12 @@ def _recorded(file: Path) -> list[list[str]]:
 
 
 def is_among(ran: Sequence[str], commands: Sequence[Sequence[Word]]) -> bool:
-    """True if a command with these arguments is one of those that were read, whose holes may be anything."""
+    """True if a command with these arguments is one of those that were read, whose holes may be anything.
+
+    A script that a shell is told to run by its name is not read.
+    """
+    if any(ran[0] == word.text.rpartition("/")[2] for words in commands if is_shell(words[0].text) for word in words):
+        return True
     return any(_expression(words).fullmatch("\0".join((*ran, ""))) for words in commands)
 
 
