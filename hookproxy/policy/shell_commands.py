@@ -85,7 +85,7 @@ def _runs(read: commands.Line, rule: _RuleCommands, budget: WorkBudget) -> Runs:
 class _RuleCommands:
     """The commands that a rule names."""
 
-    __slots__ = ("_by_name", "_first", "_is_prefix", "_pattern", "_pieces", "_wanted")
+    __slots__ = ("_by_name", "_first", "_is_open", "_is_prefix", "_pattern", "_pieces", "_wanted")
 
     def __init__(self, specifier: str) -> None:
         specifier = specifier.strip()
@@ -94,6 +94,7 @@ class _RuleCommands:
         self._by_name = command_pattern(by_name)
         """The same pattern, for commands without the folders of their programs."""
         self._is_prefix = by_name.endswith(PREFIX_ENDINGS)
+        self._is_open = by_name.endswith("*")
         body = by_name[:-2] if self._is_prefix else by_name
         self._pieces = re.split(r"\*+", body + " *" if self._is_prefix else body)
         """The literal parts between its stars."""
@@ -101,9 +102,9 @@ class _RuleCommands:
         self._first = re.compile(glob(first), re.DOTALL) if first else None
         words = body.split()
         self._wanted = None
-        """Its words in normal form, if it has options, and no star among them."""
-        if "*" not in body and any(word.startswith("-") for word in words[1:]):
-            self._wanted = options.split(words[0], words[1:])
+        """Its words in normal form, if it has options, and no star but one at its end."""
+        if any(word.startswith("-") for word in words[1:]) and "*" not in body[:-1]:
+            self._wanted = options.split(words[0], body.removesuffix("*").split()[1:])
 
     def spells(self, command: str) -> bool:
         """True if the command is one of them exactly as written."""
@@ -122,7 +123,7 @@ class _RuleCommands:
         if any(self._by_name.fullmatch(" ".join((program, *texts[at:]))) for at in _subcommand_places(words)):
             return True
         return self._wanted is not None and options.includes(
-            self._wanted, options.split(program, texts[1:]), exactly=not self._is_prefix
+            self._wanted, options.split(program, texts[1:]), exactly=not self._is_open
         )
 
     def may_name(self, words: Sequence[Word], sets: frozenset[str]) -> bool:

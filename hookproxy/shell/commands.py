@@ -166,6 +166,8 @@ class _Collector:
 
     def _check_files(self, program: str, command: Command, depth: int) -> None:
         """Read the files that the line itself writes and runs; all other scripts are not read."""
+        if not (self._files or command.written or program in _WRITES):
+            return
         run = {program} | (
             {word.text.rpartition("/")[2] for word in command.words[1:3]} if is_shell(program) else set()
         )

@@ -80,6 +80,11 @@ class _Program(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """How many words may stand before the command."""
         return (self.operands,) if isinstance(self.operands, int) else self.operands
 
+    def is_inert(self) -> bool:
+        """True if nothing is of interest behind the first operand."""
+        more = (self.permutes, self.anywhere, self.bundles, self.reads, self.prefixes, self.lists, self.shell)
+        return self.runs == "nothing" and not any(more) and "--" not in self.commands
+
     def kinds(self) -> dict[str, frozenset[str]]:
         """What each listed option may be."""
         kinds: dict[str, set[str]] = {}
@@ -124,10 +129,13 @@ class Table:
         self._programs: Final[dict[tuple[str, ...], list[Grammar]]] = {}
         self.longest: Final[dict[str, int]] = {}
         """How many words the names have that begin with this one."""
+        self.beginnings: Final[set[tuple[str, ...]]] = set()
+        """Of the names, by words."""
         for program in table.program:
             for name in program.names:
                 words = tuple(name.split())
                 self._programs.setdefault(words, []).append(Grammar(program))
+                self.beginnings.update(words[: at + 1] for at in range(len(words)))
                 self.longest[words[0]] = max(len(words), self.longest.get(words[0], 0))
         self.settings: Final = re.compile(table.settings.names)
         self.variables: Final = re.compile(table.variables.names)
@@ -150,6 +158,8 @@ class Grammar:
         self._kinds: Final = program.kinds()
         self.signs: Final = {option[0] for option in self._kinds if not option[0].isalnum()} - {"/", "="} | {"-"}
         """What options begin with."""
+        self.is_inert: Final = program.is_inert()
+        """Behind an operand, nothing more is of interest: at most, a subcommand has a table of its own."""
         self._long: Final = [option for option in self._kinds if option.startswith("--")]
 
     def of_option(self, option: str) -> frozenset[str]:
@@ -163,6 +173,18 @@ class Grammar:
     def is_listed(self, option: str) -> bool:
         """True if the table has this very option."""
         return option in self._kinds
+
+    def is_operand(self, words: Sequence[Word], at: int) -> bool:
+        """True if there is a word at this place, and it is certainly an operand."""
+        if at >= len(words):
+            return False
+        text = words[at].text
+        assigns = self.program.assigns and "=" in text
+        return text[:1].isalnum() and words[at].literal and not assigns and text not in self._kinds
+
+    def operand_places(self, words: Sequence[Word], at: int) -> set[int]:
+        """The places where the first operand may stand, if the options begin at this place."""
+        return {at} if self.is_operand(words, at) else _Reading(self, words, at, Command(())).operand_places()
 
 
 @cache
@@ -185,7 +207,8 @@ def started(command: Command) -> Iterator[Started]:
     if name not in programs.longest:
         return
     for grammar, at in _grammars(programs, (name,), words, 1):
-        yield from _Reading(grammar, words, at, command).started()
+        if not (grammar.is_inert and grammar.is_operand(words, at)):
+            yield from _Reading(grammar, words, at, command).started()
 
 
 def _grammars(programs: Table, name: tuple[str, ...], words: Sequence[Word], at: int) -> Iterator[tuple[Grammar, int]]:
@@ -196,9 +219,9 @@ def _grammars(programs: Table, name: tuple[str, ...], words: Sequence[Word], at:
     if len(name) < programs.longest[name[0]]:
         places: set[int] = set()
         for grammar in known or (_UNKNOWN,):
-            places |= _Reading(grammar, words, at, Command(())).operand_places()
+            places |= grammar.operand_places(words, at)
         for place in sorted(places):
-            if place < len(words):
+            if place < len(words) and (*name, words[place].text) in programs.beginnings:
                 yield from _grammars(programs, (*name, words[place].text), words, place + 1)
 
 
@@ -208,7 +231,7 @@ def operand_places(words: Sequence[Word]) -> set[int] | None:
     grammars = programs.of((program_name(words[0].text),))
     if not grammars:
         return None
-    return set().union(*(_Reading(grammar, words, 1, Command(())).operand_places() for grammar in grammars))
+    return set().union(*(grammar.operand_places(words, 1) for grammar in grammars))
 
 
 def runs_operands(words: tuple[str, ...]) -> bool:

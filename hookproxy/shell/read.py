@@ -32,8 +32,11 @@ LONGEST: Final = 65_536
 _DEEPEST: Final = 100  # substitutions and groups inside of each other: bash itself gives up at a few thousand
 
 _NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]")
-_PLAIN_LINE: Final = re.compile(r"[A-Za-z0-9_@%+:,./-]+(?: [A-Za-z0-9_@%+:,./=-]+)*")
-"""A line of bare words: most calls. It has no assignment, no reserved word and nothing to expand."""
+_PLAIN_TOKEN: Final = re.compile(
+    r"[ \t]*(?:(?:2>&1|[12]?>/dev/null)(?![^\s;|&])|(?P<separator>&&|\|\|?|;)|"
+    r"(?P<word>(?:[A-Za-z0-9_@%+:,./=-]|(?<=\w)[~^#]|'[^'\0\r]*'|\"[^\"\\$`\0\r]*\")+)(?![^\s;|&]))[ \t]*"
+)
+"""A part of a line that every shell reads alike: words with nothing to expand, and signs between two commands."""
 _RESERVED: Final = frozenset({
     "!", "{", "}", "[[", "]]", "if", "then", "elif", "else", "fi", "case", "esac", "for", "select", "while", "until",
     "do", "done", "in", "function", "coproc", "time",
@@ -41,6 +44,7 @@ _RESERVED: Final = frozenset({
 _TAKES_COMMAND: Final = frozenset(["!", "{", "if", "then", "elif", "else", "while", "until", "do"])
 """Reserved words behind which a command begins."""
 
+_QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
 _GAP: Final = re.compile(r"(?:[ \t\n]|\\\n|\r(?=\n|\Z))*")
 _AFTER_RESERVED: Final = re.compile(r"(?:\\\n)*(?:[\s;|&()<>]|\Z)")
 """What ends a reserved word: for bash, `{rm` is a word."""
@@ -94,17 +98,49 @@ class Script(Struct, frozen=True):
 
 def read(line: str) -> Script:
     """Return the simple commands of a line, those inside of substitutions included."""
-    if _PLAIN_LINE.fullmatch(line):
-        words = line.split(" ")
-        if words[0] not in _RESERVED:
-            return Script((Command(tuple(Word(word, word, True) for word in words)),))
     if len(line) > LONGEST:
         return Script((), "it is too long")
     if PRIVATE.search(line) or "\0" in line:
         return Script((), "it has a character that no command has")
+    plain = read_plain(line)
+    if plain is not None:
+        return Script(plain)
     reader = _Reader()
     reader.read(line, INHERITED, 0)
     return Script(tuple(reader.commands), reader.unreadable)
+
+
+def read_plain(line: str) -> tuple[Command, ...] | None:
+    """Read a line of plain commands, as most are, without the grammar; None: another line."""
+    commands: list[Command] = []
+    words: list[Word] = []
+    at, separator = 0, ""
+    while at < len(line):
+        token = _PLAIN_TOKEN.match(line, at)
+        if token is None:
+            return None
+        at = token.end()
+        if text := token["word"]:
+            bare = "'" not in text and '"' not in text
+            unquoted = text if bare else _QUOTED.sub(lambda quoted: quoted[0][1:-1], text)
+            words.append(Word(unquoted, unquoted, bare))
+        elif token["separator"]:
+            if not _begins_plainly(words):
+                return None
+            commands.append(_behind(commands, separator, words))
+            words, separator = [], token["separator"]
+    if _begins_plainly(words):
+        return (*commands, _behind(commands, separator, words))
+    return tuple(commands) if separator == ";" and not words else None
+
+
+def _begins_plainly(words: Sequence[Word]) -> bool:
+    """True if these words are a command, without an assignment or a reserved word at its beginning."""
+    return bool(words) and "=" not in words[0].text and words[0].text not in _RESERVED
+
+
+def _behind(commands: Sequence[Command], separator: str, words: Sequence[Word]) -> Command:
+    return Command(tuple(words), (), Input("pipe", echoed(commands[-1])) if separator == "|" else INHERITED)
 
 
 @cache
