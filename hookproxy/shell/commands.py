@@ -15,6 +15,7 @@ from .words import HOLE, Word, literal
 
 _DEEPEST: Final = 12  # commands that start commands: people write three
 _MOST_COMMANDS: Final = 1024  # of one line, together
+_MOST_WORK: Final = 150_000  # characters of all texts that start each other, and eight for each word: some 20 ms
 _DECLARES: Final = frozenset({"export", "declare", "typeset", "local", "readonly"})
 _WRITES: Final = frozenset({"curl", "wget", "tee", "cp", "mv", "ln", "install", "dd", "aria2c", "base64", "xxd"})
 _EVALUATES: Final = frozenset({
@@ -67,14 +68,14 @@ class _Collector:
         self._files: Final[dict[str, str | None]] = {}
         """The files that the line writes, without folders, with their contents; None: not known."""
         self._read: Final[set[str]] = set()
+        self._left = _MOST_WORK
 
     def read(self, text: str, depth: int) -> None:
         """Read a line of shell, and what it starts."""
         if text in self._read:
             return
         self._read.add(text)
-        if depth > _DEEPEST or len(self.commands) > _MOST_COMMANDS:
-            self._note("too many commands start each other")
+        if not self._may_go_on(depth, len(text)):
             return
         script: Script = read(text)
         if script.unreadable:
@@ -93,8 +94,7 @@ class _Collector:
             words = words[1:]
         if not words:
             return
-        if depth > _DEEPEST or len(self.commands) > _MOST_COMMANDS:
-            self._note("too many commands start each other")
+        if not self._may_go_on(depth, 8 * len(words)):
             return
         known = words in self.commands
         self.commands[words] = None
@@ -111,6 +111,16 @@ class _Collector:
             command = Command((literal(program), *words[1:]), command.assignments, command.input)
         for each in started(command):
             self._start(each, depth + 1)
+            if self._left < 0:
+                break
+
+    def _may_go_on(self, depth: int, work: int) -> bool:
+        """Spend some work; False if there is too much of it: the agent decides how long a line is."""
+        self._left -= work
+        if depth <= _DEEPEST and len(self.commands) <= _MOST_COMMANDS and self._left >= 0:
+            return True
+        self._note("too many commands start each other")
+        return False
 
     def _builtin(self, program: str, words: tuple[Word, ...], depth: int) -> None:
         """Follow what builtins of the shell set and evaluate."""

@@ -166,7 +166,7 @@ def _unescaped(string: str) -> str:
 # --- awk ---
 
 _AWK_REGEX: Final = re.compile(
-    r"(?<=[(,~!{};&|\n])(\s*)/(?:[^/\\\n\[]|\\.|\[[^\]\n]*\])*/|\A(\s*)/(?:[^/\\\n\[]|\\.|\[[^\]\n]*\])*/"
+    r"(?<=[(,~!{};&|\n])(\s*)/(?:[^/\\\n\[]|\\.|\[[^\]\n]{1,99}\]){0,999}/|\A(\s*)/(?:[^/\\\n\[]|\\.|\[[^\]\n]{1,99}\]){0,999}/"
 )
 _AWK_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _AWK_STARTS: Final = re.compile(r"\bsystem\s*\(|(?<!\|)\|&?(?!\|)|@load\b|\bgetline\s*<")

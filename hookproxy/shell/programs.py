@@ -249,6 +249,7 @@ _IS_STDIN: Final = re.compile(r"-|(?:/dev/|/proc/[^/]*/|)(?:stdin|fd/\d+|tty)|/d
 _CODE_PREFIX: Final = re.compile(r"""exec=|[!|]|"[^"]*"\s*:""")
 """What stands before a line of shell in some values: `!` in git's aliases, `|` in LESSOPEN, a key in `bind -x`."""
 _ANYWHERE_PREFIX: Final = re.compile(r"-.*?=|(?i:exec|system|shell):|!")
+_MOST_WORDS: Final = 1000  # of a command that starts another one
 _EXEC: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 
 
@@ -270,6 +271,9 @@ class _Reading:
 
     def started(self) -> Iterator[Started]:
         """Yield what is started."""
+        if len(self._words) > _MOST_WORDS:
+            yield Unreadable("a program has too many arguments")
+            return
         if self._program.runs == "actions":
             yield from self._actions()
             return

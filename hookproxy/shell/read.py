@@ -31,6 +31,10 @@ LONGEST: Final = 65_536
 """Characters of a line: ten times the longest that an agent writes by hand; reading it takes some 20 ms."""
 _DEEPEST: Final = 100  # substitutions and groups inside of each other: bash itself gives up at a few thousand
 
+_MOST_SIGNS: Final = 1200  # that separate, quote or expand: reading them takes some 20 ms
+_COMPLEX: Final = re.compile(r"[;|&(){}<>$`\n'\"\\\[]")
+_SINGLE_QUOTED: Final = re.compile(r"'[^']*'")
+
 _NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]")
 _PLAIN_TOKEN: Final = re.compile(
     r"[ \t]*(?:(?:2>&1|[12]?>/dev/null)(?![^\s;|&])|(?P<separator>&&|\|\|?|;)|"
@@ -160,10 +164,14 @@ class _Reader:
         self.unreadable = ""
         self._line = ""
         self._lexer = Lexer("", {})
+        self._in_dash = False
 
     def read(self, line: str, input_: Input, depth: int) -> None:
         """Read a whole text; what is inside of it is read with the same reader."""
         line, heredocs = _without_heredocs(line, self)
+        if len(_COMPLEX.findall(_SINGLE_QUOTED.sub("", line))) > _MOST_SIGNS:
+            self.differs("it is too long")
+            return
         root = _parse(line)
         expansions: dict[int, int] = {}
         _mark_expansions(root, expansions)
@@ -199,6 +207,7 @@ class _Reader:
     def _group(self, node: Node, input_: Input, depth: int) -> None:
         if node.type == "compound_statement" and node.children and node.children[0].type == "((":
             self._arithmetic(node, node.start_byte + 2, node.end_byte - 2, depth)
+            self._as_dash(node, depth)
             return
         self._check_gaps(node)
         fed = input_
@@ -255,6 +264,8 @@ class _Reader:
             self.differs(f"the word {words[0].text!r} where a command should be")
             while words and words[0].text in _TAKES_COMMAND:
                 words = words[1:]
+        if lexed.behind:
+            self.commands.append(Command(lexed.behind))
         if words or lexed.assignments:
             self.commands.append(Command(words, lexed.assignments, lexed.input or input_, lexed.written))
 
@@ -290,6 +301,7 @@ class _Reader:
         if opening == "[":
             self._simple(node, input_, depth)
             return
+        self._as_dash(node, depth)
         if opening == "((":
             self._arithmetic(node, node.start_byte + 2, node.end_byte - 2, depth)
             return
@@ -298,11 +310,21 @@ class _Reader:
         self._check_words(node)
         self._substitutions(node, depth)
 
+    def _as_dash(self, node: Node, depth: int) -> None:
+        """Read `[[ … ]]` and `(( … ))` as shells do that do not have them: as commands between `&&` and `||`."""
+        if self._in_dash:
+            return
+        self._in_dash = True
+        reason, before = self.unreadable, len(self.commands)
+        self.read(self._line[node.start_byte + 2 : node.end_byte - 2], INHERITED, depth + 1)
+        self.commands[before:] = [each for each in self.commands[before:] if each.words and each.words[0].literal]
+        self.unreadable, self._in_dash = reason, False
+
     def _check_words(self, node: Node) -> None:
         """Make sure that nothing in a test can be a command for bash: each part is a sign, or one word."""
         for child in node.children:
             if child.type in ("regex", "extglob_pattern", "word"):
-                if re.search(r"[`;\n]|\$[({\[]", self._text(child)):
+                if re.search(r"[`;\n]|[$<>]\(|\$[{\[]", self._text(child)):
                     self.differs("a pattern in a test")
             elif child.type in _MARKED or child.type in ("string", "raw_string", "ansi_c_string", "concatenation"):
                 self._word_of(child)
@@ -511,6 +533,7 @@ def echoed(command: Command) -> str:
 
 # --- here-documents ---
 
+_MOST_HEREDOCS: Final = 32  # of one text, with signs like theirs: people write one or two
 _CONTINUED: Final = re.compile(r"(?<!\\)(?:\\\\)*\\\Z")
 _DELIMITER: Final = re.compile(r"[ \t]*((?:[^\s'\"\\$`;&|()<>\ue000-\ue008]|'[^'\n]*'|\"[^\"\\$`\n]*\"|\\[^\n])+)")
 
@@ -519,6 +542,9 @@ def _without_heredocs(line: str, reader: _Reader) -> tuple[str, Sequence[Input]]
     """Take the here-documents out of a line: the text without them, and what they contain."""
     if "<<" not in line:
         return line, ()
+    if line.count("<<") > _MOST_HEREDOCS:
+        reader.differs("it has too many here-documents")
+        return "", ()
     operators = sorted(_heredoc_operators(_parse(line)))
     heredocs: list[Input] = []
     text: list[str] = []
