@@ -127,7 +127,7 @@ class _RuleCommands:
         )
 
     def may_name(self, words: Sequence[Word], sets: frozenset[str]) -> bool:
-        """True if they may be one of them, depending on what is not literal in them. The line sets the variables `sets`.
+        """True if they may be one of them, depending on what is not literal. The line sets the variables `sets`.
 
         A rule that begins with a star is about what is written, and every command with a variable might be one of its.
         """

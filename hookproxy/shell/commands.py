@@ -92,10 +92,10 @@ class _Collector:
         words = command.words
         while words and words[0].text == "!":  # behind `time`, it is a word for the grammar
             words = words[1:]
-        if not words:
-            return
-        if not self._may_go_on(depth, 8 * len(words)):
-            return
+        if words and self._may_go_on(depth, 8 * len(words)):
+            self._add_words(words, command, depth)
+
+    def _add_words(self, words: tuple[Word, ...], command: Command, depth: int) -> None:
         known = words in self.commands
         self.commands[words] = None
         program = _certain_name(words[0])

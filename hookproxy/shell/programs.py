@@ -487,10 +487,10 @@ class _Reading:
                 yield from self._inner(words)
             case "code":
                 yield Code(" ".join(word.source for word in words), all(word.literal for word in words))
-            case "line":
-                yield Code(first.source, first.literal)
-            case "lines":
-                yield from (Code(word.source, word.literal) for word in words)
+            case "line" | "lines":
+                yield from (
+                    Code(word.source, word.literal) for word in (words if program.runs == "lines" else words[:1])
+                )
             case "script" if not (program.reads and _IS_STDIN.fullmatch(first.text)) and not self._noted & _NOT_IDLE:
                 yield from _script(first, of_shell=program.reads != "language")
             case "language" if not self._noted & {"programs", "modules"}:

@@ -32,6 +32,7 @@ LONGEST: Final = 65_536
 _DEEPEST: Final = 100  # substitutions and groups inside of each other: bash itself gives up at a few thousand
 
 _MOST_SIGNS: Final = 1200  # that separate, quote or expand: reading them takes some 20 ms
+_MOST_ROUGH: Final = 200  # words of a command that cannot be read for certain
 _COMPLEX: Final = re.compile(r"[;|&(){}<>$`\n'\"\\\[]")
 _SINGLE_QUOTED: Final = re.compile(r"'[^']*'")
 
@@ -128,8 +129,10 @@ def read_plain(line: str) -> tuple[Command, ...] | None:
             bare = "'" not in text and '"' not in text
             unquoted = text if bare else _QUOTED.sub(lambda quoted: quoted[0][1:-1], text)
             words.append(Word(unquoted, unquoted, bare))
+            if "=" in words[0].text:
+                return None
         elif token["separator"]:
-            if not _begins_plainly(words):
+            if not _begins_plainly(words) or len(commands) > _MOST_SIGNS:
                 return None
             commands.append(_behind(commands, separator, words))
             words, separator = [], token["separator"]
@@ -255,7 +258,7 @@ class _Reader:
 
     def _rough_words(self, start: int, end: int) -> Iterator[Word]:
         """The words of a command that cannot be read, as far as the grammar tells."""
-        for text in self._line[start:end].split():
+        for text in self._line[start:end].split(maxsplit=_MOST_ROUGH)[:_MOST_ROUGH]:
             yield Word(text, text)
 
     def _add(self, lexed: Lexed, input_: Input) -> None:
@@ -534,18 +537,14 @@ def echoed(command: Command) -> str:
 # --- here-documents ---
 
 _MOST_HEREDOCS: Final = 32  # of one text, with signs like theirs: people write one or two
+_MOST_EXPANSIONS: Final = 600  # beside here-documents: looking at so many takes the grammar some 10 ms
 _CONTINUED: Final = re.compile(r"(?<!\\)(?:\\\\)*\\\Z")
 _DELIMITER: Final = re.compile(r"[ \t]*((?:[^\s'\"\\$`;&|()<>\ue000-\ue008]|'[^'\n]*'|\"[^\"\\$`\n]*\"|\\[^\n])+)")
 
 
 def _without_heredocs(line: str, reader: _Reader) -> tuple[str, Sequence[Input]]:
     """Take the here-documents out of a line: the text without them, and what they contain."""
-    if "<<" not in line:
-        return line, ()
-    if line.count("<<") > _MOST_HEREDOCS:
-        reader.differs("it has too many here-documents")
-        return "", ()
-    operators = sorted(_heredoc_operators(_parse(line)))
+    operators = _heredoc_operators(line, reader) if "<<" in line else []
     heredocs: list[Input] = []
     text: list[str] = []
     at = body_at = 0
@@ -574,16 +573,23 @@ def _without_heredocs(line: str, reader: _Reader) -> tuple[str, Sequence[Input]]
     return "".join(text) + line[at:], heredocs
 
 
-def _heredoc_operators(root: Node) -> Iterator[tuple[int, int]]:
-    """Yield the place of each `<<` that begins a here-document, and 1 for `<<-`."""
-    todo = [root]
-    while todo:
-        node = todo.pop()
-        if node.type == "heredoc_redirect":
-            for child in node.children:
-                if child.type in ("<<", "<<-"):
-                    yield child.start_byte, int(child.type == "<<-")
-        todo.extend(node.children)
+def _heredoc_operators(line: str, reader: _Reader) -> list[tuple[int, int]]:
+    """The place of each `<<` that begins a here-document, in order, and 1 for `<<-`."""
+    if line.count("<<") > _MOST_HEREDOCS or line.count("$") + line.count("`") > _MOST_EXPANSIONS:
+        reader.differs("it has too many here-documents, or expansions in them")
+        return []
+    root = _parse(line)
+    places = (sign.start() for sign in re.finditer("<<", line))
+    signs = {place: root.descendant_for_byte_range(place, place + 2) for place in places}
+    return [(at, int(sign.type == "<<-")) for at, sign in signs.items() if sign is not None and _begins(sign, at)]
+
+
+def _begins(sign: Node, at: int) -> bool:
+    return sign.type in ("<<", "<<-") and sign.start_byte == at and _is_of_heredoc(sign.parent)
+
+
+def _is_of_heredoc(node: Node | None) -> bool:
+    return node is not None and node.type == "heredoc_redirect"
 
 
 def _unquoted(delimiter: str) -> str:

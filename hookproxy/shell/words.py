@@ -33,6 +33,8 @@ PRIVATE: Final = re.compile("[\ue000-\ue008]")
 UNKNOWN: Final = re.compile(f"[{HOLE}{SPLIT}{GLOB}]")
 _MOST_BRACED: Final = 64  # words that braces of one word may become: people write two to ten
 
+_MOST_WORDS: Final = 4000  # of one command: reading so many takes some 20 ms
+
 _ESCAPES: Final = {
     "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
     "\\": "\\", "'": "'", '"': '"', "?": "?",
@@ -149,6 +151,8 @@ class Lexer:
                 assignments.append((name[1], Word(_without_marks(raw[name.end() :]), source.partition("=")[2])))
             else:
                 words.extend(_words(raw, source, bare))
+            if len(words) + len(assignments) > _MOST_WORDS:
+                raise Disagreement("too many words")
         behind = () if first_behind is None else tuple(words[first_behind:])
         return Lexed(tuple(words), tuple(assignments), input_, tuple(written), behind)
 
@@ -397,6 +401,8 @@ def _expand(raw: str) -> list[str]:
     start = raw.find(_OPEN)
     while start >= 0:
         cuts = _cuts(raw, start)
+        if len(cuts) > _MOST_BRACED:
+            return [SPLIT] * (_MOST_BRACED + 1)
         if len(cuts) > 2 or (cuts and _DOTS in raw[start : cuts[-1]]):
             inner = [raw[one + 1 : other] for one, other in pairwise(cuts)] if len(cuts) > 2 else [SPLIT]
             heads = [text for each in inner for text in _expand(each)]

@@ -11,6 +11,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -53,7 +54,8 @@ def programs_run(lines: Sequence[str], folder: Path, programs: Programs, seconds
         (tools / name).write_text(text)
         (tools / name).chmod(0o755)
     for name in programs.real:
-        (tools / name).symlink_to(shutil.which(name) or name)
+        found = sys.executable if name == "python3" else shutil.which(name)
+        (tools / name).symlink_to(found or name)
     script = [_LIMITS]
     for number, line in enumerate(lines):
         home = folder / str(number)
