@@ -187,8 +187,8 @@ class Permissions(Table, frozen=True):
     hide_denied: bool = True
     """true leaves out of tools/list the tools that a deny rule without parentheses matches."""
     unreadable: Literal["ask", "deny", "allow"] = "ask"
-    """What happens to a command line that cannot be read for certain (`$TOOL x`, `curl … | sh`), and so might run what a deny
-    rule about commands names. It matches no allow rule.
+    """What happens to a command line that cannot be read for certain (`$TOOL x`, `curl … | sh`), and so might run what
+    a deny rule about commands names. It matches no allow rule.
     """
 
 

@@ -219,6 +219,7 @@ class Proxy:
 
         What was allowed for this session, by a person or a hook, must be allowed anew.
         """
+        hooks.keep_variables(self.hooks)
         self._former.append(self._services)
         self.hooks, self.settings, self.audit = hooks, settings, audit
         if self._passages:
