@@ -158,7 +158,7 @@ WRITES_REFUSALS: Final = {
     "transports/http/channel.py": "HttpChannel.write",
     "transports/http/agent_channel.py": "AgentChannel.post",
 }
-"""The functions that write the refusal of a message. Each notes it as well: their tests are beside those of the file."""
+"""The functions that write the refusal of a message. Each of them notes it as well."""
 
 
 def test_the_refusal_of_a_message_is_written_only_where_it_is_recorded() -> None:
