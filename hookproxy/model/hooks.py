@@ -217,6 +217,8 @@ class Verdict(Struct, frozen=True):
     """Elicitation, ElicitationResult: `accept`, `decline` or `cancel` for the person; empty: no decision."""
     content: bytes | None = None
     """With `accept`: the values of the form, a JSON object exactly as the hook spelled it."""
+    variables: tuple[tuple[str, str], ...] = ()
+    """SessionStart: variables that the session's later hooks of the same system get."""
     fails_closed: bool = False
     """With `OnFailure.DIALECT`, this failure blocks, whatever the hook's own field says."""
     failure: str = ""

@@ -139,8 +139,9 @@ def _result(outcome: Outcome) -> str:
         return raw_json.encode({"content": [text], "isError": True}).decode()
     if outcome.whole:
         return outcome.whole.decode(errors="replace")
+    structured = shared_input.structured_member(outcome)
     failed = b',"isError":true' if outcome.error else b""
-    return (b'{"content":%b%b}' % (outcome.content, failed)).decode(errors="replace")
+    return (b'{"content":%b%b%b}' % (outcome.content, structured, failed)).decode(errors="replace")
 
 
 def _duration(context: EventContext) -> int:
