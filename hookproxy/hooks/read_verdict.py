@@ -48,12 +48,13 @@ def read_verdict(
 
 
 def must_be_clean(group: Group, spec: HookSpec, settings: Settings) -> bool:
-    """Whether only a clean verdict of this hook lets a call pass: its failures refuse, by the configuration."""
+    """Whether only a clean verdict of this hook lets a call pass: its failures refuse, by the configuration or its own
+    field."""
     if spec.background or spec.event not in decide.PRE_EVENTS:
         return False
     rule = decide.failure_rule(spec, settings, group.on_failure)
-    by_default = rule is OnFailure.DIALECT and group.dialect.clean_by_default and spec.fails_closed
-    return by_default or rule is OnFailure.DENY
+    by_field = spec.fails_closed and group.dialect.closed_by_field
+    return rule is OnFailure.DENY or (rule is OnFailure.DIALECT and by_field)
 
 
 def _if_clean(group: Group, spec: HookSpec, result: HookResult, settings: Settings, verdict: Verdict) -> Verdict:

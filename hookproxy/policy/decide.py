@@ -137,6 +137,8 @@ def declined(proceed: Proceed, cause: RefusalCause) -> Refuse:
 
 def failure_rule(spec: HookSpec, settings: Settings, group_on_failure: OnFailure | None) -> OnFailure:
     """Return the failure rule for a hook: its own, else its group's, else the configuration's."""
+    if settings.fail_closed:
+        return OnFailure.DENY
     return spec.on_failure or group_on_failure or settings.on_failure
 
 

@@ -33,7 +33,7 @@ CONNECT: Final = "connect"
 
 _PYTHON: Final = re.compile(r"(?:python|pypy)[0-9.]*t?")
 _OPTIONS_WITH_VALUE: Final = ("--config", "--hooks", "--project", "--name", "--audit", "--url", "--header", "--ca")
-_FLAGS: Final = ("--strict", "--verbose", "--allow-http")
+_FLAGS: Final = ("--fail-closed", "--strict", "--verbose", "--allow-http")
 _REMOTE_OPTIONS: Final = ("--url", "--header", "--allow-http")
 """Options that `wrap` writes for a server at an address."""
 

@@ -64,11 +64,13 @@ def test_the_same_holds_for_hooks_of_every_handler_type(type_name: str) -> None:
                 assert isinstance(decision_on(group, result), Refuse), what
 
 
-def test_hooks_of_our_own_configuration_are_strict_unless_it_says_otherwise() -> None:
-    for runs in broken_outputs(DENIALS["own"]).values():
+@pytest.mark.parametrize("name", ["own", "claude", "cursor", "goose"])
+def test_a_hook_whose_own_field_refuses_after_failures_is_strict_unless_the_configuration_says_otherwise(
+    name: str,
+) -> None:
+    for runs in broken_outputs(DENIALS[name]).values():
         for what, result in runs.items():
-            strict = group_of(ALL["own"], fails_closed=True)
-            assert isinstance(decision_on(strict, result), Refuse), what
+            assert isinstance(decision_on(group_of(ALL[name], fails_closed=True), result), Refuse), what
     lax = with_rule(group_of(ALL["own"], fails_closed=True), OnFailure.ALLOW)
     assert isinstance(decision_on(lax, HookResult(Ended.EXITED, 0, b'log\n{"decision":"block"}')), Proceed)
 
@@ -136,7 +138,7 @@ def row(name: str) -> str:
     """The line of the page's table about one system: how many of each group's runs refuse the call by default."""
     cells = []
     for runs in broken_outputs(DENIALS[name]).values():
-        group = group_of(ALL[name], fails_closed=name == "own")
+        group = group_of(ALL[name], fails_closed=name in ("own", "iflow"))
         refused = sum(isinstance(decision_on(group, result), Refuse) for result in runs.values())
         cells.append("refused" if refused == len(runs) else f"{refused} of {len(runs)}" if refused else "passes")
     return f"| `{name}` | {' | '.join(cells)} |"

@@ -19,7 +19,6 @@ OWN: Final = replace(
     described_by="hookproxy's own reference",
     default_timeout=hook_file.TIMEOUT,
     tool_names=ToolNames.BARE,
-    clean_by_default=True,
     recognises=lambda _members: False,
     folders=(),
     agents=(),
