@@ -364,7 +364,8 @@ def hook_files(folder: Path) -> tuple[str, ...]:
     hook_file(folder / "asked.json", "PermissionRequest", command="exit 0")
     hook_file(folder / "closed.json", command="exit 0", onFailure="block")
     hook_file(folder / "after.json", "PostToolUse", command="exit 1")
-    hook_file(folder / "background.json", command="exit 1; # later", **{"async": True})
+    later: dict[str, object] = {"command": "exit 1; # later", "async": True}
+    hook_file(folder / "background.json", "PreToolUse", **later)
     (folder / "own.toml").write_text('[[hooks.PreToolUse]]\ncommand = "exit 0"\n')
     files = ("passes", "asked", "closed", "after", "background")
     return ("--config=own.toml", *(f"--hooks=claude={name}.json" for name in files))

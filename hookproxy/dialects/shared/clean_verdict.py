@@ -22,6 +22,7 @@ from . import output as shared_output
 
 _CUT: Final = "printed more than hookproxy keeps, so what it decided is not known"
 _OTHER_ENCODING: Final = "printed output that is not plain UTF-8, so what it decided is not known"
+_BROKEN: Final = "printed JSON that is not one whole object, so what it decided is not known"
 _AMONG_TEXT: Final = "printed what may be JSON among other text, so what it decided is not known"
 _NOT_ONE_OBJECT: Final = "printed JSON that is not one object, so what it decided is not known"
 
@@ -142,7 +143,7 @@ def _doubt_of_output(dialect: Dialect, text: str, verdict: Verdict) -> str:
     try:
         value = _decode(text)
     except (ValueError, RecursionError):
-        return _AMONG_TEXT if _may_hold_json(text) else ""
+        return (_BROKEN if text.startswith("{") else _AMONG_TEXT) if _may_hold_json(text) else ""
     if isinstance(value, dict):
         return next(_undecided(value, dialect.output_fields, verdict), "")
     return "" if isinstance(value, int | float) and not isinstance(value, bool) else _NOT_ONE_OBJECT
