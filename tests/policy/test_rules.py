@@ -227,6 +227,35 @@ def test_another_domain_is_not_denied() -> None:
     assert not denies("fetch(domain:example.com)", "fetch", url="https://example.org/")
 
 
+FIRST_FOLDER: Final = [
+    ".env",
+    "./.env",
+    ".//.env",
+    "/.env",
+    "/srv/x/.env",
+    "a/b/.env",
+    "a/../.env",
+    "~/.env",
+    "a\\.env",
+]
+
+
+@pytest.mark.parametrize("rule", ["**/.env", "./**/.env", "/**/.env", "**/**/.env", "***/.env", "**/" * 9 + ".env"])
+@pytest.mark.parametrize("path", FIRST_FOLDER)
+@pytest.mark.parametrize(("tool", "argument"), [("Write", "file_path"), ("Read", "file_path"), ("put", "where")])
+def test_two_stars_and_a_slash_stand_for_no_folder_as_well(rule: str, path: str, tool: str, argument: str) -> None:
+    assert denies(f"{tool}({rule})", tool, **{argument: path})
+    assert not denies(f"{tool}({rule})", tool, **{argument: path + "x"})
+
+
+def test_two_stars_and_a_slash_in_the_middle_stand_for_no_folder_as_well() -> None:
+    for path in ("src/.env", "./src/.env", "/srv/src/.env", "src/a/.env", "src/a/b/.env"):
+        assert denies("Write(src/**/.env)", "Write", file_path=path, content="")
+    assert denies("Write(**/a/**/b/**/.env)", "Write", file_path="a/b/.env")
+    assert not denies("Write(src/**/.env)", "Write", file_path=".env", content="")
+    assert denies("Write(**/secrets/**)", "Write", file_path="secrets/x", content="")
+
+
 def test_a_text_is_judged_as_a_whole_and_in_its_parts() -> None:
     assert denies("query(DROP *)", "query", sql="select 1; DROP TABLE x")
     assert denies("open(8080)", "open", port=8080)
