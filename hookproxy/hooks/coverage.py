@@ -179,7 +179,8 @@ class _LayerCoverage:
         if any(not alias.automatic for alias in known):
             return known  # a configured alias holds for every call
         if not known and b'"properties"' not in self._tools[tool].input_schema:
-            return self._selection.possible_aliases(tool)  # its arguments are not listed: those of a call decide
+            # its arguments are not listed: those of a call decide
+            return [one for one in self._selection.possible_aliases(tool) if one is None or not one.guessed]
         return (None, *known)
 
     def _note(self, selected: SelectedHooks, tool: str, alias: Alias | None) -> None:

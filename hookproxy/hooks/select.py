@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..dialects.dialect import Group, claude_tool_name
-from ..model.aliases import Alias, ToolSpellings, spelled
+from ..model.aliases import Alias, ToolSpellings, spelled, with_command_line
 from ..model.hooks import Event, EventContext, HookSpec
 from ..model.settings import ToolNames
 from ..policy import matchers
@@ -126,7 +126,7 @@ class HookGroups:
     ) -> None:
         """`aliases` are configured. `familiar` has those of all other tools; None: they have none."""
         self._groups = groups
-        self._aliases = {one.tool: one for one in aliases}
+        self._aliases = {one.tool: with_command_line(one) for one in aliases}
         self._familiar = familiar
         self._server = server
         spellings = {group.dialect.name: group.dialect.tool_spellings for group in groups}

@@ -92,7 +92,7 @@ async def test_a_guard_for_bash_runs_for_a_tool_that_was_never_listed_and_sees_i
     async with rig(mcp_group(hook(f"{seen_by(tmp_path)}; exit 2", matcher="Bash"))) as proxied:
         assert "Blocked" in await judged(proxied, call(1, "execute_command", cmd="rm -rf x"))
         assert "Blocked" in await judged(proxied, call(2, "execute_command", command="ls"))
-        assert await judged(proxied, call(3, "list_issues", cmd="x")) == {"cmd": "x"}
+        assert await judged(proxied, call(3, "list_issues", text="x")) == {"text": "x"}
     assert documents(tmp_path) == [("Bash", {"command": "rm -rf x"}), ("Bash", {"command": "ls"})]
 
 
@@ -186,7 +186,7 @@ async def test_a_rate_limit_counts_calls_by_the_familiar_name() -> None:
 
 async def test_a_tool_whose_every_call_a_rule_denies_is_hidden_by_its_familiar_name() -> None:
     async with rig(settings=Settings(deny=("Bash",))) as proxied:
-        listed = {"name": "execute_command", "inputSchema": SCHEMA}, {"name": "echo", "inputSchema": SCHEMA}
+        listed = {"name": "execute_command", "inputSchema": SCHEMA}, {"name": "echo", "inputSchema": {"type": "object"}}
         assert await list_tools(proxied, *listed) == ["echo"]
 
 
