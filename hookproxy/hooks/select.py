@@ -230,6 +230,11 @@ class HookGroups:
 
     # --- names of tools ---
 
+    @property
+    def recognises_names(self) -> bool:
+        """Tools get familiar names by themselves."""
+        return self._familiar is not None
+
     def forget_tools(self) -> None:
         """Decide anew which hooks match which tool: more is known of the server's tools."""
         for table in (self._selected, self._outcome_observed, self._concerned):

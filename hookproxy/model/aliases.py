@@ -177,11 +177,11 @@ def with_command_line(alias: Alias, arguments: Iterable[str] | None = None) -> A
     """
     if alias.name != "Bash" or alias.parts is not None:
         return alias
-    from .command_line import Parts, is_command, word_arguments
+    from .command_line import Parts, is_code, word_arguments
 
     own = alias.arguments.get("command", "command")
     words: tuple[str, ...] | None = ()
-    if is_command(own):  # code has no further words
+    if not is_code(own):
         words = None if arguments is None else word_arguments(arguments)
     return replace(alias, line="command", parts=Parts((own,), words))
 

@@ -88,6 +88,11 @@ def is_program(argument: str) -> bool:
     return _plain(argument) in _PROGRAMS
 
 
+def is_code(argument: str) -> bool:
+    """True if an argument of this name is a whole program in some language: no further words follow it."""
+    return _plain(argument).endswith(("code", "script", "content", "source"))
+
+
 def word_arguments(arguments: Iterable[str]) -> tuple[str, ...]:
     """Those of these arguments that hold further words of a command, in the order in which they follow."""
     found = sorted((_WORDS.index(plain), own) for own in arguments if (plain := _plain(own)) in _WORDS)
@@ -124,7 +129,7 @@ def compose(arguments: Mapping[str, bytes | msgspec.Raw], parts: Parts, text_in:
         lines = readings(name, values.get(name), tail)
         if tail and name and parts.words is None:
             lines += readings(name, values[name], ())
-        lines = _with_program(lines, parts.program, first=not commands)
+        lines = _with_program(lines, parts.program, first=not commands and _plain(words[0]) != "argv")
     return Composed(tuple(dict.fromkeys(lines)), used)
 
 
@@ -262,19 +267,18 @@ def divide(line: str, composed: Composed, parts: Parts) -> dict[str, bytes]:
     """
     if line == composed.lines[0]:
         return dict(composed.arguments)
-    names = " and ".join(map(repr, composed.arguments))
     commands = [name for name in parts.commands if name in composed.arguments]
     words = [name for name in composed.arguments if name not in commands]
     values = {name: _decoded(raw) for name, raw in composed.arguments.items()}
     divided = None
-    if len(commands) <= 1 and len(words) <= 1:
-        command = values[commands[0]] if commands else None
-        program = "" if commands else parts.program
-        line = line.removeprefix(f"{program} ") if program else line
-        divided = _divided(line, commands, command, words, values.get(words[0]) if words else None)
+    program = f"{parts.program} " if parts.program and not commands else ""
+    if composed.lines[0].startswith(program) and line.startswith(program) and max(len(commands), len(words)) <= 1:
+        command, tail = (values[names[0]] if names else None for names in (commands, words))
+        divided = _divided(line.removeprefix(program), commands, command, words, tail)
     if divided is None:
+        used = " and ".join(map(repr, composed.arguments))
         raise raw_json.Unreadable(
-            f"the server takes the command in {names}, and the new line cannot be divided among them exactly: "
+            f"the server takes the command in {used}, and the new line cannot be divided among them exactly: "
             "it must be one command of plain or quoted words, without expansions and operators"
         )
     return {name: raw_json.encode(value) for name, value in divided.items()}
@@ -287,8 +291,8 @@ def _divided(
     literal = _literal_words(line)
     if isinstance(command, list):
         lines = _lines(line, command)
-        value: list[str] | None = lines if lines is not None else (literal if _is_flat(command) else None)
-        return None if value is None or words else {commands[0]: value}
+        value = lines or (literal if _is_flat(command) else [])
+        return {commands[0]: value} if value and not words else None
     if command is None and words and isinstance(tail, list) and literal:
         return {words[0]: literal}
     if isinstance(command, str) and not words:
@@ -327,4 +331,5 @@ def _literal_words(line: str) -> list[str]:
         return []
     import shlex  # only for rewrites of such tools
 
-    return shlex.split(line)
+    words = shlex.split(line)
+    return [] if "=" in words[0] else words  # an assignment, unless it is quoted

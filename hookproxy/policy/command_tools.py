@@ -59,12 +59,14 @@ _CONTEXT: Final = _set(
 _TEXT: Final = ("string", "array", "")
 _LIST: Final = ("array", "")
 _FILLERS: Final = _RUNS | _set("cli tool mcp server command commands cmd the a raw any")
-_NO_PROGRAM: Final = (
-    _RUNS
-    | _SHELLS
-    | _set("call do process job task tool workflow test tests function add create read get list set open send")
+_PROGRAMS: Final = _set(
+    "git gh glab hg svn docker podman kubectl helm npm npx pnpm yarn bun deno node python python3 pip pip3 uv uvx "
+    "poetry cargo rustc go make cmake mvn gradle terraform tofu ansible pulumi aws gcloud az gsutil ssh scp rsync "
+    "curl wget rm mv cp ls cat find grep sed awk tar zip unzip chmod chown systemctl service journalctl apt brew "
+    "dnf yum pacman snap jq ffmpeg adb xcodebuild vercel netlify heroku fly wrangler firebase supabase sudo su "
+    "env xargs crontab kill pkill"
 )
-"""Words that are no program, if a tool is named after nothing else."""
+"""Programs after which tools are named that take only their words."""
 
 
 def command_aliases(
@@ -146,7 +148,7 @@ def _unusual_commands(
     runs = not _RUNS.isdisjoint(words) and _OTHER_LANGUAGES.isdisjoint(words)
     if runs and (started := [own for own in texts if plain[own] in _RUN]):
         return started[:1]
-    runs = runs or not _SHELLS.isdisjoint(words) or bool(_program_of(tool))
+    runs = runs or not _SHELLS.isdisjoint(words) or bool(_program_of(tool)) or "argv" in plain.values()
     return () if runs and has_words_alone(types) else None
 
 
@@ -180,8 +182,4 @@ def looks_like_command(words: Sequence[str], types: Mapping[str, str]) -> bool:
 def _program_of(tool: str) -> str:
     """The program after which a tool is named, such as `git` of `run_git`; empty: its name says none."""
     words = [word for word in tool.lower().replace("-", "_").split("_") if word and word not in _FILLERS]
-    return (
-        words[0]
-        if len(words) == 1 and words[0].isascii() and words[0].isalnum() and words[0] not in _NO_PROGRAM
-        else ""
-    )
+    return words[0] if len(words) == 1 and words[0] in _PROGRAMS else ""

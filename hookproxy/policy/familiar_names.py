@@ -470,8 +470,9 @@ def _has_actions(tool: str, arguments: ToolArguments) -> bool:
 def is_left_out(tool: str, arguments: ToolArguments) -> bool:
     """True for a tool that looks like one that runs commands, and is not Bash: for a database, in another language."""
     types = {own: kind for own, kind in arguments.types.items() if own not in arguments.choices}
-    names = {one.name for one in listed_aliases(tool, arguments)}
-    return not names and command_tools.looks_like_command(_words(tool), types)
+    if _has_actions(tool, arguments) or listed_aliases(tool, arguments):
+        return False
+    return command_tools.looks_like_command(_words(tool), types)
 
 
 def aliases_of_unlisted(tool: str, arguments: Mapping[str, str]) -> tuple[Alias, ...]:
