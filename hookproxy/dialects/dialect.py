@@ -229,3 +229,5 @@ class Group(Struct, frozen=True):
     change."""
     plugin: Plugin | None = None
     """The plugin that the file belongs to."""
+    project: str = ""
+    """The project that the configuration names for this file; its hooks see it as their working directory."""

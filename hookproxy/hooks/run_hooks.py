@@ -261,7 +261,7 @@ class HookExecutor:
     ) -> HookRun:
         spec, context = hook.spec, hook.context(call_context)
         slots = self._background_slots if spec.background else self._slots
-        document = _document(group.dialect, spec, context)
+        document = _document(group, spec, context)
         environment = self._environments[id(group)]
         try:
             slots.acquire_nowait()  # succeeds nearly always; `acquire` would cost a tenth of a small hook
@@ -385,9 +385,11 @@ def _without_rewrite(one: HookRun) -> HookRun:
     return replace(one, verdict=replace(one.verdict, arguments=None))
 
 
-def _document(dialect: Dialect, spec: HookSpec, context: EventContext) -> Document:
+def _document(group: Group, spec: HookSpec, context: EventContext) -> Document:
     """The dialect's document, with the agent's trace, which a hook continues, and with who calls at a gateway."""
-    document = dialect.write_input(spec, context)
+    if group.project:
+        context = replace(context, session=context.session.in_project(group.project))
+    document = group.dialect.write_input(spec, context)
     if context.trace:
         document = replace(document, env={**document.env, **dict(context.trace)})
     principal = context.session.principal
