@@ -51,9 +51,9 @@ class Use(Table, frozen=True):
     on_failure: OnFailure | None = None
     """Like the top-level `on_failure`, but only for the hooks of this file."""
     project: _Text | None = None
-    """The folder in which these hooks run. A relative path starts from the folder of hookproxy.toml. Default: the
-    project that the file belongs to, such as DIR for DIR/.claude/settings.json; for all other files, a plugin's among
-    them, the folder in which hookproxy is started.
+    """The folder in which these hooks run, and which they get as their working directory. A relative path starts from
+    the folder of hookproxy.toml. Default: the project that the file belongs to, such as DIR for
+    DIR/.claude/settings.json; for all other files, a plugin's among them, the folder in which hookproxy is started.
     """
     agent: _Text | None = None
     """docker-agent: which agent in the file has the hooks to use. Default: root."""
