@@ -46,7 +46,7 @@ class Filter(msgspec.Struct, frozen=True):
         if not entry.session.startswith(self.session):
             return False
         if isinstance(entry, NoteRecord):
-            return not (self.tool or self.decision)
+            return not self.tool and (not self.decision or fnmatchcase(entry.decision, self.decision))
         names = (entry.tool, f"{entry.server}/{entry.tool}", f"mcp__{entry.server}__{entry.tool}")
         if self.tool and not any(fnmatchcase(name, self.tool) for name in names):
             return False

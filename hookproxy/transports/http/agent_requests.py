@@ -116,6 +116,8 @@ class Rejected(Struct, frozen=True):
     body: bytes
     reason: str
     """The same for the log, in a sentence; it contains nothing of the request."""
+    id: bytes = b"null"
+    """The id in the body, as spelled."""
 
 
 def allowed_hosts(port: int, public_url: str = "", *, tls: bool = False) -> frozenset[bytes]:
@@ -266,7 +268,7 @@ def _refuse(
 
 def _rejected(status: int, reason: str, error: bytes, raw_id: bytes, headers: Headers = ()) -> Rejected:
     body = b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (raw_id, error)
-    return Rejected(status, ((b"Content-Type", _JSON), *headers), body, reason)
+    return Rejected(status, ((b"Content-Type", _JSON), *headers), body, reason, raw_id)
 
 
 # --- the head ---
