@@ -342,7 +342,7 @@ class HookGroups:
                         group.on_failure,
                         names,
                         matched.tool_name,
-                        *spec.identity,
+                        *group.dialect.hook_identity(spec),
                     )
                     if identity not in seen:
                         seen.add(identity)

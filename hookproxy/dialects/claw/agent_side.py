@@ -96,4 +96,5 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
         "WebSearch": (ToolSpelling("WebSearch"),),
         "NotebookEdit": (ToolSpelling("NotebookEdit"),),
     },
+    user_variable="CLAW_CONFIG_HOME",
 )

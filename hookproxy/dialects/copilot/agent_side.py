@@ -137,4 +137,6 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
         "Glob": (ToolSpelling("glob"),),
         "WebFetch": (ToolSpelling("web_fetch"),),
     },
+    user_folder=(".github/", ".copilot/"),
+    user_variable="COPILOT_HOME",
 )

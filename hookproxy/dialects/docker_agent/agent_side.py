@@ -147,4 +147,5 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
         "Grep": (ToolSpelling("search_files_content", {"pattern": "query"}),),
         "WebFetch": (ToolSpelling("fetch"),),
     },
+    user_folder=None,
 )
