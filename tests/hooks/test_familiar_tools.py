@@ -436,10 +436,12 @@ async def test_a_hook_for_bash_sees_a_command_in_parts_as_one_line(
     tmp_path: Path, arguments: dict[str, Any], line: str, *, lists_first: bool
 ) -> None:
     guard = mcp_group(hook(seen_by(tmp_path), matcher="Bash"))
-    kinds = {str: "string", list: "array"}
     async with rig(guard) as proxied:
         if lists_first:
-            await list_tools(proxied, listed("run_it", **{key: kinds[type(each)] for key, each in arguments.items()}))
+            kinds: dict[str, Any] = {
+                key: "array" if isinstance(each, list) else "string" for key, each in arguments.items()
+            }
+            await list_tools(proxied, listed("run_it", **kinds))
         assert await judged(proxied, call(1, "run_it", cwd="/x", **arguments)) == {"cwd": "/x", **arguments}
     assert documents(tmp_path) == [("Bash", {"cwd": "/x", "command": line})]
 

@@ -100,8 +100,7 @@ OTHERS: Final[dict[str, dict[str, object]]] = {
 
 
 def schema(call: dict[str, object]) -> bytes:
-    kinds = {str: {"type": "string"}, list: {"type": "array"}}
-    properties = {name: kinds[type(value)] for name, value in call.items()}
+    properties = {name: {"type": "array" if isinstance(value, list) else "string"} for name, value in call.items()}
     return json.dumps({"type": "object", "properties": properties, "required": list(call)}).encode()
 
 
