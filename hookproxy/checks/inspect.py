@@ -145,7 +145,7 @@ def _entry(hook: ConfiguredHook, place: Finding, notes: list[Finding], coverage:
     ]
     if coverage is not None and coverage.why_never:
         found.insert(0, f"never runs for this server: {coverage.why_never}")
-    about_aliases = effective_settings.matching_only_aliases(hook) if coverage is None else (coverage.about_unseen(),)
+    about_aliases = effective_settings.matching_only_aliases(hook) if coverage is None else ()
     remarks = (place.text, _server_remark(spec), *about_aliases)
     return HookEntry(
         place.file,
