@@ -165,6 +165,7 @@ def _entry(hook: ConfiguredHook, place: Finding, notes: list[Finding], coverage:
         remarks=tuple(replace(place, text=text) for text in remarks if text),
         managed=hook.group.managed,
         label=spec.label,
+        names=effective_settings.seen_names(hook),
         tools=None if coverage is None else coverage.seen,
     )
 

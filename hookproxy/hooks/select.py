@@ -385,7 +385,7 @@ def _match(spec: HookSpec, names: tuple[str, ...], alias: Alias | None, group: G
     if alias is None:
         return (own,) if own else ()
     spellings = group.dialect.spellings(spec)
-    before = spec.event in _BEFORE_CALL and not spec.background
+    before = decides_call(spec)
     own_name = "" if before else names[0]
     familiar = tuple(
         MatchedHook(spec, name, True, spellings, own_name=own_name) for name in _matched_names(spec, alias, spellings)
@@ -400,6 +400,11 @@ def _match(spec: HookSpec, names: tuple[str, ...], alias: Alias | None, group: G
     else:
         seen = _seen_names(replace(own, tool_spellings=spellings), familiar, alias, group.names, before)
     return tuple(replace(one, one_of_several=True) for one in seen) if len(seen) > 1 else seen
+
+
+def decides_call(spec: HookSpec) -> bool:
+    """Whether the hook may refuse a call, so that each name of its tool counts."""
+    return spec.event in _BEFORE_CALL and not spec.background
 
 
 def _seen_names(
