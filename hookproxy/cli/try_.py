@@ -96,8 +96,8 @@ def _about_tool_name(loaded: Loaded, tool: str, server: str) -> str:
 
 
 def _session(server: str, cwd: str, project: str) -> Session:
-    project = project or os.environ.get("CLAUDE_PROJECT_DIR") or cwd
-    return Session(os.environ.get("CLAUDE_CODE_SESSION_ID") or str(uuid.uuid4()), server, cwd, project)
+    name = os.environ.get("CLAUDE_CODE_SESSION_ID") or str(uuid.uuid4())
+    return Session(name, server, cwd, os.environ.get("CLAUDE_PROJECT_DIR") or cwd).in_project(project)
 
 
 # --- the command line ---

@@ -122,7 +122,8 @@ def _read_file(file: FoundFile, named_by: str, use: Use, file_context: FileConte
     same_shape = () if use.dialect else _same_shape(path, dialect)
     tool_names = use.tool_names or dialect.tool_names
     hooks = make_warm(dialect, found.hooks, use.place, use.warm_options)
-    group = Group(dialect, path, hooks, tool_names, use.on_failure, plugin=plugin, names=use.names)
+    named = project if use.project and not file_context.project else ""
+    group = Group(dialect, path, hooks, tool_names, use.on_failure, plugin=plugin, names=use.names, project=named)
     return LoadedHookFile(group, named_by, found.notes, (*found.remarks, *no_hooks, *same_shape), found.rules)
 
 

@@ -56,9 +56,9 @@ class Use(Table, frozen=True):
     on_failure: OnFailure | None = None
     """Like the top-level `on_failure`, but only for the hooks of this file."""
     project: _Text | None = None
-    """The folder in which these hooks run. A relative path starts from the folder of hookproxy.toml. Default: the
-    project that the file belongs to, such as DIR for DIR/.claude/settings.json; for all other files, a plugin's among
-    them, the folder in which hookproxy is started.
+    """The folder in which these hooks run, and which they get as their working directory. A relative path starts from
+    the folder of hookproxy.toml. Default: the project that the file belongs to, such as DIR for
+    DIR/.claude/settings.json; for all other files, a plugin's among them, the folder in which hookproxy is started.
     """
     agent: _Text | None = None
     """docker-agent: which agent in the file has the hooks to use. Default: root."""
@@ -192,8 +192,8 @@ class Permissions(Table, frozen=True):
     hide_denied: bool = True
     """true leaves out of tools/list the tools that a deny rule without parentheses matches."""
     unreadable: Literal["ask", "deny", "allow"] = "ask"
-    """What happens to a command line that cannot be read for certain (`$TOOL x`, `curl … | sh`), and so might run what a deny
-    rule about commands names. It matches no allow rule.
+    """What happens to a command line that cannot be read for certain (`$TOOL x`, `curl … | sh`), and so might run what
+    a deny rule about commands names. It matches no allow rule.
     """
 
 
@@ -259,7 +259,9 @@ class Audit(Table, frozen=True):
     "none".
     """
     calls: Literal["judged", "all"] = "judged"
-    """ "judged" records the calls that a hook or rule applies to; "all" records every call."""
+    """ "judged" records the calls that a hook or rule applies to; "all" records every call, which takes 0.08 ms of
+    computing time for each call that would pass unread. Refused messages are recorded in any case.
+    """
     chain: bool | Literal["keyed"] = False
     """true adds the SHA-256 of the previous line to each line, as `previous`. `hookproxy audit verify` then finds lines
     that were changed, removed or inserted later, unless somebody made the whole chain anew. "keyed" also numbers each

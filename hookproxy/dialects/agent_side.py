@@ -127,6 +127,16 @@ class AgentSide(Struct, frozen=True):
     """No server's tool can have the name of one of its own tools."""
     script_folder: str = ""
     """Its hook files hold paths of scripts: the folder in a project for those; empty: they hold command lines."""
+    user_folder: tuple[str, str] | None = ("", "")
+    """How the path of a project's file begins, and what a person's own one in the home folder has instead; None: the
+    agent reads no such file there."""
+    user_variable: str = ""
+    """The environment variable that names another folder than the first one of that path."""
+
+    own_tool_members: Mapping[str, object] = field(default_factory=dict)
+    """What members that are about a tool's server are in a document about one of its own tools; None: absent."""
+    harmless_arguments: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    """For its own tools whose arguments have no familiar form: those of a call that changes as good as nothing."""
 
     def tool_spellings(self) -> ToolSpellings:
         """The agent's own tools that do what Claude Code's tools do."""
@@ -166,6 +176,17 @@ def event_names(side: AgentSide, event: Event) -> tuple[str, ...]:
     """The agent's names of an event; none if it has no such event."""
     names = tuple(name for name, each in side.events.items() if each is event)
     return (*names, side.also[event]) if event in side.also else names
+
+
+def user_path(side: AgentSide, path: str) -> str:
+    """The path in the home folder of a person's own file, for the path of a project's.
+
+    Raises ValueError if the agent reads none there.
+    """
+    if side.user_folder is None or not path.startswith(side.user_folder[0]):
+        raise ValueError(f"{side.name} reads no hook file in the home folder")
+    before, after = side.user_folder
+    return after + path.removeprefix(before)
 
 
 def event_of(side: AgentSide, name: str) -> Event:

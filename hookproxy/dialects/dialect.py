@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final, Protocol
 
 from msgspec import Struct, field
 
 from ..model.aliases import ToolSpellings
-from ..model.hooks import Document, Event, EventContext, HookResult, HookSpec, Order, Verdict
+from ..model.hooks import Document, Event, EventContext, HookResult, HookRun, HookSpec, Order, Verdict
 from ..model.settings import AgentRule, OnFailure, SeenNames, ToolNames
 
 TWO_NOTIFICATIONS: Final = {
@@ -121,6 +121,7 @@ class Effect(StrEnum):
     ALLOWS_FOR_SESSION = "allow for the session"
     REPEATS_CALL = "repeat the call"
     ANSWERS_ELICITATION = "answer the server's elicitation"
+    SETS_VARIABLES = "set variables for later hooks"
     NONE = "accepted, without effect"
 
 
@@ -186,6 +187,11 @@ class Dialect(Struct, frozen=True):
     """The types of Notification that can occur behind MCP, each with this system's name for it."""
     longest_feedback: int = 0
     """The characters of all feedback on one result together, which is then one text; 0: there is no limit."""
+    hook_identity: Callable[[HookSpec], tuple[object, ...]] = lambda spec: spec.identity
+    """What two matching entries share if they are one hook to the system, which runs it once for an event."""
+    settle: Callable[[Sequence[HookRun]], Sequence[HookRun]] = lambda hook_runs: hook_runs
+    """The runs of an event's hooks as they count together, from the runs in the order of the file: whose reason is
+    read, and what becomes of several outputs. By default all reasons are, and the last output counts."""
     last_answer_counts: bool = False
     """If several PermissionRequest hooks decide, the last decision counts. Otherwise a denial counts."""
     agents: tuple[str, ...] = ()
@@ -228,3 +234,5 @@ class Group(Struct, frozen=True):
     """The plugin that the file belongs to."""
     names: SeenNames = SeenNames.OWN
     """Which names its hooks see of a tool that they match by its own name and by a familiar one."""
+    project: str = ""
+    """The project that the configuration names for this file; its hooks see it as their working directory."""

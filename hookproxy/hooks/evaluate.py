@@ -89,6 +89,11 @@ class Hooks:
     def _new_executor(self, groups: Sequence[Group]) -> HookExecutor:
         return HookExecutor(groups, self._settings, self.environ, self._trust, self._add_allowed_rules)
 
+    def keep_variables(self, former: Hooks) -> None:
+        """Go on with the variables that SessionStart hooks have set under the session's former policy."""
+        for key, variables in former._executor.variables.items():
+            self._executor.set_variables(key, variables)
+
     def note_tools(self, tools: Iterable[Tool], server_name: str) -> bool:
         """Note the tools on a page of tools/list: hooks may know them by names that follow from their arguments.
 

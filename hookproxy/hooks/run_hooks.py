@@ -82,6 +82,7 @@ class HookExecutor:
         add_allowed_rules: Callable[[Group, Verdict], Verdict],
     ) -> None:
         """`add_allowed_rules` adds the permission rules of a verdict to the session, and returns the verdict."""
+        self._groups = groups
         self._settings = settings
         self._trust = trust
         self._add_allowed_rules = add_allowed_rules
@@ -93,6 +94,8 @@ class HookExecutor:
         self.running = self._slow.running
         shared = {_environment_key(group): _environment(group, environ) for group in groups}
         self._environments = {id(group): shared[_environment_key(group)] for group in groups}
+        self.variables: dict[tuple[str, str], dict[str, str]] = {}
+        """What SessionStart hooks have set for the later hooks of their system, by the system and its managed file."""
         self._report: ReportHookRun = lambda _hook_run: None
         self.background = BackgroundHooks(self._run_in_background)
         specs = [spec for group in groups for spec in group.hooks]
@@ -146,12 +149,11 @@ class HookExecutor:
         order = Order.PIPELINE if any(one.spec.sequential for one in hooks) else group.dialect.order
         awaited = [one for one in hooks if not (one.spec.background and self.background.start(group, one, context))]
         if len(awaited) > 1 and order in (Order.PARALLEL, Order.TOGETHER):
-            runs = await self._run_in_parallel(group, awaited, context, hook_runs, listed)
-            if order is Order.PARALLEL:
-                return runs
-            specs = [one.spec for one in awaited]
-            return sorted(runs, key=lambda one: specs.index(one.spec))
-        return await self._run_in_turn(group, awaited, order, context, hook_runs, listed)
+            ended = await self._run_in_parallel(group, awaited, context, hook_runs, listed)
+            runs = _in_file_order(ended, awaited, last_ended_counts=order is Order.PARALLEL)
+        else:
+            runs = await self._run_in_turn(group, awaited, order, context, hook_runs, listed)
+        return list(group.dialect.settle(runs))
 
     async def _run_in_turn(
         self,
@@ -242,10 +244,10 @@ class HookExecutor:
         runs: list[HookRun] = []
         for places in reversed(by_hook.values()):
             views = [(hooks[place], finished[place]) for place in sorted(places)]
-            runs += await self._settled(group, views, context, hook_runs, listed)
+            runs += await self._as_if_in_turn(group, views, context, hook_runs, listed)
         return runs
 
-    async def _settled(
+    async def _as_if_in_turn(
         self,
         group: Group,
         views: Sequence[tuple[MatchedHook, HookRun]],
@@ -278,7 +280,7 @@ class HookExecutor:
     ) -> HookRun:
         spec, context = hook.spec, hook.context(call_context)
         slots = self._background_slots if spec.background else self._slots
-        document = _document(group.dialect, spec, context)
+        document = _document(group, spec, context)
         environment = self._environments[id(group)]
         try:
             slots.acquire_nowait()  # succeeds nearly always; `acquire` would cost a tenth of a small hook
@@ -328,7 +330,18 @@ class HookExecutor:
             verdict = replace(verdict, replacement=group.dialect.real_output(context, verdict.replacement))
         if verdict.allows and not hook.spec.background:
             verdict = self._add_allowed_rules(group, verdict)
+        if verdict.variables:
+            self.set_variables(_environment_key(group), dict(verdict.variables))
         return verdict
+
+    def set_variables(self, key: tuple[str, str], variables: Mapping[str, str]) -> None:
+        """Give these variables to the later hooks of a system, as in `variables`: a user's hook sets none for managed
+        hooks."""
+        self.variables[key] = {**self.variables.get(key, {}), **variables}
+        groups = [group for group in self._groups if _environment_key(group) == key]
+        if groups:  # a new mapping, because runners keep what they have made of the old one
+            environment = {**self._environments[id(groups[0])], **variables}
+            self._environments |= {id(group): environment for group in groups}
 
     def _goes_on(self, group: Group, spec: HookSpec, rest: Rest) -> bool:
         """Let a hook go on in the background, in a slot of its own; False: there is none."""
@@ -401,9 +414,28 @@ def _without_repeats(one: HookRun, before: Sequence[HookRun]) -> HookRun:
     )
 
 
-def _document(dialect: Dialect, spec: HookSpec, context: EventContext) -> Document:
+def _in_file_order(ended: list[HookRun], hooks: Sequence[MatchedHook], *, last_ended_counts: bool) -> list[HookRun]:
+    """Runs in the order in which they ended, as their file lists the hooks.
+
+    `last_ended_counts`: of several rewrites, only the one of the hook that ended last stays.
+    """
+    if last_ended_counts:
+        rewriting = [one for one in ended if one.verdict.arguments is not None and not one.verdict.failure]
+        undone = rewriting[:-1]
+        ended = [_without_rewrite(one) if any(one is other for other in undone) else one for one in ended]
+    specs = [one.spec for one in hooks]
+    return sorted(ended, key=lambda one: specs.index(one.spec))
+
+
+def _without_rewrite(one: HookRun) -> HookRun:
+    return replace(one, verdict=replace(one.verdict, arguments=None))
+
+
+def _document(group: Group, spec: HookSpec, context: EventContext) -> Document:
     """The dialect's document, with the agent's trace, which a hook continues, and with who calls at a gateway."""
-    document = dialect.write_input(spec, context)
+    if group.project:
+        context = replace(context, session=context.session.in_project(group.project))
+    document = group.dialect.write_input(spec, context)
     if context.trace:
         document = replace(document, env={**document.env, **dict(context.trace)})
     if context.own_tool_name not in ("", context.tool_name):

@@ -350,7 +350,7 @@ class HookGroups:
                         names,
                         matched.tool_name,
                         matched.sees_alias,
-                        *spec.identity,
+                        *group.dialect.hook_identity(spec),
                     )
                     if identity not in seen:
                         seen.add(identity)

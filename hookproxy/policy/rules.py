@@ -41,7 +41,8 @@ _MAY_BECOME_WORD: Final = re.compile(r"%|\.\.")
 
 _LONGEST_PLAIN: Final = 1024  # bytes of arguments that are looked at as a whole first: they have few members
 _NOT_PLAIN: Final = (b"\\", b"%", b"..", b"[", b"null", b"command", b"cmd", b"script", b"shell")
-"""What plain arguments do not contain: as `_MAY_BECOME_WORD`, a list, no text at all, and names that `COMMAND_ARGUMENT` finds."""
+"""What plain arguments do not contain: as `_MAY_BECOME_WORD`, a list, no text at all, and names that `COMMAND_ARGUMENT`
+finds."""
 
 _HALF_PAIR: Final = re.compile(r"[\ud800-\udfff]")
 _NO_PATH: Final = 4096  # characters: a longer text is no path or address, unless it is spelled like one

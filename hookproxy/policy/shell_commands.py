@@ -1,14 +1,14 @@
 """Decide whether a command line may run a command that a rule names.
 
-`shell` reads the line. Three answers: it runs such a command in some reading; it may, because a part of it is not literal
-(unreadable); it certainly does not (law 1).
+`shell` reads the line. Three answers: it runs such a command in some reading; it may, because a part of it is not
+literal (unreadable); it certainly does not (law 1).
 
-A rule's words are compared with a command's words without quotes, with and without the folders of its program, and with and
-without the options before a subcommand (`git -C x push` is `git push`). A rule that ends with ` *` or `:*` is also
+A rule's words are compared with a command's words without quotes, with and without the folders of its program, and with
+and without the options before a subcommand (`git -C x push` is `git push`). A rule that ends with ` *` or `:*` is also
 compared by the normal form of options: `rm -rf *` is about every `rm` that has both options, wherever they stand.
 
-Not recognised: scripts that are started by name, deletion by other means (`find -delete`, `unlink`), another case (`RM`). A
-rule about command lines is not a sandbox.
+Not recognised: scripts that are started by name, deletion by other means (`find -delete`, `unlink`), another case
+(`RM`). A rule about command lines is not a sandbox.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from msgspec import Struct
 from . import embedded
 from .programs import Code, Foreign, Started, assigned, started, table
 from .read import Command, Script, read
-from .words import HOLE, Word
+from .words import HOLE, Word, literal
 
 _DEEPEST: Final = 12  # commands that start commands: people write three
 _MOST_COMMANDS: Final = 1024  # of one line, together
@@ -90,17 +90,21 @@ class _Collector:
         if program is None:
             self._note(f"the command {words[0].source[:60]!r} is not literal")
             return
+        self._builtin(program, words, depth)
         self._check_files(program, command, depth)
+        if known and command.input.kind == "inherited":
+            return
+        if program != words[0].text:
+            command = Command((literal(program), *words[1:]), command.assignments, command.input)
+        for each in started(command):
+            self._start(each, depth + 1)
+
+    def _builtin(self, program: str, words: tuple[Word, ...], depth: int) -> None:
+        """Follow what builtins of the shell set and evaluate."""
         if program in _DECLARES:
             self._declared(words, depth)
         if program in _EVALUATES and any("[" in word.text and _SUBSTITUTES.search(word.text) for word in words):
             self._note("a subscript that is evaluated")
-        if known and command.input.kind == "inherited":
-            return
-        if program != words[0].text:
-            command = Command((Word(program, program), *words[1:]), command.assignments, command.input)
-        for each in started(command):
-            self._start(each, depth + 1)
 
     def _start(self, each: Started, depth: int) -> None:
         if isinstance(each, Command):

@@ -1,7 +1,7 @@
 """Which commands a program in another language starts, as far as they are literal (`python -c`, `awk`, `sed`, …).
 
-Text that may start processes in any other way is unreadable (law 1). What such a program does by itself, such as deleting a
-file, is no command, and nothing here sees it.
+Text that may start processes in any other way is unreadable (law 1). What such a program does by itself, such as
+deleting a file, is not a command, and nothing here sees it.
 """
 
 from __future__ import annotations
@@ -88,36 +88,51 @@ def commands_in(program: Foreign) -> Iterator[Started]:
 
 
 def _by_names(text: str, language: _Language, name: str) -> Iterator[Started]:
-    strings: list[str] = []
-
-    def mask(literal_: re.Match[str]) -> str:
-        strings.append(_unescaped(literal_[0]))
-        return _MARK
-
     if language.backquotes:
-        quoted = [next(filter(None, each[:3] + each[4:]), "") for each in _PERL_QUOTED.findall(text)]
-        commands = [each[1:-1] for each in _BACKQUOTED.findall(text)] + quoted
-        for command in commands:
-            yield Code(command, not re.search(r"[$#@]", command))
-    masked = _STRING.sub(mask, text)
+        yield from _backquoted(text)
+    masked, strings = _masked(text, _STRING)
     if not language.backquotes:
-        masked = _BACKQUOTED.sub(mask, masked)
+        masked, further = _masked(masked, _BACKQUOTED)
+        strings += further
     starts = list(language.starts.finditer(masked))
     hides = language.hides.search(masked)
     if not starts and not hides:
         return
-    for string in strings:
-        yield Code(string, True)
-    for group in re.finditer(rf"{_MARK}(?:\s*,\s*{_MARK})+", masked):
-        first = masked.count(_MARK, 0, group.start())
-        words = strings[first : first + group[0].count(_MARK)]
-        yield from (Command(tuple(map(literal, words[at:]))) for at in range(len(words)))
+    yield from _of_strings(masked, strings)
     if name == "editor":
         yield Code(re.sub(r"^.*?(?:!|shell\b|terminal\b)", "", text, count=1, flags=re.DOTALL), not hides)
     elif hides or not all(_LITERAL_CALL.match(masked, start.start()) for start in starts):
         yield Unreadable(
             f"a program in {name if name in _LANGUAGES and name != 'other' else 'another language'} starts something"
         )
+
+
+def _masked(text: str, literals: re.Pattern[str]) -> tuple[str, list[str]]:
+    """Put a mark in the place of each literal: the text, and what the literals are."""
+    strings: list[str] = []
+
+    def mask(literal_: re.Match[str]) -> str:
+        strings.append(_unescaped(literal_[0]))
+        return _MARK
+
+    return literals.sub(mask, text), strings
+
+
+def _backquoted(text: str) -> Iterator[Code]:
+    """Yield what stands in backquotes and in the quotes of Perl and Ruby."""
+    quoted = [next(filter(None, each[:3] + each[4:]), "") for each in _PERL_QUOTED.findall(text)]
+    for command in [each[1:-1] for each in _BACKQUOTED.findall(text)] + quoted:
+        yield Code(command, not re.search(r"[$#@]", command))
+
+
+def _of_strings(masked: str, strings: list[str]) -> Iterator[Started]:
+    """Yield each literal as a line of shell, and those with commas between them as a command's words."""
+    for string in strings:
+        yield Code(string, True)
+    for group in re.finditer(rf"{_MARK}(?:\s*,\s*{_MARK})+", masked):
+        first = masked.count(_MARK, 0, group.start())
+        words = strings[first : first + group[0].count(_MARK)]
+        yield from (Command(tuple(map(literal, words[at:]))) for at in range(len(words)))
 
 
 def _unescaped(string: str) -> str:
@@ -143,17 +158,13 @@ def _unescaped(string: str) -> str:
 _AWK_REGEX: Final = re.compile(
     r"(?<=[(,~!{};&|\n])(\s*)/(?:[^/\\\n\[]|\\.|\[[^\]\n]*\])*/|\A(\s*)/(?:[^/\\\n\[]|\\.|\[[^\]\n]*\])*/"
 )
+_AWK_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _AWK_STARTS: Final = re.compile(r"\bsystem\s*\(|(?<!\|)\|&?(?!\|)|@load\b|\bgetline\s*<")
 
 
 def _awk(text: str) -> Iterator[Started]:
-    strings: list[str] = []
-
-    def mask(string: re.Match[str]) -> str:
-        strings.append(_unescaped(string[0]))
-        return _MARK
-
-    masked = _AWK_REGEX.sub(" 0 ", re.sub(r'"(?:[^"\\]|\\.)*"', mask, text))
+    masked, strings = _masked(text, _AWK_STRING)
+    masked = _AWK_REGEX.sub(" 0 ", masked)
     found = [start for start in _AWK_STARTS.finditer(masked) if not start[0].startswith("getline")]
     if not found:
         return
@@ -172,6 +183,11 @@ _SED_ADDRESS: Final = re.compile(
     r"\s*(?:\d+(?:~\d+)?|\$|/(?:[^/\\\n\[]|\\.|\[[^\]\n]*\])*/[IM]*|\\(.)(?:(?!\1).|\\.)*\1[IM]*|[+~]\d+)"
 )
 _SED_REST: Final = frozenset("aicrwRWbtTlLqQ:v")
+_SED_SHORT: Final = re.compile(r"[\n;}]")
+_SED_LONG: Final = re.compile(r"(?<!\\)\n")
+"""Where the argument of a command ends: a label, or a text."""
+_SED_FLAGS: Final = re.compile(r"[a-vx-zA-Z0-9]*")
+"""The flags of `s` but `w`, behind which a file's name stands."""
 
 
 def _sed(text: str) -> Iterator[Started]:
@@ -186,28 +202,42 @@ def _sed(text: str) -> Iterator[Started]:
         at = _skip(text, at, " \t!")
         if at >= len(text):
             return
-        command = text[at]
-        at += 1
-        if command == "e":
-            end = text.find("\n", at)
-            code = text[at : len(text) if end < 0 else end].strip()
-            yield Code(code, True) if code else Unreadable("sed runs the lines that it reads")
-            at = len(text) if end < 0 else end
-        elif command in "sy":
-            end = _delimited(text, at, 2)
-            if end < 0:
-                yield Unreadable("a script of sed")
-                return
-            flags = re.match(r"[a-zA-Z0-9]*", text[end:])
-            if flags and "e" in flags[0].partition("w")[0] and command == "s":
-                yield Code(text[at + 1 : end], True)
-                yield Unreadable("sed runs what it replaces")
-            at = end + (flags.end() if flags else 0)
-            if flags and "w" in flags[0]:
-                at = text.find("\n", at) if "\n" in text[at:] else len(text)
-        elif command in _SED_REST:
-            stop = re.compile(r"[\n;}]" if command in "btTlLqQ:v" else r"(?<!\\)\n").search(text, at)
-            at = stop.start() if stop else len(text)
+        started, at = _sed_command(text, at)
+        yield from started
+
+
+def _sed_command(text: str, at: int) -> tuple[list[Started], int]:
+    """What the command of sed at this place starts, and where it ends."""
+    command = text[at]
+    at += 1
+    if command == "e":
+        end = _end_of_line(text, at)
+        code = text[at:end].strip()
+        return [Code(code, True) if code else Unreadable("sed runs the lines that it reads")], end
+    if command in "sy":
+        return _sed_replacement(text, at, command)
+    if command in _SED_REST:
+        stop = (_SED_SHORT if command in "btTlLqQ:v" else _SED_LONG).search(text, at)
+        return [], stop.start() if stop else len(text)
+    return [], at
+
+
+def _sed_replacement(text: str, at: int, command: str) -> tuple[list[Started], int]:
+    """As `_sed_command`, behind the `s` or `y`."""
+    end = _delimited(text, at, 2)
+    if end < 0:
+        return [Unreadable("a script of sed")], len(text)
+    flags = _SED_FLAGS.match(text, end)
+    last = flags.end() if flags else end
+    after = _end_of_line(text, last) if text.startswith("w", last) else last
+    if command == "s" and "e" in text[end:last]:
+        return [Code(text[at + 1 : end], True), Unreadable("sed runs what it replaces")], after
+    return [], after
+
+
+def _end_of_line(text: str, at: int) -> int:
+    newline = text.find("\n", at)
+    return len(text) if newline < 0 else newline
 
 
 def _skip(text: str, at: int, signs: str) -> int:

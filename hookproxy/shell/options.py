@@ -1,7 +1,7 @@
 """The normal form of a program's options: `rm -r -f`, `rm -fr` and `rm --recursive --force` are the same.
 
-Short options may be joined, long ones shortened; their order, and whether they stand before or behind operands, does not matter.
-`options.toml` says which short option a long one is. Options with a value count without it.
+Short options may be joined, long ones shortened; their order, and whether they stand before or behind operands, does
+not matter. `options.toml` says which short option a long one is. Options with a value count without it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What a program starts: the commands in its arguments, by the grammar of its options (`programs.toml`).
 
-A reading of a command line is a place where an option, an operand or the inner command may stand. An option that is not in the
-table may or may not take the next word, so both readings are followed, and everything that some reading starts is returned (law
-1). The work grows with the number of words only, because a place is visited once.
+A reading of a command line is a place where an option, an operand or the inner command may stand. An option that is not
+in the table may or may not take the next word, so both readings are followed, and everything that some reading starts
+is returned (law 1). The work grows with the number of words only, because a place is visited once.
 """
 
 from __future__ import annotations
@@ -72,6 +72,7 @@ class _Program(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     anywhere: bool = False
 
     def operand_counts(self) -> tuple[int, ...]:
+        """How many words may stand before the command."""
         return (self.operands,) if isinstance(self.operands, int) else self.operands
 
     def kinds(self) -> dict[str, frozenset[str]]:
@@ -89,6 +90,8 @@ _OPTION_KINDS: Final = (
 )  # fmt: skip
 _VALUED: Final = frozenset({"values", "code", "split", "settings", "programs", "replace", "modules", "commands"})
 _EITHER: Final = frozenset({"flags", "values"})
+_NOT_IDLE: Final = frozenset({"programs", "modules", "quiet", "code_flags"})
+"""Kinds of options with which a program does not read what to do from standard input."""
 
 
 class _Names(Struct, frozen=True):
@@ -143,6 +146,7 @@ class Grammar:
         return _EITHER if kinds is None else kinds
 
     def is_listed(self, option: str) -> bool:
+        """True if the table has this very option."""
         return option in self._kinds
 
 
@@ -193,7 +197,7 @@ def operand_places(words: Sequence[Word]) -> set[int] | None:
 
 
 def runs_operands(words: tuple[str, ...]) -> bool:
-    """True if what a program runs depends on its operands, so that the first words of a call say nothing about others."""
+    """True if what a program runs depends on its operands: then the first words of a call say nothing about others."""
     named = (program_name(words[0]),)
     if named[0] not in table().longest:
         return False
@@ -219,7 +223,8 @@ class _Reading:
         self._found: list[Started] = []
         self._starts: set[int] = set()
         self._first_operands: set[int] = set()
-        self._code_operand = self._has_program = self._is_quiet = self._reads_anyway = False
+        self._noted: set[str] = set()
+        """The kinds of the options that are there, in some reading."""
         self._replaced: set[str] = set()
 
     def started(self) -> Iterator[Started]:
@@ -234,12 +239,8 @@ class _Reading:
         operands = [self._words[start:] for start in sorted(self._starts)]
         yield from self._by_operands(operands)
         reads = [words for words in operands if not words or _IS_STDIN.fullmatch(words[0].text)]
-        idle = not operands or reads or self._reads_anyway or self._program.runs == "nothing"
-        if (
-            self._program.reads
-            and idle
-            and not (self._found or self._has_program or self._is_quiet or self._code_operand)
-        ):
+        idle = not operands or reads or "stdin_flags" in self._noted or self._program.runs == "nothing"
+        if self._program.reads and idle and not self._found and not self._noted & _NOT_IDLE:
             yield from self._from_input()
 
     def operand_places(self) -> set[int]:
@@ -267,12 +268,8 @@ class _Reading:
                 self._behind("--", at + 1)
             yield from self._operand(at + 1, operands, last=True)
             return
-        if not word.literal and text[:1] in (HOLE, SPLIT) and runs:  # it may be an option
-            behind = self._word(at + 1)
-            if behind is not None and (program.code or program.code_flags):
-                self._found.append(Code(behind.source, behind.literal))
-            if behind is not None and program.programs:
-                self._found.append(Foreign(program.language, behind.source, behind.literal))
+        if not word.literal and text[:1] in (HOLE, SPLIT) and runs:
+            self._perhaps_option(at)
             yield at + 1, operands
             yield at + 2, operands
         if program.assigns and _ASSIGNMENT.match(text):
@@ -283,10 +280,18 @@ class _Reading:
         else:
             yield from self._operand(at, operands, last=False)
 
+    def _perhaps_option(self, at: int) -> None:
+        """Read the word behind one that may be any option."""
+        behind = self._word(at + 1)
+        if behind is None:
+            return
+        if self._program.code or self._program.code_flags:
+            self._found.append(Code(behind.source, behind.literal))
+        if self._program.programs:
+            self._found.append(Foreign(self._program.language, behind.source, behind.literal))
+
     def _is_option(self, text: str) -> bool:
-        return (
-            text[:1] in ("-", "+", "/") and len(text) > 1 and (text[0] == "-" or self._grammar.is_listed(text))
-        ) or (self._grammar.is_listed(text))
+        return (text[:1] == "-" and len(text) > 1) or self._grammar.is_listed(text)
 
     def _operand(self, at: int, operands: int, last: bool) -> Iterator[tuple[int, int]]:
         counts = self._program.operand_counts()
@@ -307,26 +312,28 @@ class _Reading:
     def _option(self, word: Word, at: int) -> Iterator[int]:
         """Follow an option; yield where the next word may stand."""
         text = word.text
-        if self._grammar.is_listed(text) or text.startswith("--"):
-            name, equals, value = text.partition("=")
-            for kind in sorted(self._grammar.of_option(text if self._grammar.is_listed(text) else name)):
-                if kind not in _VALUED or equals:
-                    self._take(kind, Word(value, word.source.partition("=")[2]) if equals else None, at)
-                    yield at + 1
-                else:
-                    self._take(kind, self._word(at + 1), at + 1)
-                    yield at + 2
+        if not self._grammar.is_listed(text) and not text.startswith("--"):
+            yield from self._joined(word, at)
             return
+        name, equals, value = text.partition("=")
+        for kind in sorted(self._grammar.of_option(text if self._grammar.is_listed(text) else name)):
+            if kind not in _VALUED or equals:
+                self._take(kind, Word(value, word.source.partition("=")[2]) if equals else None, at)
+                yield at + 1
+            else:
+                self._take(kind, self._word(at + 1), at + 1)
+                yield at + 2
+
+    def _joined(self, word: Word, at: int) -> Iterator[int]:
+        """Follow short options in one word, of which the last one may have its value there, too."""
+        text = word.text
         for place in range(1, len(text)):
             kinds = self._grammar.of_option(text[0] + text[place])
             rest = text[place + 1 :]
             for kind in sorted(kinds & _VALUED):
-                if rest:
-                    self._take(kind, Word(rest, _tail(word.source, len(rest))), at)
-                    yield at + 1
-                else:
-                    self._take(kind, self._word(at + 1), at + 1)
-                    yield at + 2
+                value = Word(rest, _tail(word.source, len(rest))) if rest else self._word(at + 1)
+                self._take(kind, value, at if rest else at + 1)
+                yield at + 1 if rest else at + 2
             for kind in sorted(kinds - _VALUED):
                 self._take(kind, None, at)
             if kinds <= _VALUED:
@@ -338,35 +345,31 @@ class _Reading:
 
     def _take(self, kind: str, value: Word | None, at: int) -> None:
         """Note what an option says."""
+        self._noted.add(kind)
+        if kind == "replace":
+            self._replaced.add(value.text if value and value.text and not value.text.startswith("-") else "{}")
+            self._replaced.add("{}")
+        elif kind == "shell":
+            self._behind("--", at + 1)
+        elif value is not None:
+            self._found.extend(self._of_value(kind, value, at))
+
+    def _of_value(self, kind: str, value: Word, at: int) -> Iterator[Started]:
+        """Yield what the value of an option starts. The value ends with the word at this place."""
         match kind:
-            case "code" if value:
-                self._found.append(Code(value.source.removeprefix("exec="), value.literal))
-            case "programs" if value:
-                self._has_program = True
-                self._found.append(Foreign(self._program.language, value.source, value.literal))
-            case "settings" if value:
+            case "code":
+                yield Code(value.source.removeprefix("exec="), value.literal)
+            case "programs":
+                yield Foreign(self._program.language, value.source, value.literal)
+            case "settings":
                 name, setting = re.split(r"[= ]", f"{value.source}=", maxsplit=1)
-                self._found.extend(_setting(name, setting.removesuffix("="), value.literal))
-            case "split" if value:
-                rest = self._words[at + 1 :]
-                text = " ".join([re.sub(r"\\_", " ", value.source), *(_quoted(word) for word in rest)])
-                self._found.append(Code(f"env {text}", value.literal))
-            case "replace":
-                self._replaced.add(value.text if value and value.text and not value.text.startswith("-") else "{}")
-                self._replaced.add("{}")
-            case "modules":
-                self._has_program = True
-            case "stdin_flags":
-                self._reads_anyway = True
-            case "quiet":
-                self._is_quiet = True
-            case "code_flags":
-                self._code_operand = True
-            case "commands" if value and at < len(self._words):
-                self._found.extend(self._inner((value, *self._words[at + 1 :])))
-                self._found.append(Code(value.source, value.literal) if " " in value.source else Command((value,)))
-            case "shell":
-                self._behind("--", at + 1)
+                yield from _setting(name, setting.removesuffix("="), value.literal)
+            case "split":
+                rest = [_quoted(word) for word in self._words[at + 1 :]]
+                yield Code(" ".join(["env", re.sub(r"\\_", " ", value.source), *rest]), value.literal)
+            case "commands":
+                yield from self._inner((value, *self._words[at + 1 :]))
+                yield Code(value.source, value.literal) if " " in value.source else Command((value,))
             case _:
                 pass
 
@@ -396,25 +399,33 @@ class _Reading:
         return (*words, Word(SPLIT, "…"))
 
     def _by_operands(self, operands: Sequence[Sequence[Word]]) -> Iterator[Started]:
-        program = self._program
         for words in operands:
-            if self._code_operand and words:
+            if not words:
+                continue
+            if "code_flags" in self._noted:
                 yield Code(words[0].source, words[0].literal)
                 yield from self._parameters(words)
-            elif not words:
-                continue
-            elif program.runs == "command":
+            else:
+                yield from self._run(words)
+
+    def _run(self, words: Sequence[Word]) -> Iterator[Started]:
+        """Yield what the operands start, as the program's table says what they are."""
+        program, first = self._program, words[0]
+        match program.runs:
+            case "command":
                 yield from self._inner(words)
-            elif program.runs == "code":
+            case "code":
                 yield Code(" ".join(word.source for word in words), all(word.literal for word in words))
-            elif program.runs == "script" and not (program.reads and _IS_STDIN.fullmatch(words[0].text)):
-                yield from _script(words[0], of_shell=program.reads != "language")
-            elif program.runs == "language" and not self._has_program:
-                yield Foreign(program.language, words[0].source, words[0].literal)
-            elif program.runs == "definitions":
+            case "script" if not (program.reads and _IS_STDIN.fullmatch(first.text)):
+                yield from _script(first, of_shell=program.reads != "language")
+            case "language" if not self._noted & {"programs", "modules"}:
+                yield Foreign(program.language, first.source, first.literal)
+            case "definitions":
                 yield from (Code(word.source.partition("=")[2], word.literal) for word in words if "=" in word.source)
-            elif program.runs == "settings" and len(words) > 1:
-                yield from _setting(words[0].source, words[1].source, words[1].literal)
+            case "settings" if len(words) > 1:
+                yield from _setting(first.source, words[1].source, words[1].literal)
+            case _:
+                pass
 
     def _parameters(self, words: Sequence[Word]) -> Iterator[Started]:
         """`sh -c CODE NAME WORD…`: the code may run its parameters (`"$@"`)."""

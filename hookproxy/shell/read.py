@@ -1,9 +1,9 @@
 """The simple commands of a line of shell, by a grammar of bash (tree-sitter-bash) and a reader of words.
 
-How it works: the grammar divides the line into commands, and says where expansions are. `words` reads each command again
-by the rules of bash's manual. What stands between two commands must be what bash takes for a separator. Where both differ, where
-the grammar finds an error, and where a part is of a kind that is not in the tables below, the line is *unreadable*, and
-the commands found so far still count (law 1: in any reading).
+How it works: the grammar divides the line into commands, and says where expansions are. `words` reads each command
+again by the rules of bash's manual. What stands between two commands must be what bash takes for a separator. Where
+both differ, where the grammar finds an error, and where a part is of a kind that is not in the tables below, the line
+is *unreadable*, and the commands found so far still count (law 1: in any reading).
 
 Here-documents are taken out of the line first, by bash's own rule (from the line after the operator to the first line
 that is the delimiter), because the grammar ends them otherwise now and then.
@@ -14,8 +14,9 @@ What is not read: the value of a variable, an alias that is defined elsewhere, a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -33,10 +34,11 @@ _DEEPEST: Final = 100  # substitutions and groups inside of each other: bash its
 _NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]")
 _PLAIN_LINE: Final = re.compile(r"[A-Za-z0-9_@%+:,./-]+(?: [A-Za-z0-9_@%+:,./=-]+)*")
 """A line of bare words: most calls. It has no assignment, no reserved word and nothing to expand."""
-_RESERVED: Final = frozenset(
-    "! { } [[ ]] if then elif else fi case esac for select while until do done in function coproc time".split()
-)
-_TAKES_COMMAND: Final = frozenset("! { if then elif else while until do".split())
+_RESERVED: Final = frozenset({
+    "!", "{", "}", "[[", "]]", "if", "then", "elif", "else", "fi", "case", "esac", "for", "select", "while", "until",
+    "do", "done", "in", "function", "coproc", "time",
+})  # fmt: skip
+_TAKES_COMMAND: Final = frozenset(["!", "{", "if", "then", "elif", "else", "while", "until", "do"])
 """Reserved words behind which a command begins."""
 
 _GAP: Final = re.compile(r"(?:[ \t\n]|\\\n|\r(?=\n|\Z))*")
@@ -50,21 +52,24 @@ _PARAMETER: Final = re.compile(
 """A `${…}` that bash and the grammar read alike: what quotes mean in it depends on where it stands."""
 _EVALUATED: Final = re.compile(r"@P\}\Z")
 
-_GROUPS: Final = frozenset(
-    "program list pipeline subshell compound_statement if_statement elif_clause else_clause while_statement do_group "
-    "negated_command".split()
-)
+_GROUPS: Final = frozenset({
+    "program", "list", "pipeline", "subshell", "compound_statement", "if_statement", "elif_clause", "else_clause",
+    "while_statement", "do_group", "negated_command",
+})  # fmt: skip
 """Parts that are made of commands and signs between them."""
-_SIMPLE: Final = frozenset("command declaration_command unset_command variable_assignment variable_assignments".split())
+_SIMPLE: Final = frozenset(
+    {"command", "declaration_command", "unset_command", "variable_assignment", "variable_assignments"}
+)
 _EXPANSIONS: Final = frozenset(
-    "simple_expansion expansion command_substitution process_substitution arithmetic_expansion".split()
+    {"simple_expansion", "expansion", "command_substitution", "process_substitution", "arithmetic_expansion"}
 )
 _MARKED: Final = _EXPANSIONS | {"array"}
-_SIGNS: Final = frozenset(
-    "; & && || | |& \n ;; ( ) { } ! $( <( >( ` if then elif else fi while until do done for select in case esac function (( ))".split(
-        " "
-    )
-)
+_SIGNS: Final = frozenset({
+    ";", "&", "&&", "||", "|", "|&", "\n", ";;", "(", ")", "{", "}", "!", "$(", "<(", ">(", "`", "((", "))",
+    "if", "then", "elif", "else", "fi", "while", "until", "do", "done", "for", "select", "in", "case", "esac",
+    "function",
+})  # fmt: skip
+"""What stands between the parts of a group, by the grammar."""
 
 
 class Command(Struct, frozen=True):
@@ -138,32 +143,15 @@ class _Reader:
     # --- statements ---
 
     def _visit(self, node: Node, input_: Input, depth: int) -> None:
-        kind = node.type
         if depth > _DEEPEST:
             self.differs("it is nested too deep")
-        elif kind in _SIMPLE:
-            self._simple(node, node.start_byte, node.end_byte, input_, depth)
-        elif kind in _GROUPS:
-            self._group(node, input_, depth)
-        elif kind == "redirected_statement":
-            self._redirected(node, input_, depth)
-        elif kind == "function_definition":
-            self._group(node, INHERITED, depth)
-        elif kind == "test_command":
-            self._test(node, input_, depth)
-        elif kind in ("for_statement", "case_statement", "case_item"):
-            self._loop_or_case(node, input_, depth)
-        elif kind == "c_style_for_statement":
-            self._c_style_for(node, input_, depth)
-        elif kind == "comment":
-            self._comment(node)
         else:
-            if kind != "ERROR":
-                self.differs(f"a part of the kind {kind}")
-            self._anything(node, depth)
+            _VISITS.get(node.type, _Reader._anything)(self, node, input_, depth)
 
-    def _anything(self, node: Node, depth: int) -> None:
+    def _anything(self, node: Node, _input: Input, depth: int) -> None:
         """Collect what commands there are in a part that cannot be read for certain."""
+        if node.type != "ERROR":
+            self.differs(f"a part of the kind {node.type}")
         for child in node.children:
             if child.is_named:
                 self._visit(child, INHERITED, depth + 1)
@@ -201,13 +189,16 @@ class _Reader:
                     self.differs("two commands without a separator")
             before = child
 
-    def _simple(self, node: Node, start: int, end: int, input_: Input, depth: int) -> None:
+    def _function(self, node: Node, _input: Input, depth: int) -> None:
+        self._group(node, INHERITED, depth)
+
+    def _simple(self, node: Node, input_: Input, depth: int) -> None:
+        start, end = node.start_byte, node.end_byte
         try:
             lexed = self._lexer.command(start, end)
         except Disagreement as error:
             self.differs(str(error))
-            words = tuple(self._rough_words(start, end))
-            lexed = Lexed(words, (), None, ())
+            lexed = Lexed(tuple(self._rough_words(start, end)), (), None, ())
         self._add(lexed, input_)
         self._substitutions(node, depth)
 
@@ -228,7 +219,7 @@ class _Reader:
     def _redirected(self, node: Node, input_: Input, depth: int) -> None:
         body = node.child_by_field_name("body")
         if body is None or body.type in _SIMPLE:
-            self._simple(node, node.start_byte, node.end_byte, input_, depth)
+            self._simple(node, input_, depth)
             return
         try:
             lexed = self._lexer.command(body.end_byte, node.end_byte)
@@ -255,7 +246,7 @@ class _Reader:
         """Read `[ … ]`, which is a simple command, or `[[ … ]]` and `(( … ))`, which are not."""
         opening = node.children[0].type
         if opening == "[":
-            self._simple(node, node.start_byte, node.end_byte, input_, depth)
+            self._simple(node, input_, depth)
             return
         if opening == "((":
             self._arithmetic(node, node.start_byte + 2, node.end_byte - 2, depth)
@@ -288,10 +279,8 @@ class _Reader:
     def _loop_or_case(self, node: Node, input_: Input, depth: int) -> None:
         self._check_gaps_of_words(node)
         for child in node.children:
-            if child.type == "do_group" or child.type == "case_item" or self._is_statement(child):
+            if child.type in _VISITS or child.type == "ERROR":
                 self._visit(child, input_, depth + 1)
-            elif child.type == "comment":
-                self._comment(child)
             elif child.is_named and child.type not in ("variable_name", "extglob_pattern"):
                 self._word_of(child)
                 self._substitutions(child, depth)
@@ -306,13 +295,6 @@ class _Reader:
             if not _GAP.fullmatch(gap):
                 self.differs("a sign between two words")
 
-    @staticmethod
-    def _is_statement(node: Node) -> bool:
-        return node.type in _SIMPLE or node.type in _GROUPS or node.type in (
-            "redirected_statement", "function_definition", "test_command", "for_statement", "case_statement",
-            "c_style_for_statement", "ERROR",
-        )  # fmt: skip
-
     def _c_style_for(self, node: Node, input_: Input, depth: int) -> None:
         body = node.child_by_field_name("body")
         end = body.start_byte if body else node.end_byte
@@ -325,7 +307,7 @@ class _Reader:
             else:
                 self._substitutions(child, depth)
 
-    def _comment(self, node: Node) -> None:
+    def _comment(self, node: Node, _input: Input, _depth: int) -> None:
         if not _COMMENT_START.search(self._line[max(0, node.start_byte - 1) : node.start_byte]) or "\n" in self._text(
             node
         ):
@@ -371,10 +353,7 @@ class _Reader:
             if not _SIMPLE_EXPANSION.fullmatch(text):
                 self.differs("an expansion")
         elif node.type == "expansion":
-            if not _PARAMETER.fullmatch(self._blanked(node, 0, len(text))) or _EVALUATED.search(text):
-                self.differs(f"the expansion {text[:40]}")
-            for child in node.children:
-                self._substitutions(child, depth + 1)
+            self._parameter(node, text, depth)
         elif node.type == "arithmetic_expansion":
             start = 3 if text.startswith("$((") else 2
             self._arithmetic(node, node.start_byte + start, node.end_byte - (start - 1), depth)
@@ -382,6 +361,13 @@ class _Reader:
             self._backquoted(text, depth)
         else:
             self._substituted(node, depth)
+
+    def _parameter(self, node: Node, text: str, depth: int) -> None:
+        """Read `${…}`."""
+        if not _PARAMETER.fullmatch(self._blanked(node, 0, len(text))) or _EVALUATED.search(text):
+            self.differs(f"the expansion {text[:40]}")
+        for child in node.children:
+            self._substitutions(child, depth + 1)
 
     def _substituted(self, node: Node, depth: int) -> None:
         """Read `$(…)`, `<(…)` or `>(…)`."""
@@ -432,6 +418,19 @@ class _Reader:
         return self._line[node.start_byte : node.end_byte]
 
 
+_VISITS: Final[dict[str, Callable[[_Reader, Node, Input, int], None]]] = {
+    **dict.fromkeys(_SIMPLE, _Reader._simple),
+    **dict.fromkeys(_GROUPS, _Reader._group),
+    "redirected_statement": _Reader._redirected,
+    "function_definition": _Reader._function,
+    "test_command": _Reader._test,
+    **dict.fromkeys(("for_statement", "case_statement", "case_item"), _Reader._loop_or_case),
+    "c_style_for_statement": _Reader._c_style_for,
+    "comment": _Reader._comment,
+}
+"""How each kind of statement is read."""
+
+
 def _parse(line: str) -> Node:
     # Each character becomes one byte, so that places are the same. For bash, all but those of ASCII are letters.
     return _parser().parse(_NOT_ASCII.sub("Z", line).encode()).root_node
@@ -467,8 +466,9 @@ def _without_heredocs(line: str, reader: _Reader) -> tuple[str, Sequence[Input]]
         return line, ()
     operators = sorted(_heredoc_operators(_parse(line)))
     heredocs: list[Input] = []
-    text, at, body_at = "", 0, 0
-    for operator, dash in operators:
+    text: list[str] = []
+    at = body_at = 0
+    for (operator, dash), (next_operator, _) in pairwise([*operators, (len(line), 0)]):
         if operator < at:
             continue  # in the body of another one
         delimiter = _DELIMITER.match(line, operator + 2 + dash)
@@ -476,25 +476,26 @@ def _without_heredocs(line: str, reader: _Reader) -> tuple[str, Sequence[Input]]
         if delimiter is None or newline < 0:
             reader.differs("a here-document")
             break
-        # bodies of one line follow each other
-        if body_at <= operator:
-            body_at = newline + 1
-        quoted = re.search(r"['\"\\]", delimiter[1]) is not None
+        body_at = body_at if body_at > operator else newline + 1  # bodies of one line follow each other
         body, end = _body(line, body_at, _unquoted(delimiter[1]), dash)
         if body is None:
             reader.differs("a here-document without its end")
             break
-        if not quoted:
-            _read_body(body, reader)
-        text += line[at:operator] + "<" + HEREDOC + str(len(heredocs)) + " "
-        at = delimiter.end()
-        heredocs.append(Input("text", body, quoted or "$" not in body and "`" not in body))
-        following = [place for place, _ in operators if operator < place < newline]
-        if not following:
-            text += line[at : newline + 1]
+        text += [line[at:operator], "<", HEREDOC, str(len(heredocs)), " "]
+        at, body_at = delimiter.end(), end
+        heredocs.append(_heredoc(delimiter[1], body, reader))
+        if next_operator > newline:
+            text.append(line[at : newline + 1])
             at = end
-        body_at = end
-    return text + line[at:], heredocs
+    return "".join(text) + line[at:], heredocs
+
+
+def _heredoc(delimiter: str, body: str, reader: _Reader) -> Input:
+    """What a command gets from a here-document. Without quotes around its delimiter, expansions in it are read."""
+    quoted = re.search(r"['\"\\]", delimiter) is not None
+    if not quoted:
+        _read_body(body, reader)
+    return Input("text", body, quoted or ("$" not in body and "`" not in body))
 
 
 def _heredoc_operators(root: Node) -> Iterator[tuple[int, int]]:

@@ -1,11 +1,11 @@
 """The words of one simple command, read as bash reads them: quotes, escapes, braces and redirections.
 
-The grammar (`read`) says where a command begins and ends and which of its parts are expansions; this file reads the text
-between these itself. Each checks the other: a sign that would end the command for bash, but did not for the grammar, is
-a `Disagreement`, and then the line is unreadable (law 1).
+The grammar (`read`) says where a command begins and ends and which of its parts are expansions; this file reads the
+text between these itself. Each checks the other: a sign that would end the command for bash, but did not for the
+grammar, is a `Disagreement`, and then the line is unreadable (law 1).
 
-A word is kept as text in which three signs stand for what only the run decides: HOLE for a part of one word, SPLIT for a
-part that may become several words or none (an expansion without quotes), GLOB for a pattern of file names. They are
+A word is kept as text in which three signs stand for what only the run decides: HOLE for a part of one word, SPLIT for
+a part that may become several words or none (an expansion without quotes), GLOB for a pattern of file names. They are
 private characters of Unicode; a line that has one of them itself is never read.
 """
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -168,19 +169,12 @@ class Lexer:
     def _tokens(self, at: int, end: int) -> Iterator[tuple[str, str, str, bool]]:
         """Yield the words, each with the redirection before it, the text with marks, the source, and `Word.bare`."""
         line, operator = self._line, ""
-        while True:
-            at = self._skip_blanks(at, end)
-            if at >= end:
-                break
+        while (at := self._skip_blanks(at, end)) < end:
             redirection = _REDIRECTION.match(line, at, end)
             if redirection and at not in self._expansions:
                 if operator:
                     raise Disagreement("a redirection without a target")
-                if line.startswith("<<", redirection.start("operator")) and redirection["operator"] != "<<<":
-                    raise Disagreement("a here-document")
-                operator = redirection["operator"]
-                if redirection["fd"] and operator.startswith("<") and redirection["fd"] != "0":
-                    operator = ">" + operator  # another descriptor than standard input: the target is of no interest
+                operator = self._operator(redirection)
                 at = redirection.end()
                 continue
             raw, source, bare, stop = self._word(at, end)
@@ -191,6 +185,14 @@ class Lexer:
             operator = ""
         if operator:
             raise Disagreement("a redirection without a target")
+
+    def _operator(self, redirection: re.Match[str]) -> str:
+        """The operator of a redirection; one that begins with `><` reads another descriptor than standard input."""
+        operator = redirection["operator"]
+        if self._line.startswith("<<", redirection.start("operator")) and operator != "<<<":
+            raise Disagreement("a here-document")
+        of_other = redirection["fd"] and redirection["fd"] != "0" and operator.startswith("<")
+        return ">" + operator if of_other else operator
 
     def _skip_blanks(self, at: int, end: int) -> int:
         line = self._line
@@ -381,22 +383,9 @@ def _expand(raw: str) -> list[str]:
     """Expand the braces from the left, as bash does."""
     start = raw.find(_OPEN)
     while start >= 0:
-        depth, cuts = 0, [start]
-        for at in range(start, len(raw)):
-            sign = raw[at]
-            if sign == _OPEN:
-                depth += 1
-            elif sign == _COMMA and depth == 1:
-                cuts.append(at)
-            elif sign == _CLOSE:
-                depth -= 1
-                if depth == 0:
-                    cuts.append(at)
-                    break
-        if depth == 0 and (len(cuts) > 2 or _DOTS in raw[start : cuts[-1]]):
-            inner = (
-                [raw[one + 1 : other] for one, other in zip(cuts, cuts[1:], strict=False)] if len(cuts) > 2 else [SPLIT]
-            )
+        cuts = _cuts(raw, start)
+        if len(cuts) > 2 or (cuts and _DOTS in raw[start : cuts[-1]]):
+            inner = [raw[one + 1 : other] for one, other in pairwise(cuts)] if len(cuts) > 2 else [SPLIT]
             heads = [text for each in inner for text in _expand(each)]
             tails = _expand(raw[cuts[-1] + 1 :])
             if len(heads) * len(tails) > _MOST_BRACED:
@@ -404,3 +393,15 @@ def _expand(raw: str) -> list[str]:
             return [raw[:start] + head + tail for head in heads for tail in tails]
         start = raw.find(_OPEN, start + 1)
     return [raw]
+
+
+def _cuts(raw: str, start: int) -> list[int]:
+    """The places of an opening brace, of its own commas and of the brace that closes it; none if nothing closes it."""
+    depth, cuts = 0, [start]
+    for sign in re.finditer(f"[{_OPEN}{_COMMA}{_CLOSE}]", raw[start:]):
+        depth += {_OPEN: 1, _CLOSE: -1}.get(sign[0], 0)
+        if depth == 0 or (depth == 1 and sign[0] == _COMMA):
+            cuts.append(start + sign.start())
+        if depth == 0:
+            return cuts
+    return []

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support import old_shell_reader
 
 from hookproxy.policy import shell_commands
 from hookproxy.policy.globs import WorkBudget
+from tests.support import old_shell_reader
 
 
 def runs(wanted: str, line: str) -> shell_commands.Runs:
@@ -65,7 +65,8 @@ HARMLESS = [
     "for x in a b; do ls $x; done", "find . -name '*.sh'", "bash script.sh", "make > log 2>&1", "python3 -c 'print(1)'",
     "docker rm x", "docker run --rm i ls", "kubectl get pods", "git -c a.b=c status", "tar cf rm.tar rm", "ssh h ls",
     "echo '{}' > a", "git commit -m 'no more rm'", "ls\r\npwd\r\n", "echo $(date)", "echo $((1+2)) ${x:-3}",
-    'cd "$DIR" && make -j"$(nproc)"', "git commit -m \"$(cat <<'E'\nit's; rm x\nE\n)\"", 'for f in *.py; do python "$f"; done',
+    'cd "$DIR" && make -j"$(nproc)"', "git commit -m \"$(cat <<'E'\nit's; rm x\nE\n)\"",
+    'for f in *.py; do python "$f"; done',
     "cat <<E | x\nrm x\nE", "env " + "x " * 300, "awk '/rm x/ {print $1}' f", "sed 's/rm x/e/g' f", "bash <<< ls",
     "python3 - <<'E'\nimport re\nprint(re.compile('rm x'))\nE", "[[ -f $x && $y =~ ^(a|b)$ ]] || exit 1",
 ]  # fmt: skip
@@ -149,7 +150,8 @@ def test_a_rule_matches_the_commands_that_it_names(wanted: str, meant: list[str]
     ("line", "certain"),
     [
         ("rm x", True), ("sh -c 'rm x'", True), ('bash -c "rm $X"', True), ("A=rm; $A x", True), ("rm $X", True),
-        ("$TOOL x", False), ('"$EDITOR" f', False), ('eval "$(ssh-agent -s)"', False), ("curl x | sh", False), ("ls 'x", False),
+        ("$TOOL x", False), ('"$EDITOR" f', False), ('eval "$(ssh-agent -s)"', False), ("curl x | sh", False),
+        ("ls 'x", False),
     ],
 )  # fmt: skip
 def test_what_is_not_literal_may_be_such_a_command_and_what_is_there_is_one(line: str, certain: bool) -> None:

@@ -85,4 +85,5 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     also={Event.POST_TOOL_USE_FAILURE: "PostToolUse"},
     refuse=_refuse,
     own_tools=TOOLS,
+    user_variable="CLAW_CONFIG_HOME",
 )

@@ -6,15 +6,17 @@ proceeds. It never raises, and what is invalid never counts as an approval (law 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, Literal, TypeVar
 
 import msgspec
 
 from ...jsonrpc import raw_json
-from ...model.hooks import NO_VERDICT, Ended, Event, HookResult, HookSpec, Permission, Verdict
+from ...model.hooks import NO_VERDICT, Ended, Event, HookResult, HookRun, HookSpec, Permission, Verdict
 from ..dialect import Effect
 from ..shared import output as shared_output
 from ..shared.output import BLOCKS
+from ..shared.settle import joined_replacements, only_first_reason
 
 _STOPPED: Final = "PostToolUse hook stopped execution"
 """What the model reads if a hook gives no reason, as in Codex."""
@@ -123,6 +125,11 @@ def read_output(spec: HookSpec, result: HookResult) -> Verdict:
         # "fail closed": a decision about a permission that is discarded must not become an approval
         verdict = Verdict(failure=str(error), fails_closed=spec.event is Event.PERMISSION_REQUEST and not result.code)
     return shared_output.background_verdict(spec, verdict)
+
+
+def settle(hook_runs: Sequence[HookRun]) -> list[HookRun]:
+    """The first denial in the file gives the reason, and a result is replaced by the feedback of all hooks."""
+    return joined_replacements(only_first_reason(hook_runs), "\n\n")
 
 
 def _verdict(event: Event, result: HookResult) -> Verdict:

@@ -129,4 +129,6 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     },
     own_mcp_names=lambda server, tool: f"{server}-{tool}",
     own_tools=TOOLS,
+    user_folder=(".github/", ".copilot/"),
+    user_variable="COPILOT_HOME",
 )

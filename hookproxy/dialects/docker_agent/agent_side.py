@@ -138,4 +138,5 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     merges=True,
     own_names_are_unique=False,  # the tools of a server without a name have no prefix
     own_tools=TOOLS,
+    user_folder=None,
 )

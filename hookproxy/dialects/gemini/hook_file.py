@@ -100,6 +100,11 @@ def _name(hook: HookSpec) -> str:
     return hook.label if _NAMED in hook.traits else hook.argv[-1]
 
 
+def hook_identity(hook: HookSpec) -> tuple[object, ...]:
+    """The name and the command (`getHookKey`), and the folder that the command starts from."""
+    return hook.label, hook.argv, hook.cwd
+
+
 def recognises(members: Mapping[str, object]) -> bool:
     """Whether there are only matcher groups under Gemini CLI's event names, one of which nobody else has."""
     events = members.get("hooks")

@@ -21,6 +21,7 @@ VSCODE: Final = Dialect(
     read_hook_file=hook_file.read_hook_file,
     write_input=input.write_input,
     read_output=output.read_output,
+    hook_identity=lambda spec: (spec.source,),
     mcp_tool_name=hook_file.mcp_tool_name,
     tool_spellings=hook_file.TOOL_SPELLINGS,
     recognises=hook_file.recognises,
