@@ -223,6 +223,8 @@ def text_output(report: TrialReport, cwd: str) -> str:
     with console.capture() as captured:
         for hook_run in report.trial.observation.runs:
             _heading(console, report, hook_run.spec, files, cwd)
+            if hook_run.hook_run and _runs_of(report, hook_run.spec) > 1:
+                row(console, label("tool"), f"{hook_run.hook_run.tool_name}; it runs once under each name")
             _run(console, hook_run)
         for hook in report.not_run:
             _heading(console, report, hook.spec, files, cwd)
@@ -240,6 +242,10 @@ def _heading(console: Console, report: TrialReport, spec: HookSpec, files: KeyLi
     print_line(console, Text.assemble((place, "bold"), "  ", visible(key, console)))
     row(console, label("event"), f"{spec.event}, {spec.dialect}")
     row(console, label("command"), spec.target or spec.label)
+
+
+def _runs_of(report: TrialReport, spec: HookSpec) -> int:
+    return sum(one.spec is spec for one in report.trial.observation.runs)
 
 
 def _run(console: Console, observed: ObservedRun) -> None:

@@ -242,21 +242,31 @@ class ToolSpelling(Struct, frozen=True):
     name: str
     arguments: Mapping[str, str] = field(default_factory=dict)
     """Its name of each argument by Claude Code's name. Other arguments have the same name in both."""
+    of_claude: bool = False
+    """It is Claude Code's own name, by which hooks of this system may know the tool as well."""
 
 
 ToolSpellings = Mapping[str, tuple[ToolSpelling, ...]]
 """A system's spellings of familiar tools, by Claude Code's name. Empty: it has Claude Code's names."""
 
 
+def with_claude_names(spellings: ToolSpellings) -> ToolSpellings:
+    """Return the spellings of a system whose hooks may know each tool by Claude Code's name, too: as the last one."""
+    return {known: (*of_tool, ToolSpelling(known, of_claude=True)) for known, of_tool in spellings.items()}
+
+
 def spelled(alias: Alias, spellings: ToolSpellings) -> Alias:
     """Return the alias under the names that the hooks of another system know.
 
-    A configured name stays as a further alternative, because a person may have written it for just these hooks.
+    A configured name stays as a further alternative, because a person may have written it for just these hooks. It
+    comes first if these hooks may know the tool by Claude Code's name.
     """
     found: list[Alias] = []
     for one in (alias, *alias.alternatives):
         plain = replace(one, alternatives=(), spellings=())
         of_system = spellings.get(one.name, ())
+        if not (one.automatic or one.preset):  # a person has written this name
+            of_system = tuple(sorted(of_system, key=lambda spelling: not spelling.of_claude))
         found += [_spelled(plain, spelling) for spelling in of_system]
         if not (one.automatic and of_system):
             found.append(plain)
