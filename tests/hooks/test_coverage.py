@@ -170,7 +170,7 @@ SCHEMA: Final = b'{"type":"object","properties":{"command":{"type":"string"}},"r
 
 
 def test_a_recognised_tool_is_seen_under_its_familiar_name_only_by_hooks_for_that_name() -> None:
-    tool = Tool("execute_command", SCHEMA, properties=frozenset({"command"}), folded={"command": "command"})
+    tool = Tool("execute_command", SCHEMA, properties=frozenset({"command"}), by_loose_key={"command": "command"})
     found = coverage([group(spec("Bash"), spec("mcp__.*"))], Settings(), "shell", [tool])
     bash, all_tools = found.hooks
     assert [(one.name, one.alias is not None and one.alias.automatic) for one in bash.seen] == [("Bash", True)]
@@ -180,7 +180,7 @@ def test_a_recognised_tool_is_seen_under_its_familiar_name_only_by_hooks_for_tha
 
 
 def test_a_hook_for_all_tools_sees_own_names_and_is_told_how_to_see_familiar_ones() -> None:
-    tool = Tool("execute_command", SCHEMA, properties=frozenset({"command"}), folded={"command": "command"})
+    tool = Tool("execute_command", SCHEMA, properties=frozenset({"command"}), by_loose_key={"command": "command"})
     for matcher in ("", "*", ".*"):
         found = coverage([group(spec(matcher), spec("Bash"), spec("mcp__.*"))], Settings(), "shell", [tool])
         for_all, *others = found.hooks
@@ -191,7 +191,7 @@ def test_a_hook_for_all_tools_sees_own_names_and_is_told_how_to_see_familiar_one
         assert [hook.about_unseen() for hook in others] == ["", ""]
         told = "; 1 hook for all tools sees own names, not Bash: see hookproxy check -- COMMAND"
         assert found.summary() == f"3 hooks on 1 of 1 tool{told}"
-    start = Tool("start_process", SCHEMA, properties=frozenset({"command"}), folded={"command": "command"})
+    start = Tool("start_process", SCHEMA, properties=frozenset({"command"}), by_loose_key={"command": "command"})
     server = coverage([group(spec())], Settings(), "dc", [start], ["npx", "-y", "@wonderwhy-er/desktop-commander"])
     assert 'itself, preset = "desktop-commander" in hookproxy.toml' in only(server).about_unseen()
     configured = Settings(aliases=(Alias("start_process", "Bash"),))
@@ -199,7 +199,7 @@ def test_a_hook_for_all_tools_sees_own_names_and_is_told_how_to_see_familiar_one
 
 
 def test_what_only_observes_is_not_reported_at_start_up() -> None:
-    tool = Tool("execute_command", SCHEMA, properties=frozenset({"command"}), folded={"command": "command"})
+    tool = Tool("execute_command", SCHEMA, properties=frozenset({"command"}), by_loose_key={"command": "command"})
     found = coverage([group(spec(event=Event.POST_TOOL_USE))], Settings(), "shell", [tool])
     assert found.summary() == "1 hook on 1 of 1 tool"
     assert only(found).unseen
