@@ -96,8 +96,8 @@ def _about_tool_name(loaded: Loaded, tool: str, server: str) -> str:
 
 
 def _session(server: str, cwd: str, project: str) -> Session:
-    project = project or os.environ.get("CLAUDE_PROJECT_DIR") or cwd
-    return Session(os.environ.get("CLAUDE_CODE_SESSION_ID") or str(uuid.uuid4()), server, cwd, project)
+    name = os.environ.get("CLAUDE_CODE_SESSION_ID") or str(uuid.uuid4())
+    return Session(name, server, cwd, os.environ.get("CLAUDE_PROJECT_DIR") or cwd).in_project(project)
 
 
 # --- the command line ---
@@ -223,6 +223,8 @@ def text_output(report: TrialReport, cwd: str) -> str:
     with console.capture() as captured:
         for hook_run in report.trial.observation.runs:
             _heading(console, report, hook_run.spec, files, cwd)
+            if hook_run.hook_run and _runs_of(report, hook_run.spec) > 1:
+                row(console, label("tool"), f"{hook_run.hook_run.tool_name}; it runs once under each name")
             _run(console, hook_run)
         for hook in report.not_run:
             _heading(console, report, hook.spec, files, cwd)
@@ -240,6 +242,10 @@ def _heading(console: Console, report: TrialReport, spec: HookSpec, files: KeyLi
     print_line(console, Text.assemble((place, "bold"), "  ", visible(key, console)))
     row(console, label("event"), f"{spec.event}, {spec.dialect}")
     row(console, label("command"), spec.target or spec.label)
+
+
+def _runs_of(report: TrialReport, spec: HookSpec) -> int:
+    return sum(one.spec is spec for one in report.trial.observation.runs)
 
 
 def _run(console: Console, observed: ObservedRun) -> None:

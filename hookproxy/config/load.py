@@ -18,7 +18,7 @@ from ..dialects.own import OWN
 from ..dialects.own.hook_file import own_hook
 from ..dialects.shared.hook_file import resolve_program
 from ..model.errors import ConfigError, UserError
-from ..model.settings import ConsoleUse, OnFailure, Results, Settings
+from ..model.settings import ConsoleUse, OnFailure, Results, SeenNames, Settings
 from ..trust.sources import FileContext, Layer, ManagedSummary, state_folder, store_path
 from .hook_files import LoadedHookFile, Use, dialect_named, parse_option, read_use
 
@@ -326,8 +326,8 @@ def layer_of(
         options = {key: value for key, value in set_keys.items() if key in DIALECT_OPTIONS}
         warm_options = {key: value for key, value in set_keys.items() if key in WARM_OPTIONS}
         use = Use(
-            table.file, folder, where, dialect, table.tool_names, table.on_failure, options, warm_options,
-            table.project or "",
+            table.file, folder, where, dialect, table.tool_names, table.names or SeenNames.BOTH, table.on_failure,
+            options, warm_options, table.project or "",
         )  # fmt: skip
         added.extend(read_use(use, file_context))
     added.append(LoadedHookFile(_own_group(file, path, prefix), path))

@@ -7,6 +7,7 @@ choice. Law 2: values keep every byte and their order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -31,6 +32,10 @@ class Alias(Struct, frozen=True):
     """It was recognised, not configured: it only adds a name."""
     needed: frozenset[str] = frozenset()
     """The server's arguments that a call has if the tool does what this name says; empty: any call does."""
+    edits: str = ""
+    """The server's argument that is a list of edits, each an object with an old and a new text; empty: it has none."""
+    edit_texts: Mapping[str, str] = field(default_factory=dict)
+    """The server's names of these texts in this call, by the hooks' names, where they differ."""
     used_by_agent: frozenset[str] = frozenset()
     """Arguments of this call for which the agent itself uses the hooks' name: they keep that name on both sides."""
     spellings: tuple[Alias, ...] = ()
@@ -57,7 +62,8 @@ class Alias(Struct, frozen=True):
 
         Raises Unreadable, DuplicateKeys for arguments that the server may read differently than hooks.
         """
-        keys = raw_json.fields(arguments).keys()
+        members = raw_json.fields(arguments)
+        keys = members.keys()
         self._check_spelling(keys)
         given = frozenset((self.arguments.keys() - self.arguments.values()) & keys)
         for name in sorted(given):
@@ -65,10 +71,13 @@ class Alias(Struct, frozen=True):
                 raise raw_json.Unreadable(
                     f"its arguments {self.arguments[name]!r} and {name!r} are the same argument for its hooks"
                 )
-        return replace(self, used_by_agent=given) if given else self
+        texts = _edit_texts(bytes(members[self.edits])) if self.edits in keys else {}
+        return replace(self, used_by_agent=given, edit_texts=texts) if given or texts else self
 
     def for_hooks(self, arguments: bytes) -> bytes:
         """Return the server's arguments under the names that hooks know; `arguments` itself if no name differs."""
+        if self.edit_texts:
+            arguments = _with_edits(arguments, self.edits, {own: name for name, own in self.edit_texts.items()})
         return _renamed(arguments, {self.arguments[name]: name for name in self.arguments.keys() - self.used_by_agent})
 
     def for_server(self, arguments: bytes) -> bytes:
@@ -81,7 +90,10 @@ class Alias(Struct, frozen=True):
         for name, own in self.arguments.items():
             if own in keys and own not in self.arguments:
                 raise raw_json.Unreadable(f"{own!r} is the tool's own name for {name!r}")
-        return _renamed(arguments, {name: self.arguments[name] for name in self.arguments.keys() - self.used_by_agent})
+        renamed = _renamed(
+            arguments, {name: self.arguments[name] for name in self.arguments.keys() - self.used_by_agent}
+        )
+        return _with_edits(renamed, self.edits, self.edit_texts) if self.edit_texts else renamed
 
     def _check_spelling(self, keys: Iterable[str]) -> None:
         """Raise Unreadable for a name that readers who ignore case or stop at NUL take for a known one."""
@@ -92,27 +104,75 @@ class Alias(Struct, frozen=True):
                 raise raw_json.Unreadable(f"the argument {key!r} may be taken for {meant!r}")
 
 
+_TEXTS_OF_EDITS: Final = {
+    age + kind: f"{age}_string" for age in ("old", "new") for kind in ("string", "text", "str", "content", "code")
+}
+"""How servers spell the two texts of an edit, without case, `_` and `-`, and how hooks know them."""
+
+
+def _edit_texts(edits: bytes) -> dict[str, str]:
+    """The server's names of the texts in a list of edits, as in `Alias.edit_texts`.
+
+    Raises Unreadable if an edit has several of them that stand for the same text, or if edits differ in them.
+    """
+    found: dict[str, str] = {}
+    for item in _objects(edits):
+        of_item: dict[str, str] = {}
+        for key in raw_json.fields(item):
+            name = _TEXTS_OF_EDITS.get(raw_json.folded_key(key).replace("_", "").replace("-", ""), "")
+            if name and (of_item.setdefault(name, key) != key or found.setdefault(name, key) != key):
+                raise raw_json.Unreadable(f"its edits have {found[name]!r} and {key!r}, the same text for its hooks")
+    return {name: own for name, own in found.items() if name != own}
+
+
+def _with_edits(arguments: bytes, argument: str, names: Mapping[str, str]) -> bytes:
+    """Rename the members of each object in a list. Raises Unreadable, DuplicateKeys."""
+    listed = raw_json.fields(arguments).get(argument)
+    if listed is None or not _objects(bytes(listed)):
+        return arguments
+    items = map(bytes, raw_json.items(listed))
+    renamed = b",".join(_renamed(item, names) if item.startswith(b"{") else item for item in items)
+    return raw_json.with_member(arguments, argument, b"[%b]" % renamed)
+
+
+def _objects(array: bytes) -> list[bytes]:
+    """The objects among the items of an array; none of what is no array. Raises Unreadable."""
+    if not array.startswith(b"["):
+        return []
+    return [item for item in map(bytes, raw_json.items(array)) if item.startswith(b"{")]
+
+
 class ToolSpelling(Struct, frozen=True):
     """How some system spells a tool that does what one of Claude Code's tools does."""
 
     name: str
     arguments: Mapping[str, str] = field(default_factory=dict)
     """Its name of each argument by Claude Code's name. Other arguments have the same name in both."""
+    of_claude: bool = False
+    """It is Claude Code's own name, by which hooks of this system may know the tool as well."""
 
 
 ToolSpellings = Mapping[str, tuple[ToolSpelling, ...]]
 """A system's spellings of familiar tools, by Claude Code's name. Empty: it has Claude Code's names."""
 
 
+def with_claude_names(spellings: ToolSpellings) -> ToolSpellings:
+    """Return the spellings of a system whose hooks may know each tool by Claude Code's name, too: as the last one."""
+    return {known: (*of_tool, ToolSpelling(known, of_claude=True)) for known, of_tool in spellings.items()}
+
+
 def spelled(alias: Alias, spellings: ToolSpellings) -> Alias:
     """Return the alias under the names that the hooks of another system know.
 
-    A configured name stays as a further alternative, because a person may have written it for just these hooks.
+    A configured name stays as a further alternative, because a person may have written it for just these hooks. It
+    comes first if these hooks may know the tool by Claude Code's name.
     """
     found: list[Alias] = []
     for one in (alias, *alias.alternatives):
         plain = replace(one, alternatives=(), spellings=())
         of_system = spellings.get(one.name, ())
+        if not (one.automatic or one.preset):  # a person has written this name
+            of_system = tuple(sorted(of_system, key=lambda spelling: not spelling.of_claude))
         found += [_spelled(plain, spelling) for spelling in of_system]
         if not (one.automatic and of_system):
             found.append(plain)

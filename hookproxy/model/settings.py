@@ -61,6 +61,14 @@ class ToolNames(StrEnum):
     BARE = "bare"  # TOOL
 
 
+class SeenNames(StrEnum):
+    """Under which of a tool's names a hook runs whose matcher matches the server's own name and a recognised one."""
+
+    OWN = "own"
+    FAMILIAR = "familiar"
+    BOTH = "both"  # one run under each before a call; one under the familiar name after it
+
+
 class Results(StrEnum):
     """What the audit records of results. In this order each one records more."""
 

@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..jsonrpc import raw_json
 from ..model.aliases import Alias
@@ -569,8 +570,9 @@ def _multi_edit(tool: _Tool) -> Iterable[Alias | None]:
         return
     multiple = tool.alias("MultiEdit", {"file_path": path, "edits": edits}, {})
     if multiple is not None:
+        multiple = replace(multiple, edits=edits)
         yield multiple
-        yield Alias(tool.name, "Edit", multiple.arguments, automatic=True, needed=multiple.needed)
+        yield replace(multiple, name="Edit")
 
 
 def _write(tool: _Tool) -> Iterable[Alias | None]:

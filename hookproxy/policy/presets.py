@@ -51,7 +51,8 @@ def _as(name: str, tools: str, arguments: str = "") -> tuple[Alias, ...]:
     for pair in arguments.split():
         known, _, own = pair.partition("=")
         renamed[known] = own
-    return tuple(Alias(tool, name, renamed) for tool in tools.split())
+    edits = renamed.get("edits", "edits") if name == "MultiEdit" else ""
+    return tuple(Alias(tool, name, renamed, edits=edits) for tool in tools.split())
 
 
 PRESETS: Final[Mapping[str, Preset]] = {
@@ -61,12 +62,11 @@ PRESETS: Final[Mapping[str, Preset]] = {
         (
             *_as("Read", "read_file read_text_file read_media_file", "file_path=path"),
             *_as("Write", "write_file", "file_path=path"),
-            *_as("Edit", "edit_file", "file_path=path"),
+            *_as("MultiEdit", "edit_file", "file_path=path"),
             *_as("LS", "list_directory list_directory_with_sizes directory_tree"),
             *_as("Glob", "search_files"),
         ),
         others=_names("read_multiple_files move_file create_directory get_file_info"),
-        notes=("edit_file has a list `edits` of oldText and newText, so hooks find no old_string and new_string",),
         packages=_names(
             "@modelcontextprotocol/server-filesystem mcp-server-filesystem mcp/filesystem aiomcp-server-filesystem "
             "@agent-infra/mcp-server-filesystem"

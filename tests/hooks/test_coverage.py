@@ -16,7 +16,7 @@ from hookproxy.hooks.select import HookGroups
 from hookproxy.model.aliases import Alias
 from hookproxy.model.errors import printable
 from hookproxy.model.hooks import Event, HookSpec, Tool
-from hookproxy.model.settings import Limit, Per, Settings, ToolNames
+from hookproxy.model.settings import Limit, Per, SeenNames, Settings, ToolNames
 from hookproxy.policy import matchers
 
 GIT: Final = ("git_commit", "git_log")
@@ -179,32 +179,31 @@ def test_a_recognised_tool_is_seen_under_its_familiar_name_only_by_hooks_for_tha
     assert only(off).why_never
 
 
-def test_a_hook_for_all_tools_sees_own_names_and_is_told_how_to_see_familiar_ones() -> None:
+@pytest.mark.parametrize(
+    ("names", "before", "after"),
+    [
+        (SeenNames.BOTH, ["mcp__shell__execute_command", "Bash"], ["Bash"]),
+        (SeenNames.FAMILIAR, ["Bash"], ["Bash"]),
+        (SeenNames.OWN, ["mcp__shell__execute_command"], ["mcp__shell__execute_command"]),
+    ],
+)
+def test_a_hook_for_all_tools_sees_the_names_that_its_file_chooses(
+    names: SeenNames, before: list[str], after: list[str]
+) -> None:
     tool = Tool("execute_command", SCHEMA, properties=frozenset({"command"}), by_loose_key={"command": "command"})
-    for matcher in ("", "*", ".*"):
-        found = coverage([group(spec(matcher), spec("Bash"), spec("mcp__.*"))], Settings(), "shell", [tool])
-        for_all, *others = found.hooks
-        assert for_all.about_unseen() == (
-            "it is for all tools, so it sees 'execute_command' under its own name, not as Bash: if it looks for Bash "
-            'itself, [tools.X] with as = "Bash" in hookproxy.toml gives it this name'
-        )
-        assert [hook.about_unseen() for hook in others] == ["", ""]
-        told = "; 1 hook for all tools sees own names, not Bash: see hookproxy check -- COMMAND"
-        assert found.summary() == f"3 hooks on 1 of 1 tool{told}"
-    start = Tool("start_process", SCHEMA, properties=frozenset({"command"}), by_loose_key={"command": "command"})
-    server = coverage([group(spec())], Settings(), "dc", [start], ["npx", "-y", "@wonderwhy-er/desktop-commander"])
-    assert 'itself, preset = "desktop-commander" in hookproxy.toml' in only(server).about_unseen()
-    configured = Settings(aliases=(Alias("start_process", "Bash"),))
-    assert only(coverage([group(spec())], configured, "dc", [start])).about_unseen() == ""
+    hooks = replace(group(spec(), spec(event=Event.POST_TOOL_USE)), names=names)
+    found = coverage([hooks], Settings(), "shell", [tool])
+    assert [[one.name for one in hook.seen] for hook in found.hooks] == [before, after]
+    assert found.summary() == "2 hooks on 1 of 1 tool"
 
 
-def test_what_only_observes_is_not_reported_at_start_up() -> None:
-    tool = Tool("execute_command", SCHEMA, properties=frozenset({"command"}), by_loose_key={"command": "command"})
-    found = coverage([group(spec(event=Event.POST_TOOL_USE))], Settings(), "shell", [tool])
-    assert found.summary() == "1 hook on 1 of 1 tool"
-    assert only(found).unseen
-    unlisted = coverage([group(spec())], Settings(), "shell", [Tool("execute_command")])
-    assert unlisted.summary() == "1 hook on 1 of 1 tool"  # only its calls show whether it is Bash
+def test_names_that_hold_for_the_same_call_are_seen_together() -> None:
+    schema = b'{"properties":{"path":{"type":"string"},"edits":{"type":"array"}},"required":["path","edits"]}'
+    tool = Tool("edit_file", schema, properties=frozenset({"path", "edits"}))
+    hooks = replace(group(spec(), spec(event=Event.POST_TOOL_USE)), names=SeenNames.BOTH)
+    before, after = coverage([hooks], Settings(), "files", [tool]).hooks
+    assert [one.name for one in before.seen] == ["mcp__files__edit_file", "MultiEdit", "Edit"]
+    assert [one.name for one in after.seen] == ["MultiEdit"]
 
 
 def of_gemini(matcher: str) -> Group:

@@ -211,8 +211,28 @@ async def test_a_list_of_edits_is_seen_as_multiedit_or_by_a_hook_that_does_not_k
     )
     async with rig(replace(hooks, dialect=replace(hooks.dialect, order=Order.SERIAL))) as proxied:
         await judged(proxied, call(1, "edit_file", path="/a", edits=edits))
-    given = {"file_path": "/a", "edits": edits}
+    given = {"file_path": "/a", "edits": [{"old_string": "a", "new_string": "b"}]}
     assert documents(tmp_path) == [("Edit", given), ("MultiEdit", given)]
+
+
+async def test_a_hook_rewrites_a_list_of_edits_in_its_own_words(tmp_path: Path) -> None:
+    edits = [{"old_string": "a", "new_string": "c"}]
+    output = {
+        "hookEventName": "PreToolUse",
+        "permissionDecision": "allow",
+        "updatedInput": {"file_path": "/a", "edits": edits},
+    }
+    rewrites = f"echo {shlex.quote(json.dumps({'hookSpecificOutput': output}))}"
+    async with rig(mcp_group(hook(rewrites, matcher="^MultiEdit$"))) as proxied:
+        sent = await judged(proxied, call(1, "edit_file", path="/a", edits=[{"oldText": "a", "newText": "b"}]))
+    assert sent == {"path": "/a", "edits": [{"oldText": "a", "newText": "c"}]}
+
+
+async def test_an_edit_that_hides_its_text_behind_another_name_is_refused(tmp_path: Path) -> None:
+    edits = [{"oldText": "a", "newText": "rm -rf /", "new_string": "b"}]
+    async with rig(mcp_group(hook("true", matcher="MultiEdit"))) as proxied:
+        await proxied.agent.send(call(1, "edit_file", path="/a", edits=edits))
+        assert "the same text for its hooks" in json.dumps(await proxied.agent.message())
 
 
 async def test_an_argument_that_is_added_to_a_call_hides_it_from_no_guard(tmp_path: Path) -> None:
