@@ -171,7 +171,7 @@ SCHEMA: Final = b'{"type":"object","properties":{"command":{"type":"string"}},"r
 
 
 def test_a_recognised_tool_is_seen_under_its_familiar_name_only_by_hooks_for_that_name() -> None:
-    tool = Tool("execute_command", SCHEMA, properties=frozenset({"command"}), folded={"command": "command"})
+    tool = Tool("execute_command", SCHEMA, properties=frozenset({"command"}), by_loose_key={"command": "command"})
     found = coverage([group(spec("Bash"), spec("mcp__.*"))], Settings(), "shell", [tool])
     bash, all_tools = found.hooks
     assert [(one.name, one.alias is not None and one.alias.automatic) for one in bash.seen] == [("Bash", True)]
@@ -191,7 +191,7 @@ def test_a_recognised_tool_is_seen_under_its_familiar_name_only_by_hooks_for_tha
 def test_a_hook_for_all_tools_sees_the_names_that_its_file_chooses(
     names: SeenNames, before: list[str], after: list[str]
 ) -> None:
-    tool = Tool("execute_command", SCHEMA, properties=frozenset({"command"}), folded={"command": "command"})
+    tool = Tool("execute_command", SCHEMA, properties=frozenset({"command"}), by_loose_key={"command": "command"})
     hooks = replace(group(spec(), spec(event=Event.POST_TOOL_USE)), names=names)
     found = coverage([hooks], Settings(), "shell", [tool])
     assert [[one.name for one in hook.seen] for hook in found.hooks] == [before, after]
