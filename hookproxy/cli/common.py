@@ -130,7 +130,8 @@ def add_hook_options(parser: "ArgumentParser") -> None:
     parser.add_argument(
         "--project",
         metavar="DIR",
-        help="the folder in which the hooks of these files run (default: the project that a file belongs to)",
+        help="the folder in which the hooks of these files run, and which they get as their working directory "
+        "(default: the project that a file belongs to)",
     )
 
 

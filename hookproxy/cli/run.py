@@ -232,10 +232,10 @@ async def _serve(
         id=os.environ.get("CLAUDE_CODE_SESSION_ID") or str(uuid.uuid4()),
         server=name,
         cwd=cwd,
-        project_dir=loaded.project or os.environ.get("CLAUDE_PROJECT_DIR") or cwd,
+        project_dir=os.environ.get("CLAUDE_PROJECT_DIR") or cwd,
         command=tuple(command),
         url=options.url or "",
-    )
+    ).in_project(loaded.project)
     agent_channel = open_channel(*agent_pipes)
     server_channel, server = open_server(options, loaded, report)
     hooks = Hooks(loaded.groups, loaded.settings, name, os.environ, loaded.trust, command)
@@ -278,7 +278,7 @@ def _open_feed(proxy: "Proxy", loaded: "Loaded", report: "Callable[[str], None]"
         round(time.time(), 3),
         proxy.session.command,
         proxy.session.url,
-        proxy.session.cwd,
+        proxy.session.server_folder,
         loaded.path,
         bool(proxy.hooks.groups or proxy.hooks.has_rules or loaded.settings.audit_all_calls),
     )

@@ -24,7 +24,8 @@ from ..config.load import Loaded
 from ..dialects.registry import DIALECTS
 from ..dialects.shared.hook_file import suggestion
 from ..model.errors import EXIT_FINDINGS, UserError
-from ..wrapping import agent_files, edit_plan, files, known_agents
+from ..trust.sources import state_folder
+from ..wrapping import agent_files, edit_plan, files, known_agents, written
 from ..wrapping.agent_files import AgentFile, PlannedFile
 from ..wrapping.diff import unified
 from ..wrapping.find_servers import Entry, Kind, NoServers
@@ -32,6 +33,7 @@ from ..wrapping.gateway_entry import Gateway
 from ..wrapping.known_agents import AGENTS, AGENTS_BY_NAME, ConfigFile
 from ..wrapping.version_control import is_shared
 from ..wrapping.wrap_entry import PROGRAM, RunOptions
+from ..wrapping.written import Written
 from . import findings
 from .common import add_hook_options, load_named, new_parser, show, visible, working_directory
 
@@ -45,6 +47,7 @@ USAGE: Final = (
 
 _MAX_FINDINGS: Final = 5  # what fits beside a diff on a screen
 _DEFAULT_GATEWAY: Final = "unix:"  # as in gateway.toml, without a path: where `connect` finds it
+_MODULE: Final = ("-P", "-m", PROGRAM)  # -P: never import a folder of that name in the agent's working directory
 _STYLES: Final = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -236,12 +239,14 @@ class Program(Struct, frozen=True):
 
     def words(self, entry: Entry, shared: bool) -> tuple[str, ...]:
         """The words that start it in any folder, in the environment of an entry."""
-        module = ("-P", "-m", PROGRAM)  # -P: never import a folder of that name in the agent's working directory
         if entry.for_python:  # -E: ignore PYTHONPATH and the like, which are for the server and still reach it
-            return (sys.executable, "-E", *module)
-        if shared and self.in_path:
-            return (PROGRAM,)
-        return (self.script,) if self.script else (sys.executable, *module)
+            return (sys.executable, "-E", *_MODULE)
+        return (PROGRAM,) if shared and self.in_path else self.start
+
+    @property
+    def start(self) -> tuple[str, ...]:
+        """The words that start it on this machine, in any folder."""
+        return (self.script,) if self.script else (sys.executable, *_MODULE)
 
 
 def own_program() -> Program:
@@ -435,8 +440,18 @@ def show_change(file: PlannedFile, explain: Callable[[PlannedFile], list[str]]) 
 def write_change(file: PlannedFile, done: str) -> None:
     """Write a file, and say so. Raises UserError if it cannot be written; then it is unchanged."""
     backup = files.replace(file.snapshot, file.plan.text)
+    path = os.path.abspath(file.snapshot.path)
+    remember(lambda record: record.with_wrapped(path))
     names = ", ".join(entry.key_path for entry in file.plan.changed)
     report(f"{file.snapshot.path}: {done}: {names}; backup: {backup}")
+
+
+def remember(change: Callable[[Written], Written]) -> None:
+    """Record what was written, for `uninstall`. If that is impossible, the change stands, and the person is told."""
+    try:
+        written.update(state_folder(os.environ, os.path.expanduser("~")), change)
+    except UserError as error:
+        report(f"this change is not recorded: {error.message}; {error.hint}")
 
 
 def _show(lines: list[str]) -> None:

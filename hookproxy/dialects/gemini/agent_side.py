@@ -119,4 +119,5 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
         "Notification": Event.NOTIFICATION,
     },
     also={Event.POST_TOOL_USE_FAILURE: "AfterTool"},
+    own_tool_members={"mcp_context": None},
 )

@@ -70,7 +70,7 @@ def _tool_input(spec: HookSpec, context: EventContext) -> object:
     names = _CLI_NAMES if of_cli else _IDE_NAMES
     members: dict[str, object] = {key: msgspec.Raw(value) for key, value in raw_json.fields(context.arguments).items()}
     if name in SHELL:
-        return members if of_cli else {"cwd": shared_input.utf8(context.session.cwd), **members}
+        return members if of_cli else {"cwd": shared_input.utf8(context.session.server_folder), **members}
     added: dict[str, object] = {}
     if of_cli and name in (*CREATE, *EDIT):
         added = {"command": "create" if "content" in members else "str_replace"}
