@@ -146,7 +146,8 @@ def _hint(dialect: Dialect | None, file: HookFile, members: Mapping[str, object]
     """What to do about the file: the dialects that read hooks from it, or none."""
     foreign = os.path.basename(os.path.dirname(file.path)) in _FOLDERS or _owner_of_shape(members)
     others = [] if foreign else [name for name in DIALECTS if DIALECTS[name] is not dialect and _reads(name, file)]
-    others = [name for name in others if "@" not in name] or others
+    own = dialect.name.partition("@")[0] if dialect else ""
+    others = [name for name in others if name.partition("@")[0] == own] or [one for one in others if "@" not in one]
     if others:
         return f"if it is a hook file of {' or '.join(others)}, name that: --hooks {others[0]}={file.path}"
     if foreign or dialect is None:
