@@ -109,9 +109,10 @@ def _carry_out(plan: Plan, state: str) -> int:
     with uninterrupted():
         for file in plan.unwrapped:
             try:
-                wrap.write_change(file, "unwrapped", is_wrapped=False)
+                files.replace(file.snapshot, file.plan.text)
                 undone.append(os.path.abspath(file.snapshot.path))
-                _remove_backup(file.snapshot.path)
+                names = ", ".join(entry.key_path for entry in file.plan.changed)
+                wrap.report(f"{file.snapshot.path}: unwrapped: {names}{_remove_backup(file.snapshot.path)}")
             except UserError as error:
                 failed = True
                 wrap.report_error(error)
@@ -129,11 +130,13 @@ def _carry_out(plan: Plan, state: str) -> int:
     return EXIT_FINDINGS if failed else 0
 
 
-def _remove_backup(path: str) -> None:
-    """Remove the backup that hookproxy made of a file, if the file has all that is in it."""
-    backup = undo.needless_backup(path)
-    if backup:
-        os.unlink(backup)
+def _remove_backup(path: str) -> str:
+    """Remove the backup that hookproxy made of a file, if the file has all that is in it; else say where it is."""
+    if needless := undo.needless_backup(path):
+        os.unlink(needless)
+        return ""
+    backup = os.path.realpath(path) + files.BACKUP
+    return f"; backup: {backup}" if os.path.lexists(backup) else ""
 
 
 def _forget(state: str, undone: Sequence[str]) -> None:
