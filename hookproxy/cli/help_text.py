@@ -28,7 +28,7 @@ EXAMPLES: Final = {
     "unwrap": ("hookproxy unwrap claude-desktop", "hookproxy unwrap --all --dry-run"),
     "uninstall": ("hookproxy uninstall --dry-run", "hookproxy uninstall --yes"),
     "audit": ("hookproxy audit --since 2h --decision '*deny'", "hookproxy audit audit.jsonl --follow"),
-    "audit show": ("hookproxy audit show 3f2a91c7b04e", "hookproxy audit show 3f2a91 audit.jsonl"),
+    "audit show": ("hookproxy audit show 3f2a91-7", "hookproxy audit show 3f2a91-7 audit.jsonl"),
     "audit stats": ("hookproxy audit stats --since 7d", "hookproxy audit stats audit.jsonl --tool 'git_*'"),
     "audit verify": ("hookproxy audit verify audit.jsonl", "hookproxy audit verify audit.jsonl --key audit.key"),
     "replay": (

@@ -20,12 +20,12 @@ from rich.text import Text
 
 from ..checks.startup_notes import KeyLines
 from ..config.load import Loaded, make_data_folders
+from ..config.toml_text import ask_fallback
 from ..dialects.shared import input
 from ..hooks.coverage import coverage
 from ..jsonrpc import raw_json
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError, file_hint
 from ..model.hooks import Ended, Event, HookResult, HookSpec, Session, Tool, Verdict
-from ..model.settings import OnAsk, OnFailure, Settings
 from ..policy.presets import PRESETS
 from ..trial.observe import ObservedRun
 from ..trial.report import DECIDING_EVENTS, DEFAULT_RESULTS, TrialReport, json_object, try_call
@@ -234,6 +234,8 @@ def text_output(report: TrialReport, cwd: str) -> str:
     with console.capture() as captured:
         for hook_run in report.trial.observation.runs:
             _heading(console, report, hook_run.spec, files, cwd)
+            if hook_run.hook_run and _runs_of(report, hook_run.spec) > 1:
+                row(console, label("tool"), f"{hook_run.hook_run.tool_name}; it runs once under each name")
             _run(console, hook_run)
         for hook in report.not_run:
             _heading(console, report, hook.spec, files, cwd)
@@ -251,6 +253,10 @@ def _heading(console: Console, report: TrialReport, spec: HookSpec, files: KeyLi
     print_line(console, Text.assemble((place, "bold"), "  ", visible(key, console)))
     row(console, label("event"), f"{spec.event}, {spec.dialect}")
     row(console, label("command"), spec.target or spec.label)
+
+
+def _runs_of(report: TrialReport, spec: HookSpec) -> int:
+    return sum(one.spec is spec for one in report.trial.observation.runs)
 
 
 def _run(console: Console, observed: ObservedRun) -> None:
@@ -339,21 +345,7 @@ def _reasons(report: TrialReport) -> Iterator[tuple[str, str]]:
     if report.approval_text:
         yield "asked", report.approval_text
     if trial.decision == "asked":
-        yield "fallback", _ask_fallback(report.settings)
-
-
-def _ask_fallback(settings: Settings) -> str:
-    """What happens if the agent cannot ask a person."""
-    if settings.on_ask in (OnAsk.DENY, OnAsk.ALLOW):
-        return settings.on_ask
-    if settings.on_ask is OnAsk.CONSOLE:
-        return "hookproxy console and hookproxy top ask"
-    if settings.console:
-        return "if the agent cannot ask, hookproxy console and hookproxy top ask instead"
-    if settings.prompter:
-        return f"if the agent cannot ask, {settings.prompter[0]} asks instead"
-    allowed = settings.on_ask_fallback is OnFailure.ALLOW
-    return f"if the agent cannot ask, the call is {'allowed' if allowed else 'refused'}"
+        yield "fallback", ask_fallback(report.settings)
 
 
 def _model_output(trial: TrialResult) -> Iterator[tuple[str, str]]:

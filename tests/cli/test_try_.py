@@ -228,12 +228,17 @@ def test_a_call_that_needs_approval_shows_the_question_and_the_status_is_1(tmp_p
     assert "sh of server: a person would be asked\n" in ended.stdout
     assert "  by       the permission rule sh(git push:*) of hookproxy.toml\n" in ended.stdout
     assert "  asked    Allow the tool sh of server to run?\n" in ended.stdout
-    assert "  fallback if the agent cannot ask, the call is refused\n" in ended.stdout
+    words = " ".join(ended.stdout.split())
+    assert 'hookproxy top asks while one is open, and else the call is refused (on_ask_fallback = "auto")' in words
     prompter = f'on_ask_fallback = {{ command = ["./ask"] }}\n{text}'
     ended = attempt(tmp_path, "sh", '{"cmd": "git push"}', config(tmp_path, prompter))
     assert f"if the agent cannot ask, {tmp_path}/ask asks instead" in ended.stdout.replace("\n", "")
     allowing = 'on_ask_fallback = "allow"\n' + text
     assert "the call is allowed" in attempt(tmp_path, "sh", '{"cmd": "git push"}', config(tmp_path, allowing)).stdout
+    for word, done in (("deny", "the call is refused"), ("console", "hookproxy top asks instead")):
+        configured = config(tmp_path, f'on_ask_fallback = "{word}"\n{text}')
+        ended = attempt(tmp_path, "sh", '{"cmd": "git push"}', configured)
+        assert f'{done} (on_ask_fallback = "{word}")' in " ".join(ended.stdout.split())
 
 
 def test_a_deny_rule_precedes_an_ask_rule(tmp_path: Path) -> None:

@@ -41,12 +41,17 @@ _TYPE_NAMES: Final[Mapping[type, str]] = {
 
 
 def suggestion(word: str, known: Iterable[str], similarity: float = 0.6) -> str:
-    """For example `did you mean 'timeout'?`. Empty if no known name has this `similarity`, from 0 to 1."""
+    """For example `did you mean 'timeout'?`. Empty if no known name has this `similarity`, from 0 to 1.
+
+    Of several such names, one that begins as the word does is meant: `deny` for `denied`, and not `hide_denied`.
+    """
     import difflib  # 2 ms, for errors only
 
+    written = word.lower()
     spelled = {name.lower(): name for name in known}
-    near = difflib.get_close_matches(word.lower(), spelled, n=1, cutoff=similarity)
-    return f"did you mean {spelled[near[0]]!r}?" if near else ""
+    near = difflib.get_close_matches(written, spelled, n=3, cutoff=similarity)
+    begins_alike = [name for name in near if name.lstrip("-")[:2] == written.lstrip("-")[:2]]
+    return f"did you mean {spelled[(begins_alike or near)[0]]!r}?" if near else ""
 
 
 CANNOT_FIRE: Final = "cannot fire behind MCP"

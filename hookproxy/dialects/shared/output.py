@@ -40,6 +40,10 @@ DecidingMembers = Mapping[str, tuple[str | bool, ...]]
 is member `b` of member `a`. `keep_deciding_members` reduces an output to these."""
 
 _TRACEBACK: Final = "Traceback (most recent call last):"  # of Python
+_SYNTAX_ERROR: Final = re.compile(
+    r'^ +File "([^"\n]+)", line (\d+)\n(?:[^\n]*\n){0,3}?((?:Syntax|Indentation|Tab)Error\b.*)', re.M
+)
+"""What Python says of a program that it cannot read: the place, the line, a mark below it, and the error."""
 _NODE_ERROR: Final = re.compile(
     r"^((?:Uncaught )?[\w$.]*(?:Error|Exception)\b[^\n]*)\n(?:[^\n]*\n){0,3}? {4}at ", re.MULTILINE
 )
@@ -101,9 +105,12 @@ def truncate(text: str, longest: int = MAX_TEXT) -> str:
 def explanation(text: str) -> str:
     """A colon and the telling line of the text, to append to a sentence. Empty if that line is empty.
 
-    That is the first line; of a crash, the line with the error: Python prints it last, Node above its stack.
+    That is the first line; of a crash, the line with the error: Python prints it last, Node above its stack. Where
+    Python cannot read a program, the place is added.
     """
-    if _TRACEBACK in text:
+    if syntax_error := _SYNTAX_ERROR.search(text):
+        line = f"{syntax_error[3]} ({syntax_error[1]}:{syntax_error[2]})"
+    elif _TRACEBACK in text:
         line = next((line for line in reversed(text.splitlines()) if line.strip()), "")
     else:
         crash = _NODE_ERROR.search(text)
