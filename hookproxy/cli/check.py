@@ -63,7 +63,7 @@ from ..checks.inspect import inspect
 from ..checks.report import CheckedServer, FailureEffect, Finding, HookEntry, Report
 from ..config.hook_files import is_own_configuration
 from ..config.load import Loaded
-from ..config.toml_text import setting_line
+from ..config.toml_text import ask_fallback, setting_line
 from ..hooks.coverage import coverage
 from ..hooks.evaluate import Hooks, check_mcp_tool_hooks
 from ..model.counts import counted
@@ -265,6 +265,8 @@ def _rules(console: Console, heading: str, settings: Settings) -> None:
         label = Text(f"  {decision}".ljust(MARGIN), "dim")
         for rule in rules:
             row(console, label, rule)
+    if settings.ask:
+        row(console, Text("  asks".ljust(MARGIN), "dim"), ask_fallback(settings))
     if settings.deny and not settings.hide_denied:
         row(console, Text("  listed".ljust(MARGIN), "dim"), "denied tools stay in tools/list")
     print_line(console, Text())

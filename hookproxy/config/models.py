@@ -335,9 +335,11 @@ class ConfigFile(Table, frozen=True):
     """What happens when a person should be asked: "elicit" asks through the agent; "console" asks on `hookproxy
     console` and `hookproxy top`; "deny" and "allow" decide without asking.
     """
-    on_ask_fallback: Literal["deny", "allow", "console"] | Prompter = "deny"
-    """What happens when a person should be asked and the agent cannot ask: "deny", "allow", "console", or a program of
-    your own that asks.
+    on_ask_fallback: Literal["auto", "deny", "allow", "console"] | Prompter = "auto"
+    """What happens when a person should be asked and the agent cannot ask. "auto" asks on `hookproxy console` and
+    `hookproxy top` while one of them is open, and else denies; "console" waits until one is opened; "deny" and "allow"
+    decide without asking; a table names a program of your own that asks. In the administrator's file, the default is
+    "deny".
     """
     ask_seconds: Annotated[float, Meta(ge=1, le=MAX_ASK_SECONDS)] = _DEFAULTS.ask_seconds
     """How long a call waits for approval on a console, or by a program that asks, before it is denied. How long an

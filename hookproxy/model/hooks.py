@@ -393,5 +393,5 @@ class Tool(Struct, frozen=True):
     """`annotations` as normalised JSON; empty: there are none."""
     properties: frozenset[str] = frozenset()
     """The names of its arguments."""
-    folded: Mapping[str, str] = field(default_factory=dict)
-    """The same names by `raw_json.folded_key`, because some servers accept other spellings."""
+    by_loose_key: Mapping[str, str] = field(default_factory=dict)
+    """The same names by `raw_json.loose_key`, because some servers accept other spellings."""
