@@ -82,7 +82,7 @@ def _properties(dialect: Dialect) -> Iterator[str]:
     yield f"- Tools are called `{tool_name}` unless `tool_names` says otherwise."
     if own := [spelled[0].name.rpartition(": ")[2] for spelled in dialect.tool_spellings.values()]:
         seen = _list(tuple(dict.fromkeys(own)))
-        yield f"- Tools that [do the same](../concepts.md#familiar-names) as the system's own are also known as: {seen}."
+        yield f"- Tools that [do the same](../concepts.md#familiar-names) as its own are also known as: {seen}."
     for key in dialect.options:
         yield f"- `{key}` in `[[use]]`: {(model_of(Use).model_fields[key].description or '').partition(': ')[2]}"
     if dialect.agents:
