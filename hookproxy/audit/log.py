@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from .append_file import AppendFile
     from .telemetry import Collector, Span
 
+MESSAGE: Final = "message"
+"""The cause of refusals that concern a message and not a call."""
+
 NOT_WRITTEN: Final = "the audit log cannot be written"
 """The beginning of the sentence that is reported then."""
 
@@ -46,7 +49,7 @@ _NOT_REDACTED: Final = frozenset(
     {
         *("time", "session", "server", "tool", "alias", "event", "dialect", "decision", "result", "changed", "verdict"),
         *("ended", "outcome", "arguments_sha256", "rewritten_sha256", "call", "cause", "stdout_sha256"),
-        *("input_sha256", "result_before_sha256", "result_after_sha256"),
+        *("input_sha256", "result_before_sha256", "result_after_sha256", "message_sha256"),
     }
 )
 """Members of a line that are not redacted: they hold names and times, by which people search."""
@@ -64,6 +67,19 @@ class Skipped(Struct, frozen=True):
     spec: HookSpec
     why: str
     """A sentence for people, without a full stop."""
+
+
+class RefusedMessage(Struct, frozen=True):
+    """A message of the agent that was refused before it was a call: it cannot be read for certain, or must not pass."""
+
+    why: str
+    """A sentence."""
+    id: bytes = b"null"
+    """The id to which the refusal responds, as spelled."""
+    line: bytes = b""
+    """The message; empty: it is not known any more, because it was too long."""
+    agent: str = ""
+    """Name and version as the agent gave them."""
 
 
 class Record(Struct):
@@ -94,7 +110,7 @@ class Record(Struct):
     place: str = ""
     """Where the rule or limit that refused it is configured: file, line and key."""
     reason: str = ""
-    """Why it was refused, or another remark about it."""
+    """Why it was refused, in the words of the person who said no if there are any; or another remark about it."""
     result: str = "ok"
     """`ok`, `error`, `refused`, `cancelled`, `lost`; `pending` if it continues in further requests; `sent` if nobody
     reads its response; `begun` in the line that is written before a call whose record is required is forwarded."""
@@ -239,6 +255,20 @@ class Audit:
             return ""
         self.flush()
         self._keep({"v": VERSION, "time": _time(), "session": session.id, "server": session.server, "note": text})
+        return self.failure()
+
+    def note_refusal(self, session: Session, refusal: RefusedMessage) -> str:
+        """Append a line about a message that was refused before it was a call. Otherwise as `note`."""
+        if not self.path:
+            return ""
+        self.flush()
+        named = {"note": f"refused a message of the agent: {refusal.why}", "id": msgspec.Raw(refusal.id)}
+        decided = {"decision": "deny", "cause": MESSAGE, "reason": refusal.why, "result": "refused"}
+        # in a text that nobody can read for certain, no member can be found that is to be redacted
+        full = self._full_before and not self._settings.audit_redact_keys
+        shown = _texts_or_digests({"message": refusal.line.rstrip(b"\r\n")} if refusal.line else {}, full)
+        about = {"v": VERSION, "time": _time(), "session": session.id, "server": session.server}
+        self._keep({**about, **named, **decided, **shown, "agent": refusal.agent})
         return self.failure()
 
     def _keep(self, members: dict[str, object], record: Record | None = None) -> None:

@@ -149,9 +149,19 @@ class CallRecord(LineMembers, frozen=True):
 
 
 class NoteRecord(LineMembers, frozen=True):
-    """A line about something that belongs to no call."""
+    """A line about something that belongs to no call: also about a message that was refused before it was a call."""
 
     note: str = ""
+    id: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
+    """Of a refused message: the id to which the refusal responds, or null. The members below are of one as well."""
+    decision: str = ""
+    cause: str = ""
+    reason: str = ""
+    result: str = ""
+    message: str = ""
+    """The message; empty if the line has a digest, or it was too long."""
+    message_sha256: str = ""
+    agent: str = ""
 
 
 class BadLine(msgspec.Struct, frozen=True):

@@ -12,18 +12,15 @@ from ..model.errors import UserError
 from ..protocol import feedback
 from . import challenges
 
-Report = Callable[[str], None]
-
 
 class GivenToken:
     """A token in a file or a variable. It is a `model.credentials.Credentials`."""
 
-    def __init__(self, gateway: str, place: str, read: Callable[[], str], report: Report) -> None:
+    def __init__(self, gateway: str, place: str, read: Callable[[], str]) -> None:
         """`place` is where the token is, for people. `read` returns it as it is there now, and raises UserError."""
         self._gateway = gateway
         self._place = place
         self._read = read
-        self._report = report
         self._value = f"Bearer {read()}"
         self.hint = ""
 
@@ -46,21 +43,17 @@ class GivenToken:
                 self._value = found
                 return found
             why = challenges.parameters(challenge).get("error_description") or f"HTTP status {status}"
-        hint = feedback.token_refused(self._gateway, self._place, why)
-        if hint != self.hint:
-            self.hint = hint
-            self._report(hint)
+        self.hint = feedback.token_refused(self._gateway, self._place, why)
         return None
 
 
 class LoginOrToken:
     """A stored login where there is one. It is a `model.credentials.Credentials`."""
 
-    def __init__(self, gateway: str, login: Credentials, report: Report) -> None:
+    def __init__(self, gateway: str, login: Credentials) -> None:
         self._gateway = gateway
         self._login = login
-        self._report = report
-        self._reported = self._token_hint = ""
+        self._token_hint = ""
         self.value_now = login.value_now
         self.value = login.value
 
@@ -75,7 +68,4 @@ class LoginOrToken:
             return value
         has_issuer = "resource_metadata" in challenges.parameters(challenge)
         self._token_hint = "" if used or has_issuer else feedback.token_needed(self._gateway)
-        if self.hint != self._reported:
-            self._reported = self.hint
-            self._report(self.hint)
         return None

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from ..config.load import Loaded
 from ..dialects.dialect import Dialect, Group
 from ..dialects.registry import DIALECTS
+from ..hooks import failures
 from ..hooks.coverage import HookCoverage
 from ..model.hooks import HookSpec
 from . import commands, effective_settings
@@ -145,7 +146,7 @@ def _entry(hook: ConfiguredHook, place: Finding, notes: list[Finding], coverage:
     ]
     if coverage is not None and coverage.why_never:
         found.insert(0, f"never runs for this server: {coverage.why_never}")
-    about_aliases = effective_settings.matching_only_aliases(hook) if coverage is None else (coverage.about_unseen(),)
+    about_aliases = effective_settings.matching_only_aliases(hook) if coverage is None else ()
     remarks = (place.text, _server_remark(spec), *about_aliases)
     return HookEntry(
         place.file,
@@ -159,12 +160,15 @@ def _entry(hook: ConfiguredHook, place: Finding, notes: list[Finding], coverage:
         command=spec.shell or shlex.join(spec.argv) or spec.target or spec.label,
         timeout=spec.timeout,
         on_failure=effective_settings.failure_effect(hook),
+        decides=failures.decides(spec),
+        lets_pass=failures.lets_pass(hook.group, spec, hook.settings),
         fires=True,
         awaited=effective_settings.is_awaited(hook),
         findings=(*notes, *(replace(place, text=text) for text in found)),
         remarks=tuple(replace(place, text=text) for text in remarks if text),
         managed=hook.group.managed,
         label=spec.label,
+        names=effective_settings.seen_names(hook),
         tools=None if coverage is None else coverage.seen,
     )
 

@@ -14,7 +14,7 @@ from ..dialects.dialect import Group
 from ..hooks.coverage import Coverage, SeenTool
 from ..model.aliases import Alias
 from ..model.hooks import HookSpec
-from ..model.settings import FORMER_KEYS, Settings
+from ..model.settings import FORMER_KEYS, SeenNames, Settings
 from ..trust.check_unchanged import Dependencies
 from ..trust.sources import ManagedSummary
 
@@ -58,6 +58,10 @@ class HookEntry(Struct, frozen=True):
     command: str = ""
     timeout: float = 0.0
     on_failure: FailureEffect = FailureEffect.CONTINUE
+    decides: bool = False
+    """A call waits for it."""
+    lets_pass: bool = False
+    """A call passes after one of the ways in which it may fail."""
     fires: bool = False
     """Whether it can run behind MCP."""
     awaited: bool = False
@@ -68,6 +72,8 @@ class HookEntry(Struct, frozen=True):
     """It belongs to the administrator, and the user cannot turn it off."""
     label: str = ""
     """The name that people and the model see."""
+    names: SeenNames | None = None
+    """Under which names it runs for a tool with a familiar name; None: its matcher says which, or it cannot run."""
     tools: tuple[SeenTool, ...] | None = None
     """The tools of the server that it sees; None: they are not known, or it cannot run."""
 
@@ -220,6 +226,7 @@ def _members(entry: HookEntry) -> dict[str, object]:
         "command": entry.command,
         "timeout": entry.timeout,
         "on_failure": entry.on_failure,
+        "lets_pass": entry.lets_pass,
         "awaited": entry.awaited,
     }
     return {
@@ -232,6 +239,7 @@ def _members(entry: HookEntry) -> dict[str, object]:
         **(runs if entry.fires else dict.fromkeys(runs)),
         "fires": entry.fires,
         "managed": entry.managed,
+        "names": entry.names,
         "tools": None if entry.tools is None else [{"tool": one.tool, "name": one.name} for one in entry.tools],
         "findings": [one.text for one in entry.findings],
         "remarks": [one.text for one in entry.remarks],

@@ -12,8 +12,9 @@ import json
 import os
 import re
 import select
+import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ..audit.records import BadLine, CallRecord, Entry, Line, entry, joined
@@ -32,35 +33,65 @@ SHOW: Final = "hookproxy audit show CALL [FILE] [--session S] [--json] [--config
 STATS: Final = f"hookproxy audit stats [FILE] {_FILTERS} [--json] [--config FILE]"
 VERIFY: Final = "hookproxy audit verify [FILE] [--head HASH] [--key FILE] [--json] [--config FILE]"
 
+_SUBVERBS: Final = ("show", "stats", "verify")
+_CALL: Final = re.compile("[0-9a-f]{4,6}|[0-9a-f]{6}-[0-9]{0,9}")
+"""The id of a call, as 3f2a91-7, or its beginning: four characters, since fewer name the calls of several runs."""
+_SESSION: Final = re.compile("[0-9a-f]{8}-[0-9a-f-]{0,27}")
+"""The id of a session or its beginning: a UUID."""
+_TOOL: Final = re.compile(r"[\w-]+(/[\w-]+)?|[\w/-]*[*?][\w/*?-]*")
+"""A tool's name, as SERVER/TOOL too, or a pattern. The name of a file has a suffix or several folders."""
 _POLL_INTERVAL: Final = 200  # milliseconds between two reads of a followed file: to a person, that is at once
 _BUFFER_SIZE: Final = 64 * 1024  # characters that are collected before they are written
 
 
 def main(arguments: Sequence[str]) -> int:
     """Print calls, sums or the result of verification. Returns the exit status."""
-    subverbs: dict[str, Callable[[Sequence[str]], int]] = {"show": _show, "stats": _stats, "verify": _verify}
+    subverbs = dict(zip(_SUBVERBS, (_show, _stats, _verify), strict=True))
     if arguments and arguments[0] in subverbs:
         return subverbs[arguments[0]](arguments[1:])
-    if arguments and not os.path.lexists(arguments[0]):
-        _check_spelling(arguments[0], subverbs)
-    return _list(arguments)
+    options = build_parser().parse_args(list(arguments))
+    if _names_call(options):
+        others = list(arguments)
+        others.remove(options.file)
+        return _show([options.file, *others])
+    return _list(options)
 
 
-def _check_spelling(word: str, subverbs: Iterable[str]) -> None:
-    """Raise UserError if the word is a misspelled subverb, which would be taken for a missing file."""
+def _names_call(options: argparse.Namespace) -> bool:
+    """True if the word in the place of the file is the id of a call, with no option that `audit show` lacks."""
+    filters = options.tool or options.decision or options.since or options.follow
+    return bool(options.file and _CALL.fullmatch(options.file)) and not (os.path.lexists(options.file) or filters)
+
+
+def _check_file(word: str) -> None:
+    """Raise UserError for the name of a file that is not there, if the word looks like something else."""
     from difflib import get_close_matches
 
-    if suggestions := get_close_matches(word, subverbs, n=1):
-        raise UserError(f"{word}: there is no such file", f"did you mean `hookproxy audit {suggestions[0]}`?")
+    from ..audit.view.files import DECISIONS
+
+    if os.path.lexists(word):
+        return
+    if near := get_close_matches(word, _SUBVERBS, n=1):
+        hint = f"did you mean `hookproxy audit {near[0]}`?"
+    elif _CALL.fullmatch(word):
+        hint = f"one call: hookproxy audit show {word}"
+    elif _SESSION.fullmatch(word):
+        hint = f"the calls of a session: hookproxy audit --session {word}"
+    elif near := get_close_matches(word, DECISIONS, n=1):
+        hint = f"the calls with a decision: hookproxy audit --decision {near[0]}"
+    elif _TOOL.fullmatch(word):
+        hint = f"the calls of a tool: hookproxy audit --tool {shlex.quote(word)}"
+    else:
+        return  # whoever opens it says what is wrong
+    raise UserError(f"{word}: there is no such file", hint)
 
 
 # --- the calls ---
 
 
-def _list(arguments: Sequence[str]) -> int:
+def _list(options: argparse.Namespace) -> int:
     from ..audit.view import files
 
-    options = build_parser().parse_args(list(arguments))
     record_filter, path = _filter(options), _path(options)
     lines = files.follow(path, _wait) if options.follow else files.read_all(path)
     reader = _RecordReader()
@@ -370,6 +401,8 @@ def _filter(options: argparse.Namespace) -> Filter:
 def _path(options: argparse.Namespace) -> str:
     """The audit file. Raises UserError if neither the options nor the configuration name one."""
     if options.file is not None:
+        if not getattr(options, "follow", False):  # a followed file may come later
+            _check_file(options.file)
         return str(options.file)
     from ..audit.os_user import audit_path
     from ..config.load import load

@@ -60,16 +60,16 @@ def has_input() -> bool:
     return sys.stdin is not None
 
 
-def ask(question: str) -> bool:
-    """Ask a question with the answer yes or no on the terminal. Everything except `y` and `yes` means no."""
-    show(visible(f"{question} [y/N] ", sys.stdout.encoding))
+def ask(question: str, default: bool = False) -> bool:
+    """Ask a question with the answer yes or no on the terminal. Enter means the default, and anything else no."""
+    show(visible(f"{question} {'[Y/n]' if default else '[y/N]'} ", sys.stdout.encoding))
     try:
         answer = sys.stdin.readline()
     except UnicodeDecodeError:
-        answer = "\n"
+        answer = "?\n"
     if not answer.endswith("\n"):  # the input has ended; the terminal is still on the line of the question
         show("\n")
-    return answer.strip().lower() in ("y", "yes")
+    return answer.strip().lower() in ("y", "yes") or (default and answer == "\n")
 
 
 def discard_output() -> None:
@@ -130,7 +130,8 @@ def add_hook_options(parser: "ArgumentParser") -> None:
     parser.add_argument(
         "--project",
         metavar="DIR",
-        help="the folder in which the hooks of these files run (default: the project that a file belongs to)",
+        help="the folder in which the hooks of these files run, and which they get as their working directory "
+        "(default: the project that a file belongs to)",
     )
 
 
@@ -139,10 +140,20 @@ def load_named(options: "Namespace", cwd: str, hooks: "Sequence[str] | None" = N
 
     Raises ConfigError.
     """
-    from ..config.load import load
+    from ..config.load import failing_closed, load
 
     files = options.hooks if hooks is None else hooks
-    return load(options.config, files, None, os.environ, cwd, options.project)
+    loaded = load(options.config, files, None, os.environ, cwd, options.project)
+    return failing_closed(loaded) if getattr(options, "fail_closed", False) else loaded
+
+
+def add_fail_closed_option(parser: "ArgumentParser") -> None:
+    """Add `--fail-closed`."""
+    parser.add_argument(
+        "--fail-closed",
+        action="store_true",
+        help="a hook that fails, or gives no clean verdict, refuses the call, whatever its system or its file says",
+    )
 
 
 def add_strict_option(parser: "ArgumentParser") -> None:

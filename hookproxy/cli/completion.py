@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..dialects.registry import DIALECTS
 from .common import new_parser, show
-from .completions.command_line import Verb, describe_verb
+from .completions.command_line import Value, ValueType, Verb, describe_verb
 from .completions.shells import SHELLS
 from .main import VERBS
 
@@ -20,6 +20,12 @@ USAGE: Final = "hookproxy completion bash|zsh|fish"
 
 def main(arguments: Sequence[str]) -> int:
     """Print the script. Returns the exit status."""
+    if arguments[:1] == ["--values"]:  # what the scripts ask for while a person types; nobody else needs it
+        from .completions.known_values import known_values
+
+        kind, beginning = arguments[1], arguments[3] if len(arguments) > 3 else ""
+        show("".join(f"{value}\n" for value in known_values(kind, beginning)))
+        return 0
     options = build_parser().parse_args(list(arguments))
     show(SHELLS[options.shell](list(verbs()), list(DIALECTS)))
     return 0
@@ -39,3 +45,5 @@ def verbs() -> Iterator[Verb]:
         build_verb_parser: Callable[[], ArgumentParser] = module.build_parser
         subverb_parsers: Callable[[], dict[str, ArgumentParser]] = getattr(module, "subverb_parsers", dict)
         yield describe_verb(name, build_verb_parser(), subverb_parsers())
+    named = Value(ValueType.CHOICES, tuple(VERBS), "verb", "the verb")
+    yield Verb("help", "Show the options of a verb", (), (named,), takes_command=False)

@@ -75,12 +75,12 @@ def _credentials(address: Address, token_file: str | None, remote: RemoteOptions
     if token_file:
         token = _read_token(token_file)
         if not os.path.isfile(token_file):  # a pipe, which has been read
-            return GivenToken(gateway, token_file, lambda: token, report)
-        return GivenToken(gateway, token_file, lambda: _read_token(token_file), report)
+            return GivenToken(gateway, token_file, lambda: token)
+        return GivenToken(gateway, token_file, lambda: _read_token(token_file))
     if token:
         _check_token(TOKEN_VARIABLE, token.encode(errors="surrogateescape"))
-        return GivenToken(gateway, TOKEN_VARIABLE, lambda: token.strip(), report)
-    return LoginOrToken(gateway, stored_credentials(address, remote, os.environ, report), report)
+        return GivenToken(gateway, TOKEN_VARIABLE, lambda: token.strip())
+    return LoginOrToken(gateway, stored_credentials(address, remote, os.environ, report))
 
 
 def _read_token(path: str) -> str:

@@ -1,4 +1,8 @@
-"""`hookproxy convert`: writes a hook file of one system as another's, with a list of what the other cannot say."""
+"""`hookproxy convert`: writes a hook file of one system as another's, with a list of what the other cannot say.
+
+Before a file is written to its place, each of its entries runs once on a harmless call. Exit status: 0 done; 1 the new
+file cannot say all that the old one says; 2 it failed, and nothing was written.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +10,25 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from ..config.hook_files import Use, dialect_named, read_use
-from ..convert.hook_file import Converted, convert
+from ..config.hook_files import LoadedHookFile, Use, dialect_named, read_use
+from ..convert.hook_file import Converted, Place, convert
 from ..dialects.agent_side import AgentSide, agent_side, names
 from ..dialects.shared.hook_file import CANNOT_FIRE
 from ..model.errors import EXIT_FINDINGS, UserError, printable
-from ..trust.sources import FileContext
+from ..trust.sources import FileContext, state_folder
+from ..wrapping import files, written
+from ..wrapping.wrap_entry import PROGRAM
+from . import wrap
 from .common import new_parser, show, working_directory
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-USAGE = "hookproxy convert FILE --to DIALECT [--from DIALECT] [--project DIR [--write]]"
+USAGE = (
+    "hookproxy convert FILE --to DIALECT [--from DIALECT] [--project DIR | --user] [--portable] [--fail-closed] "
+    "[--write [--no-try]]"
+)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -38,11 +48,27 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="DIALECT",
         help="the system of FILE (default: recognised from its content and its folder)",
     )
-    parser.add_argument(
+    place = parser.add_mutually_exclusive_group()
+    place.add_argument(
         "--project", metavar="DIR", help="the project that gets the new file (default: the working directory)"
     )
+    place.add_argument("--user", action="store_true", help="the new file is your own, for all projects")
     parser.add_argument(
-        "--write", action="store_true", help="write it to its place in the project, unless there is such a file already"
+        "--portable",
+        action="store_true",
+        help="for a file to commit: hookproxy by its name, and the hooks by paths in the project "
+        "(default: absolute paths)",
+    )
+    parser.add_argument(
+        "--fail-closed",
+        action="store_true",
+        help="the agent's call is refused where a hook fails, or where hookproxy is missing",
+    )
+    parser.add_argument(
+        "--write", action="store_true", help="write it to its place, unless there is another such file already"
+    )
+    parser.add_argument(
+        "--no-try", action="store_true", help="with --write: do not run each entry once on a harmless call before"
     )
     return parser
 
@@ -50,20 +76,22 @@ def build_parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str]) -> int:
     """Convert a file. Returns 0; 1 if the new file cannot say all that the old one says."""
     options = build_parser().parse_args(arguments)
-    target = _target(options.to)
+    target = _target(options)
     cwd = working_directory()
     dialect = dialect_named(options.dialect, "--from") if options.dialect else None
     use = Use(options.file, cwd, options.file, dialect)
-    loaded = list(read_use(use, FileContext(os.environ, cwd)))
-    project = os.path.normpath(os.path.join(cwd, options.project or ""))
-    converted = convert([one.group for one in loaded], target, project)
+    file_context = FileContext(os.environ, cwd)
+    loaded = list(read_use(use, file_context))
+    folder = _folder(options, target, cwd, file_context.home)
+    converted = convert([one.group for one in loaded], target, _place(options, loaded, folder, cwd, file_context.home))
     notes = [*(_left_out(note) for one in loaded for note in (*one.notes, *one.remarks)), *converted.notes]
     for note in notes:
         sys.stderr.write(f"{printable(note)}\n")
     if not converted.hooks:
         raise UserError(f"{options.file}: no hook of it can run in {target.name}", "see the notes above")
     if options.write:
-        _write(converted, project)
+        paths = _paths(converted, target, folder, options.user)
+        _write(paths, lambda: None if options.no_try else _try(converted, target, folder))
     else:
         _print(converted, target)
     return EXIT_FINDINGS if notes else 0
@@ -75,11 +103,56 @@ def _left_out(note: str) -> str:
     return f"{place} is left out: only hooks of tool calls are converted" if cannot_fire else note
 
 
-def _target(name: str) -> AgentSide:
-    found = agent_side(name)
+def _target(options: argparse.Namespace) -> AgentSide:
+    found = agent_side(options.to)
     if found is None:
-        raise UserError(f"--to: hookproxy cannot write hook files of {name!r}", f"expected one of {', '.join(names())}")
+        expected = f"expected one of {', '.join(names())}"
+        raise UserError(f"--to: hookproxy cannot write hook files of {options.to!r}", expected)
+    if options.user and found.user_folder is None:
+        raise UserError(f"--user: {found.name} reads no hook file in the home folder", "use --project DIR")
+    if options.user and options.portable:
+        raise UserError("--portable is for a project's file, and --user for your own", "leave out one of them")
+    if options.no_try and not options.write:
+        raise UserError("--no-try is for --write", f"usage: {USAGE}")
     return found
+
+
+def _folder(options: argparse.Namespace, target: AgentSide, cwd: str, home: str) -> str:
+    """The folder to which the paths of the new files are relative."""
+    if not options.user:
+        return os.path.normpath(os.path.join(cwd, options.project or ""))
+    if not home:
+        raise UserError("--user: there is no home folder", "set HOME")
+    return home
+
+
+def _place(options: argparse.Namespace, loaded: Sequence[LoadedHookFile], folder: str, cwd: str, home: str) -> Place:
+    of_user = all(_is_users_own(one, home) for one in loaded)
+    return Place(
+        project=("" if not of_user else cwd) if options.user else folder,
+        folder=folder,
+        program=(PROGRAM,) if options.portable else wrap.own_program().start,
+        portable=options.portable,
+        of_user=options.user,
+        any_folder=of_user,
+        fails_closed=options.fail_closed,
+    )
+
+
+def _is_users_own(file: LoadedHookFile, home: str) -> bool:
+    """Whether it is a person's own file, whose hooks run in whatever project there is."""
+    folder = os.path.realpath(os.path.dirname(file.group.source))
+    return bool(home) and any(
+        folder == os.path.realpath(os.path.join(home, inner)) for inner in file.group.dialect.folders
+    )
+
+
+def _paths(converted: Converted, target: AgentSide, folder: str, of_user: bool) -> dict[str, str]:
+    """The texts of the new files by their absolute paths."""
+    moved = os.environ.get(target.user_variable, "") if of_user else ""
+    if os.path.isabs(moved):
+        return {os.path.join(moved, path.partition("/")[2]): text for path, text in converted.files.items()}
+    return {os.path.join(folder, path): text for path, text in converted.files.items()}
 
 
 def _print(converted: Converted, target: AgentSide) -> None:
@@ -90,20 +163,45 @@ def _print(converted: Converted, target: AgentSide) -> None:
     show(next(iter(converted.files.values())))
 
 
-def _write(converted: Converted, project: str) -> None:
-    """Write the files. Raises UserError for one that exists: nothing is overwritten."""
-    paths = {os.path.join(project, path): text for path, text in converted.files.items()}
-    existing = [path for path in paths if os.path.lexists(path)]
-    if existing:
-        raise UserError(f"{existing[0]} exists already", "without --write the new file is printed: merge it by hand")
-    for path, text in paths.items():
-        try:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o755 if text.startswith("#!") else 0o644)
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
-        except OSError as error:
-            raise UserError(
-                f"{path} cannot be written: {error.strerror}", "name a project folder that is yours"
-            ) from None
+def _write(texts: Mapping[str, str], dry_call: Callable[[], None]) -> None:
+    """Write the files after a dry call, and record them. Raises UserError; then nothing was written.
+
+    Only a file that this verb wrote, and nobody changed since, is replaced.
+    """
+    existing = {path: _content(path) for path in texts if os.path.lexists(path)}
+    if existing == texts:
+        for path in texts:
+            show(f"{path}: nothing to do\n")
+        return
+    outdated = [path for path, text in existing.items() if text != texts[path]]
+    state = state_folder(os.environ, os.path.expanduser("~"))
+    ours = written.read(state).created if outdated and state else {}
+    for path in outdated:
+        if ours.get(path) != written.digest(existing[path]):
+            raise UserError(f"{path} exists already", "without --write the new file is printed: merge it by hand")
+    dry_call()
+    for path in outdated:
+        os.unlink(files.replace(files.read(path), texts[path]))  # without a backup: it is our own file
+    folders = files.create({path: text for path, text in texts.items() if path not in existing})
+    wrap.remember(lambda record: record.with_created(texts, folders))
+    for path in texts:
         show(f"{path}\n")
+
+
+def _content(path: str) -> str:
+    """The text of a file; empty if it cannot be read."""
+    try:
+        return files.read(path).text
+    except UserError:
+        return ""
+
+
+def _try(converted: Converted, target: AgentSide, folder: str) -> None:
+    """Run each entry once, in the folder where agents start hooks. Raises UserError if one fails."""
+    from ..convert.dry_call import failures
+
+    failed = failures(converted, target, folder, os.environ)
+    if failed:
+        more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
+        hint = "nothing was written; correct the hook, or write the file as it is with --no-try"
+        raise UserError(f"{failed[0]}{more}", hint)

@@ -14,6 +14,7 @@ from .common import discard_output, show
 
 TYPE_CHECKING = False  # `typing` alone would cost as much as the rest of the start; checkers know the name
 if TYPE_CHECKING:
+    from argparse import ArgumentParser
     from collections.abc import Callable, Sequence
 
     from ..model.errors import UserError
@@ -26,6 +27,7 @@ VERBS = {
     "try": "hookproxy.cli.try_",
     "wrap": "hookproxy.cli.wrap",
     "unwrap": "hookproxy.cli.unwrap",
+    "uninstall": "hookproxy.cli.uninstall",
     "audit": "hookproxy.cli.audit",
     "replay": "hookproxy.cli.replay",
     "console": "hookproxy.cli.console",
@@ -61,18 +63,38 @@ _EXTRAS = {"demo": "demo", "serve": "gateway"}
 """The extra of a verb, where it is another one than the package's."""
 
 _MEANT = {
+    "add": "wrap",
+    "dashboard": "console",
+    "disable": "unwrap",
     "doctor": "check",
+    "enable": "wrap",
+    "exec": "run",
+    "gateway": "serve",
+    "import": "convert",
+    "install": "setup",
+    "lint": "check",
     "log": "audit",
     "logs": "audit",
+    "monitor": "top",
+    "proxy": "run",
+    "remove": "unwrap",
     "show": "audit show",
     "start": "run",
     "stats": "audit stats",
     "status": "wrap",
+    "stop": "unwrap",
     "test": "try",
+    "ui": "console",
+    "unset": "unwrap",
     "validate": "check",
     "verify": "audit verify",
+    "watch": "top",
+    "web": "console",
 }
 """Words of other programs, with the verb that does this here."""
+
+_STARTERS = ("bunx", "deno", "docker", "node", "npx", "python", "python3", "uv", "uvx")
+"""Programs with which servers are started, whether they are on this machine or not."""
 
 USAGE = """\
 usage: hookproxy VERB [OPTION...]
@@ -86,6 +108,7 @@ hookproxy puts hooks in front of any MCP server.
   try         try a call on the configured hooks, without a server
   wrap        put hooks in front of the servers of one agent
   unwrap      remove hookproxy from an agent's configuration again
+  uninstall   undo every wrap, setup and convert, and print what is left
   audit       show the calls in an audit file, one of them whole, or their sums
   replay      run recorded calls through changed hooks, and compare
   console     show a web page of all runs: calls, approvals, the audit
@@ -103,7 +126,7 @@ hookproxy puts hooks in front of any MCP server.
   schema      print the JSON Schema of hookproxy.toml, for editors
   completion  print a completion script for bash, zsh or fish
 
-  hookproxy VERB --help   the options of a verb
+  hookproxy VERB --help   the options of a verb, as hookproxy help VERB
   hookproxy --version     this version
 """
 
@@ -153,7 +176,7 @@ def _dispatch(arguments: list[str]) -> int:
         run_verb: Callable[[Sequence[str]], int] = sys.modules[VERBS[verb]].main
         return run_verb(arguments[1:])
     if verb in ("", "--help", "-h", "help"):
-        show(USAGE)
+        show(_help(arguments[1:]))
         return 0
     if verb in ("--version", "-V"):
         from .. import __version__
@@ -161,6 +184,30 @@ def _dispatch(arguments: list[str]) -> int:
         show(f"hookproxy {__version__}\n")
         return 0
     raise _unknown_verb(verb)
+
+
+def _help(words: list[str]) -> str:
+    """The help of a verb, or of the word that follows it as in `audit show`; without a verb, the list of verbs."""
+    names = [word for word in words if word not in ("--help", "-h", "help")]
+    if not names:
+        return USAGE
+    if names[0] not in VERBS:
+        raise _unknown_verb(names[0])
+    from importlib import import_module
+
+    module = import_module(VERBS[names[0]])
+    subverbs: dict[str, ArgumentParser] = getattr(module, "subverb_parsers", dict)()
+    if len(names) == 1:
+        parser: ArgumentParser = module.build_parser()
+    elif names[1] in subverbs:
+        parser = subverbs[names[1]]
+    else:
+        from ..dialects.shared.hook_file import suggestion
+        from ..model.errors import UserError
+
+        near = suggestion(names[1], subverbs) or f"hookproxy help {names[0]}"
+        raise UserError(f"there is no verb {' '.join(names[:2])!r}", near)
+    return parser.format_help()
 
 
 def _no_windows() -> Exception:
@@ -172,17 +219,21 @@ def _no_windows() -> Exception:
 
 def _unknown_verb(verb: str) -> Exception:
     """The error for a first word that is not a verb."""
-    from difflib import get_close_matches
+    from shutil import which
 
+    from ..dialects.shared.hook_file import suggestion
     from ..model.errors import UserError
 
-    close = [_MEANT[verb]] if verb in _MEANT else get_close_matches(verb, (*VERBS, "--version", "--help"), n=1)
-    if verb.startswith("-") and not close:
+    kind = "option" if verb.startswith("-") else "verb"
+    words = (*VERBS, "help", *(("--version", "--help") if kind == "option" or verb == "version" else ()))
+    near = f"did you mean {_MEANT[verb]!r}?" if verb in _MEANT else suggestion(verb, words)
+    if kind == "option" and not near:
         return UserError(
             f"{verb!r} is before the verb", "options come after the verb: hookproxy run [OPTION...] -- COMMAND"
         )
-    hint = f"did you mean {close[0]!r}?" if close else f"to start a server behind hooks: hookproxy run -- {verb} …"
-    return UserError(f"there is no {'option' if verb.startswith('-') else 'verb'} {verb!r}", hint)
+    if not near and (verb in _STARTERS or which(verb)):
+        near = f"to start it as a server behind hooks: hookproxy run -- {verb} …"
+    return UserError(f"there is no {kind} {verb!r}", near or "hookproxy --help lists the verbs")
 
 
 def _innermost(error: BaseException) -> BaseException:

@@ -339,8 +339,8 @@ class Pages:
         loaded = await in_thread(self._options.load)
         make_data_folders(loaded)
         environ, cwd = self._options.environ, self._options.cwd
-        project = loaded.project or environ.get("CLAUDE_PROJECT_DIR") or cwd
-        session = Session(str(uuid.uuid4()), typed.server or "server", cwd, project)
+        project = environ.get("CLAUDE_PROJECT_DIR") or cwd
+        session = Session(str(uuid.uuid4()), typed.server or "server", cwd, project).in_project(loaded.project)
         async with self._trial():
             return await try_call(loaded, attempt, None, session, environ)
 

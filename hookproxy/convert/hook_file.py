@@ -1,10 +1,12 @@
-"""Writes the hooks of one system's file as a hook file of another: each entry runs `hookproxy hook`. Pure.
+"""Writes the hooks of one system's file as a hook file of another: one entry for each event runs `hookproxy hook`.
 
-Whatever the other system cannot say is in the notes (law 3).
+Whatever the other system cannot say is in the notes (law 3). Nothing is written to the disk here; it is read only to
+find out which words of a command line are files.
 """
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -12,11 +14,12 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..dialects.agent_side import AgentSide, Can, Entry, agent_side, event_names, split_mcp_name
+from ..dialects.agent_side import AgentSide, Can, Entry, agent_side, event_names, split_mcp_name, user_path
 from ..dialects.dialect import Dialect, Group
 from ..dialects.registry import DIALECTS
-from ..model.hooks import Event, HookSpec
+from ..model.hooks import Event, HookSpec, Order
 from ..policy import matchers
+from . import paths
 
 _TOOL_EVENTS = (
     Event.PRE_TOOL_USE,
@@ -25,47 +28,139 @@ _TOOL_EVENTS = (
     Event.PERMISSION_REQUEST,
 )
 
+_JUDGING: Final = frozenset((Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST))
+"""The events at which a hook can refuse a call."""
+
+HARMLESS: Final = (
+    "Read",
+    "Glob",
+    "Grep",
+    "Bash",
+    "Write",
+    "Edit",
+    "MultiEdit",
+    "NotebookEdit",
+    "WebFetch",
+    "WebSearch",
+)
+"""Familiar names, from those whose calls change the least."""
+
+_LEFT_OUT: Final = "left out"
+
+_NOT_JUDGED: Final = "hookproxy did not run, so that no hook judged this call: it is refused"
+"""The reason of a refusal without hookproxy."""
+
 _EXTRA: Final = 5.0
 """Seconds: an agent waits longer than the hook's own timeout, whose consequence it would not hear otherwise."""
+
+
+class Place(Struct, frozen=True):
+    """Where the new file is to be used, and how it may name things there."""
+
+    project: str = ""
+    """The folder in which agents start its hooks; empty: any folder."""
+    folder: str = ""
+    """The folder to which the paths of the new files are relative; empty: it is not known."""
+    program: tuple[str, ...] = ("hookproxy",)
+    """The words that start hookproxy."""
+    portable: bool = False
+    """It names no path of this machine that could be avoided, so that others can use it too."""
+    of_user: bool = False
+    """It is a person's own, for all projects, and not the file of one project."""
+    any_folder: bool = False
+    """The hooks are a person's own: they run in whatever project the agent works on."""
+    fails_closed: bool = False
+    """Calls are refused where a hook fails, or where hookproxy is missing."""
 
 
 class Converted(Struct, frozen=True):
     """The files that were written, and what they cannot say."""
 
     files: Mapping[str, str]
-    """Their texts by their paths in the project."""
+    """Their texts by their paths in the project, or for a person's own in the home folder."""
     notes: tuple[str, ...]
     hooks: int
     """The number of hooks in them."""
+    entries: tuple[Entry, ...]
+    program: str
+    """What the entries start."""
+    tools: Mapping[str, tuple[str, ...]]
+    """For each event, as the target spells it: tools for which its hooks run. They have familiar names, or are
+    spelled mcp__SERVER__TOOL."""
 
 
-def convert(groups: Sequence[Group], target: AgentSide, project: str = "") -> Converted:
-    """The hooks of these groups as hooks of the target's agent; `project` is the folder where agents start hooks."""
-    entries: list[Entry] = []
-    notes: list[str] = []
+class _Hook(Struct, frozen=True):
+    """One hook, as a part of an entry."""
+
+    options: tuple[str, ...]
+    """The options of `hookproxy hook` that are about it."""
+    line: str
+    """Its own command line."""
+    names: tuple[str, ...]
+    timeout: float
+    has_default_timeout: bool
+    fails_closed: bool
+    parallel: bool
+    """Its system runs it beside the others."""
+
+
+def convert(groups: Sequence[Group], target: AgentSide, place: Place) -> Converted:
+    """The hooks of these groups as hooks of the target's agent."""
+    by_event: dict[str, dict[_Hook, Event]] = {}
+    tools: dict[str, dict[str, None]] = {}
+    notes: dict[str, list[str]] = {}
     for group in groups:
         for spec in group.hooks:
-            reason = _impossible(spec, target)
-            if reason:
-                notes.append(f"{spec.source} is left out: {reason}")
+            if reason := _impossible(spec, target):
+                notes.setdefault(f"{_LEFT_OUT}: {reason}", []).append(spec.source)
                 continue
-            names = event_names(target, spec.event)
-            entries += [_entry(spec, name, group.dialect, target, project) for name in names]
-            notes += [f"{spec.source}: {note}" for note in _losses(spec, group.dialect, target)]
-    entries = list(dict.fromkeys(entries))  # one program may be several hooks, of which one runs for each call
-    return Converted(_files(entries, target, project), tuple(dict.fromkeys(notes)), len(entries))
+            hook = _hook(spec, group.dialect, target, place)
+            for name in event_names(target, spec.event):
+                by_event.setdefault(name, {})[hook] = spec.event  # one program may be several hooks, of which one runs
+                tools.setdefault(name, {})[_tool_for(spec, group.dialect)] = None
+            losses = list(_losses(spec, group.dialect, target))
+            if place.portable and paths.names_machine(hook.line, os.path.expanduser("~")):
+                losses.append("its command names a path in your home folder, which others have not")
+            for note in losses:
+                notes.setdefault(note, []).append(spec.source)
+    entries = [_entry(name, hooks, target, place) for name, hooks in by_event.items()]
+    return Converted(
+        _files(entries, target, place),
+        tuple(_note(text, sources) for text, sources in notes.items()),
+        len({hook for hooks in by_event.values() for hook in hooks}),
+        tuple(entries),
+        place.program[0],
+        {name: tuple(of_event) for name, of_event in tools.items()},
+    )
 
 
-def _files(entries: Sequence[Entry], target: AgentSide, project: str) -> Mapping[str, str]:
+def _note(text: str, sources: Sequence[str]) -> str:
+    """A sentence about hooks, once, however many there are: the first one is named."""
+    subject = f"{sources[0]} and {len(sources) - 1} more" if len(sources) > 1 else sources[0]
+    if text.startswith(_LEFT_OUT):
+        return f"{subject} {'are' if len(sources) > 1 else 'is'} {text}"
+    return f"{subject}: {text}"
+
+
+def _files(entries: Sequence[Entry], target: AgentSide, place: Place) -> Mapping[str, str]:
     """The target's hook file, with a script for each command line if it holds paths only."""
     if not entries:
         return {}
-    if not target.script_folder:
-        return target.write_hook_file(entries)
-    scripts = {f"{target.script_folder}/hookproxy-{number}.sh": one for number, one in enumerate(entries, 1)}
-    with_paths = [replace(one, command=f"{project}/{path}" if project else path) for path, one in scripts.items()]
-    texts = {path: f"#!/bin/sh\n{one.command}\n" for path, one in scripts.items()}
-    return {**target.write_hook_file(with_paths), **texts}
+
+    def placed(path: str) -> str:
+        return user_path(target, path) if place.of_user else path
+
+    scripts: dict[str, str] = {}
+    if target.script_folder:
+        scripts = {
+            f"{target.script_folder}/hookproxy-{number}.sh": one.command for number, one in enumerate(entries, 1)
+        }
+        entries = [
+            replace(one, command=os.path.join(place.folder, placed(path)))
+            for one, path in zip(entries, scripts, strict=True)
+        ]
+    texts = {**target.write_hook_file(entries), **{path: f"#!/bin/sh\n{line}\n" for path, line in scripts.items()}}
+    return {placed(path): text for path, text in texts.items()}
 
 
 def _impossible(spec: HookSpec, target: AgentSide) -> str:
@@ -87,53 +182,103 @@ def _losses(spec: HookSpec, source: Dialect, target: AgentSide) -> Iterator[str]
         yield "on_failure is left out"
     before = spec.event is Event.PRE_TOOL_USE
     if before and Can.ASK not in target.can:
-        yield f"where it asks a person, the call is refused: {target.name} lets no hook ask"
+        yield f"where a hook asks a person, the call is refused: {target.name} lets no hook ask"
     if before and Can.REWRITE not in target.can:
-        yield f"where it rewrites arguments, the call is refused: {target.name} lets no hook rewrite them"
+        yield f"where a hook rewrites arguments, the call is refused: {target.name} lets no hook rewrite them"
     if spec.event in (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE):
         if Can.REPLACE not in target.can:
-            yield f"it cannot replace the tool's output: {target.name} lets no hook do so"
+            yield f"no hook can replace the tool's output: {target.name} lets none do so"
         if not target.can & (Can.TELL_AFTER | Can.BLOCK_AFTER):
-            yield f"its feedback does not reach the model: {target.name} has no place for it"
+            yield f"feedback does not reach the model: {target.name} has no place for it"
 
 
-def _entry(spec: HookSpec, event_name: str, source: Dialect, target: AgentSide, project: str) -> Entry:
-    return Entry(
-        event_name,
-        _command(spec, source, target, project),
-        names=_names(spec, target) if target.has_matchers and spec.event in _TOOL_EVENTS else (),
-        timeout=_timeout(spec, source, target),
-        fails_closed=spec.fails_closed,
+def _hook(spec: HookSpec, source: Dialect, target: AgentSide, place: Place) -> _Hook:
+    fails_closed = spec.fails_closed or place.fails_closed
+    return _Hook(
+        tuple(_options(spec, source, target, fails_closed)),
+        _line(spec, place),
+        _names(spec, target) if target.has_matchers and spec.event in _TOOL_EVENTS else (),
+        spec.timeout,
+        spec.timeout == source.default_timeout,
+        fails_closed,
+        source.order in (Order.PARALLEL, Order.TOGETHER) and not spec.sequential,
     )
 
 
-def _timeout(spec: HookSpec, source: Dialect, target: AgentSide) -> float:
-    """The target's timeout in seconds; 0: its default, which is longer than the hook may take."""
+def _entry(event_name: str, hooks: Mapping[_Hook, Event], target: AgentSide, place: Place) -> Entry:
+    """The entry that runs all hooks of an event."""
+    events = set(hooks.values())
+    return Entry(
+        event_name,
+        _command(list(hooks), target, place, judges=bool(events & _JUDGING)),
+        names=tuple(dict.fromkeys(name for hook in hooks for name in hook.names))
+        if all(h.names for h in hooks)
+        else (),
+        timeout=_timeout(list(hooks), target, is_session=not events.intersection(_TOOL_EVENTS)),
+        fails_closed=any(hook.fails_closed for hook in hooks),
+    )
+
+
+def _timeout(hooks: Sequence[_Hook], target: AgentSide, is_session: bool) -> float:
+    """The target's timeout in seconds; 0: its default, which is longer than the hooks may take."""
+    seconds = [hook.timeout for hook in hooks]
+    needed = (max(seconds) if all(hook.parallel for hook in hooks) else sum(seconds)) + _EXTRA
     default = DIALECTS[target.name].default_timeout
-    if spec.timeout == source.default_timeout and (spec.event not in _TOOL_EVENTS or default > spec.timeout + _EXTRA):
-        return 0.0
-    return spec.timeout + _EXTRA
+    usual = all(hook.has_default_timeout for hook in hooks) and (is_session or default > needed)
+    return 0.0 if usual else needed
 
 
-def _command(spec: HookSpec, source: Dialect, target: AgentSide, project: str) -> str:
-    """The command line that runs the hook: `hookproxy hook --for TARGET --as SOURCE … -- COMMAND`."""
-    words = ["hookproxy", "hook", "--for", target.name, "--as", source.name]
+def _command(hooks: Sequence[_Hook], target: AgentSide, place: Place, judges: bool) -> str:
+    """The command line that runs the hooks: `hookproxy hook --for TARGET --as SOURCE … -- COMMAND`."""
+    start = shlex.join((*place.program, "hook", "--for", target.name))
+    if len(hooks) == 1:
+        line = f"{start} {shlex.join(hooks[0].options)} -- {shlex.quote(hooks[0].line)}"
+    else:
+        line = " ".join((start, *(f"{shlex.join(hook.options)} --run {shlex.quote(hook.line)}" for hook in hooks)))
+    return f"{refusing_start(target)} {line}" if place.fails_closed and judges else line
+
+
+def refusing_start(target: AgentSide) -> str:
+    """The beginning of a command line that refuses the call, as the agent reads it, if the rest of it does not run.
+
+    It does not depend on the shell that the agent uses, which may be the person's own. The last word is the reason.
+    """
+    output = target.refuse(_NOT_JUDGED)
+    if not output.status:
+        script, last = "printf '%s\\n' \"$0\"", output.stdout.decode().strip()
+    else:
+        stream = "" if output.stdout else " >&2"
+        script = f'{{ [ $? = {output.status} ] || echo "$0"{stream}; exit {output.status}; }}'
+        last = _NOT_JUDGED
+    return shlex.join(("sh", "-c", f'"$@" || {script}', last))
+
+
+def _options(spec: HookSpec, source: Dialect, target: AgentSide, fails_closed: bool) -> Iterator[str]:
+    """The options of `hookproxy hook` that are about this hook."""
+    yield from ("--as", source.name)
     first_name = next((name for name, event in source.events.items() if event is spec.event), "")
     side = agent_side(source.name)
     usual = event_names(side, spec.event) if side else ()  # what `hookproxy hook` takes without --event
     several = bool(target.also) or len(set(target.events.values())) < len(target.events)
     if several or (spec.event_name and usual != (spec.event_name,)):
-        words += ["--event", spec.event_name or first_name]
+        yield from ("--event", spec.event_name or first_name)
     if spec.matcher and (side is None or side.has_matchers):  # else it only describes for which tools the event is
-        words += ["--matcher", spec.matcher]
+        yield from ("--matcher", spec.matcher)
     if spec.only_if:
-        words += ["--if", spec.only_if]
+        yield from ("--if", spec.only_if)
     if spec.timeout != source.default_timeout:
-        words += ["--timeout", f"{spec.timeout:g}"]
-    if spec.fails_closed:
-        words.append("--fail-closed")
-    line = "; ".join((*_setup(spec, project), spec.shell or shlex.join(spec.argv)))
-    return f"{shlex.join(words)} -- {shlex.quote(line)}"
+        yield from ("--timeout", f"{spec.timeout:g}")
+    if fails_closed:
+        yield "--fail-closed"
+
+
+def _line(spec: HookSpec, place: Place) -> str:
+    """The hook's own command line."""
+    command = spec.shell or shlex.join(spec.argv)
+    if not (place.portable or place.any_folder) and (folder := spec.cwd or place.project):
+        command = paths.absolute(spec, folder)
+    line = "; ".join((*_setup(spec, place.project), command))
+    return paths.relative(line, place.project) if place.portable and place.project else line
 
 
 def _setup(spec: HookSpec, project: str) -> Iterator[str]:
@@ -142,6 +287,18 @@ def _setup(spec: HookSpec, project: str) -> Iterator[str]:
         yield f"cd {shlex.quote(spec.cwd)} || exit 2"
     for name, value in (one for one in spec.env if one[1] != project):  # the project's folder is set for every hook
         yield f"export {name}={shlex.quote(value)}"
+
+
+def _tool_for(spec: HookSpec, source: Dialect) -> str:
+    """A tool for which the hook runs, of all agents' own if possible: a familiar name, or mcp__SERVER__TOOL."""
+    side = agent_side(source.name)
+    spellings = side.tool_spellings() if side else {}
+    for name in HARMLESS:
+        spelled = [one.name for one in spellings.get(name, ())] if spellings else [name]
+        if any(map(spec.matches, spelled)):
+            return name
+    named = (name for name in matchers.plain_names(spec.matcher) if split_mcp_name(name))
+    return next(named, "mcp__hookproxy__try")
 
 
 def _names(spec: HookSpec, target: AgentSide) -> tuple[str, ...]:

@@ -1,12 +1,13 @@
-"""Runs one hook of some system as the hook of another system's agent: `hookproxy hook`.
+"""Runs hooks of some system as one hook of another system's agent: `hookproxy hook`.
 
-The hook gets the document that it was written for, and its decision is translated back. Law 3: what cannot be read or
+Each hook gets the document that it was written for, and their decision is translated back. Several hooks run together
+as those of their own system's file do. Law 3: what cannot be read or
 translated refuses the call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from time import time
 from typing import Final
 
@@ -23,7 +24,7 @@ from ..jsonrpc import nesting, normalize
 from ..model.aliases import spelled_names
 from ..model.errors import UserError
 from ..model.hooks import Event, EventContext, HookRun, HookSpec
-from ..model.settings import Settings, ToolNames
+from ..model.settings import OnFailure, Settings, ToolNames
 from ..policy import matchers
 from ..policy.familiar_names import FAMILIAR_NAMES
 from . import hook_decision as decisions
@@ -36,6 +37,9 @@ _SETTINGS: Final = Settings(auto_aliases=False)
 
 _SERVER_MARKS: Final = ("mcp", "@", "__")
 """What names of servers' tools have in one system or another, and names of agents' own tools have not."""
+
+FAILED: Final = "failed: "
+"""The beginning of a line about a hook that failed, on standard error."""
 
 _NAME_AGENT: Final = "name the agent: hookproxy hook --for AGENT …"
 
@@ -70,32 +74,46 @@ def recognise_agent(document: bytes) -> AgentSide:
     raise UserError(f"the document on standard input is of {which}", _NAME_AGENT)
 
 
-async def run_hook(hook: ForeignHook, side: AgentSide, document: bytes, environ: Mapping[str, str]) -> HookOutput:
+async def run_hooks(
+    hooks: Sequence[ForeignHook], side: AgentSide, document: bytes, environ: Mapping[str, str]
+) -> HookOutput:
     """What the agent reads for its document. Raises UserError for a document or a hook that cannot be read.
 
-    On cancel the hook is ended with its whole process group.
+    On cancel the hooks are ended with their whole process groups.
     """
     try:
         event = side.read_document(document, environ)
         contexts = [_normalised(context) for context in (event.context, *event.others)]
     except ValueError as unreadable:
         raise UserError(f"the document on standard input cannot be read: {unreadable}", _hint(side)) from None
-    context, hook = contexts[0], _knowing_own_tools(hook)
-    hook_list = _read_hook(hook, context, side)
-    specs = _specs(hook, hook_list, context)
-    if not specs:
-        return HookOutput(stderr="\n".join(hook_list.notes))
-    tool_names = ToolNames.BARE if context.alias is not None else hook.dialect.tool_names
-    hooks = Hooks([Group(hook.dialect, "", specs, tool_names)], _SETTINGS, context.session.server, environ)
+    groups, notes = _groups(hooks, contexts[0], side)
+    if not groups:
+        return HookOutput(stderr="\n".join(notes))
+    all_hooks = Hooks(groups, _SETTINGS, contexts[0].session.server, environ)
     runs: list[HookRun] = []
-    async with hooks.runners, anyio.create_task_group() as tasks:
-        hooks.open(tasks, lambda _run: None, lambda: None)
-        decision = decisions.combined([await _decide(hooks, one, runs) for one in contexts])
+    async with all_hooks.runners, anyio.create_task_group() as tasks:
+        all_hooks.open(tasks, lambda _run: None, lambda: None)
+        decision = decisions.combined([await _decide(all_hooks, one, runs) for one in contexts])
     decision, problems = _expressible(decision, side, event.context)
     output = side.write_output(event, decision)
-    failures = [f"{one.spec.label}: {one.verdict.failure}" for one in runs if one.verdict.failure]
-    stderr = "\n".join((*filter(None, [output.stderr]), *hook_list.notes, *problems, *failures))
-    return replace(output, stderr=stderr)
+    failures = [f"{FAILED}{one.spec.label}: {one.verdict.failure}" for one in runs if one.verdict.failure]
+    return replace(output, stderr="\n".join((*filter(None, [output.stderr]), *notes, *problems, *failures)))
+
+
+def _groups(hooks: Sequence[ForeignHook], context: EventContext, side: AgentSide) -> tuple[list[Group], list[str]]:
+    """The hooks of this event, those of one system together, and sentences about what cannot run. Raises UserError."""
+    groups: list[Group] = []
+    notes: list[str] = []
+    for hook in map(_knowing_own_tools, hooks):
+        hook_list = _read_hook(hook, context, side)
+        notes += hook_list.notes
+        specs = _specs(hook, hook_list, context)
+        if groups and groups[-1].dialect.name == hook.dialect.name:
+            groups[-1] = replace(groups[-1], hooks=(*groups[-1].hooks, *specs))
+        elif specs:
+            tool_names = ToolNames.BARE if context.alias is not None else hook.dialect.tool_names
+            groups.append(Group(hook.dialect, "", specs, tool_names))
+    return groups, notes
 
 
 def _normalised(context: EventContext) -> EventContext:
@@ -168,12 +186,12 @@ def _read_hook(hook: ForeignHook, context: EventContext, agent: AgentSide) -> Ho
 def _knowing_own_tools(hook: ForeignHook) -> ForeignHook:
     """The hook, which sees the agent's own tools by its own system's names of such tools.
 
-    A dialect is about servers' tools and may have no such names, where the agent's side has them.
+    A dialect is about servers' tools, and its hooks may know these by further names, which the agent's side has not.
     """
     side = agent_side(hook.dialect.name)
-    if side is None or hook.dialect.tool_spellings or not side.own_tools:
+    if side is None or not side.own_tools:
         return hook
-    return replace(hook, dialect=replace(hook.dialect, tool_spellings=side.own_tools))
+    return replace(hook, dialect=replace(hook.dialect, tool_spellings=side.own_tools, spellings_for=None))
 
 
 def _specs(hook: ForeignHook, hook_list: HookList, context: EventContext) -> tuple[HookSpec, ...]:
@@ -184,7 +202,9 @@ def _specs(hook: ForeignHook, hook_list: HookList, context: EventContext) -> tup
     known = context.alias.names if context.alias else ()
     spelled = spelled_names(known, hook.dialect.tool_spellings) if hook.dialect.tool_spellings else {}
     specs = tuple(spec for spec in specs if any(map(spec.matches, spelled))) or specs
-    return tuple(replace(spec, fails_closed=True) for spec in specs) if hook.fails_closed else specs
+    if not hook.fails_closed:
+        return specs
+    return tuple(replace(spec, fails_closed=True, on_failure=OnFailure.DENY) for spec in specs)
 
 
 def _may_name_server(hook: ForeignHook, context: EventContext, agent: AgentSide) -> bool:

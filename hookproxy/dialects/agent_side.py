@@ -120,17 +120,27 @@ class AgentSide(Struct, frozen=True):
     read_command: Callable[[Entry, str], HookList] | None = None
     """The hooks of an entry, for a project folder, where no text of a file describes them: its hooks are programs."""
     own_tools: ToolSpellings = field(default_factory=dict)
-    """Its own tools, where its dialect has no `tool_spellings`."""
+    """Its own tools, where its dialect has none, or others that its hooks may know as well; empty: the dialect's."""
     own_mcp_names: Callable[[str, str], str] | None = None
     """The names that it gives to tools of MCP servers, where its dialect has others."""
     own_names_are_unique: bool = True
     """No server's tool can have the name of one of its own tools."""
     script_folder: str = ""
     """Its hook files hold paths of scripts: the folder in a project for those; empty: they hold command lines."""
+    user_folder: tuple[str, str] | None = ("", "")
+    """How the path of a project's file begins, and what a person's own one in the home folder has instead; None: the
+    agent reads no such file there."""
+    user_variable: str = ""
+    """The environment variable that names another folder than the first one of that path."""
+
+    own_tool_members: Mapping[str, object] = field(default_factory=dict)
+    """What members that are about a tool's server are in a document about one of its own tools; None: absent."""
+    harmless_arguments: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    """For its own tools whose arguments have no familiar form: those of a call that changes as good as nothing."""
 
     def tool_spellings(self) -> ToolSpellings:
         """The agent's own tools that do what Claude Code's tools do."""
-        return DIALECTS[self.name].tool_spellings or self.own_tools
+        return self.own_tools or DIALECTS[self.name].tool_spellings
 
     def mcp_tool_name(self, server: str, tool: str) -> str:
         """The name that the agent gives to a server's tool."""
@@ -166,6 +176,17 @@ def event_names(side: AgentSide, event: Event) -> tuple[str, ...]:
     """The agent's names of an event; none if it has no such event."""
     names = tuple(name for name, each in side.events.items() if each is event)
     return (*names, side.also[event]) if event in side.also else names
+
+
+def user_path(side: AgentSide, path: str) -> str:
+    """The path in the home folder of a person's own file, for the path of a project's.
+
+    Raises ValueError if the agent reads none there.
+    """
+    if side.user_folder is None or not path.startswith(side.user_folder[0]):
+        raise ValueError(f"{side.name} reads no hook file in the home folder")
+    before, after = side.user_folder
+    return after + path.removeprefix(before)
 
 
 def event_of(side: AgentSide, name: str) -> Event:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final, Protocol
 
 from msgspec import Struct, field
 
 from ..model.aliases import ToolSpellings
-from ..model.hooks import Document, Event, EventContext, HookResult, HookSpec, Order, Verdict
-from ..model.settings import AgentRule, OnFailure, ToolNames
+from ..model.hooks import Document, Event, EventContext, HookResult, HookRun, HookSpec, Order, Verdict
+from ..model.settings import AgentRule, OnFailure, SeenNames, ToolNames
 
 TWO_NOTIFICATIONS: Final = {
     "permission_prompt": "permission_prompt",
@@ -121,6 +121,7 @@ class Effect(StrEnum):
     ALLOWS_FOR_SESSION = "allow for the session"
     REPEATS_CALL = "repeat the call"
     ANSWERS_ELICITATION = "answer the server's elicitation"
+    SETS_VARIABLES = "set variables for later hooks"
     NONE = "accepted, without effect"
 
 
@@ -146,13 +147,16 @@ class Dialect(Struct, frozen=True):
     """The document and the variables that a hook gets for an event."""
     read_output: Callable[[HookSpec, HookResult], Verdict]
     """Never raises: invalid output is a Verdict with `failure`."""
+    closed_by_field: bool = True
+    """`HookSpec.fails_closed` is what the author of a hook has written. Otherwise the document says it of all hooks."""
+    unframed: Callable[[bytes], bytes] = lambda stdout: stdout
+    """What a hook printed, without what its system documents around the output: progress lines, a prefix."""
     mcp_tool_name: Callable[[str, str], str] = claude_tool_name
     """The name that the system gives to a server's tool, from the names of both."""
     tool_spellings: ToolSpellings = field(default_factory=dict)
     """How the system spells the tools of its own that do what Claude Code's tools do."""
-    sees_familiar_names: bool = False
-    """Its hooks have no matchers and compare names themselves: for a tool with a familiar name, they run twice, once
-    under the server's name for it and once under the familiar one."""
+    spellings_for: Callable[[HookSpec], ToolSpellings] | None = None
+    """The same names in the order that one hook expects, if that depends on the hook; None: it does not."""
     real_arguments: Callable[[HookSpec, EventContext, bytes], bytes] = lambda _spec, _context, arguments: arguments
     """A hook's `Verdict.arguments` under the names of the context, if `write_input` gives arguments another form.
     Raises ValueError if they cannot be brought back into it."""
@@ -187,6 +191,14 @@ class Dialect(Struct, frozen=True):
     """The types of Notification that can occur behind MCP, each with this system's name for it."""
     longest_feedback: int = 0
     """The characters of all feedback on one result together, which is then one text; 0: there is no limit."""
+    hook_identity: Callable[[HookSpec], tuple[object, ...]] = lambda spec: spec.identity
+    """What two matching entries share if they are one hook to the system, which runs it once for an event."""
+    settle: Callable[[Sequence[HookRun]], Sequence[HookRun]] = lambda hook_runs: hook_runs
+    """The runs of an event's hooks as they count together, from the runs in the order of the file: whose reason is
+    read, and what becomes of several outputs. By default all reasons are, and the last output counts."""
+    after_results_only: bool = False
+    """Its hooks after a call run only if the call has a result, such as one with isError. An error without a result has
+    no event."""
     last_answer_counts: bool = False
     """If several PermissionRequest hooks decide, the last decision counts. Otherwise a denial counts."""
     agents: tuple[str, ...] = ()
@@ -196,6 +208,10 @@ class Dialect(Struct, frozen=True):
     """`write_input` gives the same variables for each event, so a process may be started before there is an event."""
     variables: tuple[str, ...] = ()
     """Names of the identity variables that it sets. Hooks of other dialects do not inherit them."""
+
+    def spellings(self, spec: HookSpec) -> ToolSpellings:
+        """How this hook knows the tools of its system, the most usual name of each first."""
+        return self.tool_spellings if self.spellings_for is None else self.spellings_for(spec)
 
     @property
     def answers_elicitations(self) -> bool:
@@ -223,3 +239,7 @@ class Group(Struct, frozen=True):
     change."""
     plugin: Plugin | None = None
     """The plugin that the file belongs to."""
+    names: SeenNames = SeenNames.OWN
+    """Which names its hooks see of a tool that they match by its own name and by a familiar one."""
+    project: str = ""
+    """The project that the configuration names for this file; its hooks see it as their working directory."""

@@ -23,10 +23,12 @@ from ..transports.http.mirror_headers import ParameterHeaders, ParameterTable
 from ..transports.user_load import UserLoad
 from .log import GatewayLog
 from .metrics import OTHER, Metrics
+from .refusals import note_refusal
 from .session import GatewaySession, OpenServer, SessionIdentity, SessionPolicy, new_session_id
 from .store import Store, shared_of
 
 if TYPE_CHECKING:
+    from ..audit.log import RefusedMessage
     from ..config.gateway import GatewayConfig
     from ..model.principal import Principal
     from ..protocol.request_state import RequestStates, SealKey, UsedTexts
@@ -116,6 +118,17 @@ class Gateway:
         session = GatewaySession(identity, server, self.metrics, report, open_calls, load, self.feed)
         self.sessions.add(session)
         return session
+
+    def note_refusal(
+        self, principal: Principal, server_name: str, session: GatewaySession | None, refused: RefusedMessage
+    ) -> None:
+        """Write the audit line of a message that was refused before a proxy could take it; None: it has no session."""
+        if session is not None and session.note_refusal(refused):
+            return
+        server = self.config.servers.get(server_name)
+        if server is not None and server.allows(principal):
+            session_id = "" if session is None else session.identity.id
+            note_refusal(server, principal, self.config.version, self.metrics, self._report, refused, session_id)
 
     def metrics_text(self) -> str:
         """The metrics, for Prometheus."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from ..audit.log import RefusedMessage
 from ..authorization.authenticate import Authenticator, Challenge, bearer_token
 from ..authorization.resource_metadata import WELL_KNOWN, ProtectedResource, protected_resource
 from ..config.gateway_models import SERVER_NAME
@@ -67,6 +68,14 @@ _TOO_MANY: Final = "Too many requests are in flight."
 _UNREAD: Final = "Too much waits that your agents do not read. Read the responses to earlier requests first."
 _RETRY_AFTER: Final = (b"retry-after", b"1")
 _NO_ID: Final = b"null"
+
+
+class _NotServed(Exception):
+    """A request that is as it must be, and for which there is no session or no stream."""
+
+    def __init__(self, status: HTTPStatus, message: str) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class _KnownHead(Struct, frozen=True):
@@ -251,17 +260,24 @@ class HttpAgents:
         found = self._checked(request, sender)
         if isinstance(found, Rejected):
             self._report(f"a request of {sender.name} was refused: {found.reason}")
-            self._gateway.metrics.refused_requests[str(found.status)] += 1
-            responder.respond(found.status, found.headers, found.body)
-            return
-        try:
-            self._dispatch(found, sender, responder)
-        except (NotAdmitted, TooManyRequests) as problem:
-            status = problem.reason if isinstance(problem, NotAdmitted) else HTTPStatus.TOO_MANY_REQUESTS
-            text = problem.message if isinstance(problem, NotAdmitted) else str(problem) or _TOO_MANY
-            self._gateway.metrics.refused_requests[str(int(status))] += 1
-            headers = [JSON_HEADER] + ([_RETRY_AFTER] if status != HTTPStatus.NOT_FOUND else [])
-            responder.respond(status, headers, failed_call(found.id or _NO_ID, text))
+        else:
+            try:
+                self._dispatch(found, sender, responder)
+                return
+            except (NotAdmitted, TooManyRequests, _NotServed) as problem:
+                found = _rejection(problem, found.id or _NO_ID)
+        self._refuse(found, request, sender, responder)
+
+    def _refuse(self, rejected: Rejected, request: Request, sender: Principal, responder: Responder) -> None:
+        """The only place where a request of a known user is refused: no refusal leaves without its audit line."""
+        self._gateway.metrics.refused_requests[str(int(rejected.status))] += 1
+        server = request.target.removeprefix(_PREFIX).decode("latin-1")
+        session_id = dict(request.headers).get(b"mcp-session-id", b"").decode("latin-1")
+        session = self._sessions.get(session_id) or self._stateless.get((sender, server))
+        is_own = session is not None and session.sender == sender and session.server_name == server
+        refused = RefusedMessage(rejected.reason, rejected.id, request.body)
+        self._gateway.note_refusal(sender, server, session.session if session and is_own else None, refused)
+        responder.respond(rejected.status, rejected.headers, rejected.body)
 
     def _checked(self, request: Request, sender: Principal) -> Accepted | Rejected:
         """What the request asks for. A head that was checked before under the same rules is not checked again.
@@ -306,7 +322,7 @@ class HttpAgents:
     # --- sessions ---
 
     def _dispatch(self, found: Accepted, sender: Principal, responder: Responder) -> None:
-        """Give a request to its session. Raises NotAdmitted, TooManyRequests."""
+        """Give a request to its session. Raises NotAdmitted, TooManyRequests, _NotServed."""
         user = self._users.get(sender.id)
         if user is not None and found.id and found.method:
             if user.requests >= self._gateway.config.gateway.max_requests:
@@ -320,7 +336,7 @@ class HttpAgents:
         elif found.kind is Kind.MESSAGE and found.method == "initialize":
             self._open_session(found, sender, responder)
         else:
-            responder.respond(400, [JSON_HEADER], failed_call(found.id or _NO_ID, _MISSING_SESSION))
+            raise _NotServed(HTTPStatus.BAD_REQUEST, _MISSING_SESSION)
 
     def _in_session(self, found: Accepted, sender: Principal, responder: Responder) -> None:
         known = self._sessions.get(found.session)
@@ -330,8 +346,7 @@ class HttpAgents:
             or known.server_name != found.server
             or known.channel.has_ended  # it is about to be forgotten
         ):
-            responder.respond(404, [JSON_HEADER], failed_call(found.id or _NO_ID, _NO_SESSION))
-            return
+            raise _NotServed(HTTPStatus.NOT_FOUND, _NO_SESSION)
         channel = known.channel
         assert isinstance(channel, AgentChannel)
         match found.kind:
@@ -339,8 +354,7 @@ class HttpAgents:
                 channel.post(found.line + b"\n", _message(found), responder)
             case Kind.STREAM:
                 if not channel.listen(responder, found.last_event):
-                    text = "This stream cannot be resumed."
-                    responder.respond(400, [JSON_HEADER], failed_call(_NO_ID, text))
+                    raise _NotServed(HTTPStatus.BAD_REQUEST, "This stream cannot be resumed.")
             case Kind.END:
                 del self._sessions[found.session]  # from now on it does not exist for the agent
                 channel.end()
@@ -353,9 +367,15 @@ class HttpAgents:
         headers = ((b"mcp-session-id", session_id.encode()),)
         user = self._user(sender)
         channel = AgentChannel(limits.max_message_bytes, headers, user)
+        channel.on_refused = partial(self._note_refusal, session)
         self._sessions[session_id] = opened = _HttpSession(session_id, session, channel, user)
         self._tasks.start_soon(self._run, opened)
         channel.post(found.line + b"\n", _message(found), responder)
+
+    def _note_refusal(self, session: GatewaySession, why: str, raw_id: bytes, line: bytes) -> None:
+        """As Refuses, until the session's proxy is there."""
+        refused = RefusedMessage(why, raw_id, line)
+        self._gateway.note_refusal(session.identity.principal, session.server.name, session, refused)
 
     def _user(self, sender: Principal) -> _User:
         """The user of one more session, which `_run` closes."""
@@ -379,6 +399,7 @@ class HttpAgents:
             most = session.server.loaded.settings.max_message_bytes
             user = self._user(sender)
             opened = StatelessChannel(most, session.report, user)
+            opened.on_refused = partial(self._note_refusal, session)
             self._stateless[key] = known = _HttpSession(key, session, opened, user)
             self._tasks.start_soon(self._run, known)
         channel = known.channel
@@ -444,6 +465,19 @@ class HttpAgents:
             responder.respond(404, [JSON_HEADER], failed_call(_NO_ID, "There is nothing here."))
         else:
             responder.respond(200, [JSON_HEADER], resource.metadata)
+
+
+def _rejection(problem: NotAdmitted | TooManyRequests | _NotServed, raw_id: bytes) -> Rejected:
+    """The response to a request that cannot be served, or not now."""
+    if isinstance(problem, _NotServed):
+        status, text = problem.status, str(problem)
+    elif isinstance(problem, NotAdmitted):
+        status, text = problem.reason, problem.message
+    else:
+        status, text = HTTPStatus.TOO_MANY_REQUESTS, str(problem) or _TOO_MANY
+    is_for_now = status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
+    headers = [JSON_HEADER] + [_RETRY_AFTER] * is_for_now
+    return Rejected(status, headers, failed_call(raw_id, text), text, raw_id)
 
 
 def _message(found: Accepted) -> messages.Message:

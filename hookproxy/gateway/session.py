@@ -25,7 +25,7 @@ from .metered_audit import MeteredAudit
 from .secrets import bytes_remover, read_secrets, report_without_secrets, secrets_redacted
 
 if TYPE_CHECKING:
-    from ..audit.log import Audit
+    from ..audit.log import Audit, RefusedMessage
     from ..config.gateway import GatewayServer
     from ..model.principal import Principal
     from ..model.settings import Settings
@@ -147,6 +147,13 @@ class GatewaySession:
             self._load.keepers.discard(waiting)
             self._has_ended = True
             self._end.notify()
+
+    def note_refusal(self, refused: RefusedMessage) -> bool:
+        """Write the audit line of a message that was refused before it came to the proxy. False: there is no proxy."""
+        if self._proxy is None:
+            return False
+        self._proxy.note_refusal(refused.why, refused.id, refused.line)
+        return True
 
     def _policy(self, server: GatewayServer, policy: SessionPolicy) -> tuple[Hooks, Settings, Audit]:
         """What judges the calls of this session. Raises UserError."""

@@ -89,6 +89,11 @@ class Hooks:
     def _new_executor(self, groups: Sequence[Group]) -> HookExecutor:
         return HookExecutor(groups, self._settings, self.environ, self._trust, self._add_allowed_rules)
 
+    def keep_variables(self, former: Hooks) -> None:
+        """Go on with the variables that SessionStart hooks have set under the session's former policy."""
+        for key, variables in former._executor.variables.items():
+            self._executor.set_variables(key, variables)
+
     def note_tools(self, tools: Iterable[Tool], server_name: str) -> bool:
         """Note the tools on a page of tools/list: hooks may know them by names that follow from their arguments.
 
@@ -297,6 +302,8 @@ class Hooks:
             own_context = _context_for_layer(layer, context)
             for selected in layer.groups.select(context.event, context.tool, own_context.alias):
                 group = selected.group
+                if group.dialect.after_results_only and not (context.outcome and context.outcome.has_result):
+                    continue
                 runs = await self._executor.run(group, selected.applicable(own_context), own_context, hook_runs)
                 own = decide.comments(runs, self._settings, group.on_failure)
                 if group.dialect.longest_feedback:

@@ -17,8 +17,9 @@ import anyio.abc
 import anyio.to_thread
 from msgspec.structs import replace
 
-from ..dialects.dialect import Dialect, Effect, Group
+from ..dialects.dialect import Group
 from ..dialects.shared.identity_variables import foreign_variables
+from ..dialects.shared.input import utf8
 from ..jsonrpc import normalize, raw_json, schema
 from ..model import aliases
 from ..model.decision import Refuse
@@ -37,12 +38,13 @@ from ..model.hooks import (
     Verdict,
 )
 from ..model.principal import Principal
-from ..model.settings import OnFailure, Results, Settings
+from ..model.settings import Results, Settings
 from ..policy import decide
 from ..runners.registry import Runners
 from ..runners.runner import CallTool, no_server
 from ..runners.slow_hooks import SlowHooks
 from .background import BackgroundHooks, ReportHookRun, Rest
+from .read_verdict import read_verdict
 from .select import MatchedHook
 
 if TYPE_CHECKING:
@@ -53,18 +55,8 @@ _DESCRIPTORS_PER_HOOK: Final = 8  # needed to start a hook: three pipes, its pid
 _RESERVED_DESCRIPTORS: Final = 64  # left for everything else
 
 _BEFORE_CALL: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
-_AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
-_EDITS: Final = {
-    Event.PRE_TOOL_USE: (Effect.REWRITES,),
-    Event.PERMISSION_REQUEST: (Effect.REWRITES,),
-    Event.POST_TOOL_USE: (Effect.REPLACES, Effect.HIDES),
-    Event.POST_TOOL_USE_FAILURE: (Effect.REPLACES, Effect.HIDES),
-    Event.ELICITATION: (Effect.ANSWERS_ELICITATION,),
-    Event.ELICITATION_RESULT: (Effect.ANSWERS_ELICITATION,),
-}
-"""How hooks may edit what an event is about. If their output is lost, it must not pass unedited."""
-_OUTPUT_CUT: Final = "printed more than hookproxy keeps"
-_INPUT_CUT: Final = "cannot see all of the call's arguments, which are too long for HOOK_TOOL_INPUT"
+_OWN_NAME: Final = "mcp_tool_name"
+"""The member with the server's own name for a tool, as the hook's system composes it: the same in all dialects."""
 
 
 class HookExecutor:
@@ -79,6 +71,7 @@ class HookExecutor:
         add_allowed_rules: Callable[[Group, Verdict], Verdict],
     ) -> None:
         """`add_allowed_rules` adds the permission rules of a verdict to the session, and returns the verdict."""
+        self._groups = groups
         self._settings = settings
         self._trust = trust
         self._add_allowed_rules = add_allowed_rules
@@ -90,6 +83,8 @@ class HookExecutor:
         self.running = self._slow.running
         shared = {_environment_key(group): _environment(group, environ) for group in groups}
         self._environments = {id(group): shared[_environment_key(group)] for group in groups}
+        self.variables: dict[tuple[str, str], dict[str, str]] = {}
+        """What SessionStart hooks have set for the later hooks of their system, by the system and its managed file."""
         self._report: ReportHookRun = lambda _hook_run: None
         self.background = BackgroundHooks(self._run_in_background)
         specs = [spec for group in groups for spec in group.hooks]
@@ -143,12 +138,11 @@ class HookExecutor:
         order = Order.PIPELINE if any(one.spec.sequential for one in hooks) else group.dialect.order
         awaited = [one for one in hooks if not (one.spec.background and self.background.start(group, one, context))]
         if len(awaited) > 1 and order in (Order.PARALLEL, Order.TOGETHER):
-            runs = await self._run_in_parallel(group, awaited, context, hook_runs, listed)
-            if order is Order.PARALLEL:
-                return runs
-            specs = [one.spec for one in awaited]
-            return sorted(runs, key=lambda one: specs.index(one.spec))
-        return await self._run_in_turn(group, awaited, order, context, hook_runs, listed)
+            ended = await self._run_in_parallel(group, awaited, context, hook_runs, listed)
+            runs = _in_file_order(ended, awaited, last_ended_counts=order is Order.PARALLEL)
+        else:
+            runs = await self._run_in_turn(group, awaited, order, context, hook_runs, listed)
+        return list(group.dialect.settle(runs))
 
     async def _run_in_turn(
         self,
@@ -162,11 +156,11 @@ class HookExecutor:
         """Run one hook after another."""
         runs: list[HookRun] = []
         for hook in hooks:
-            if runs and runs[-1].spec is hook.spec:
-                one = await self._run_again(group, hook, runs[-1].verdict, context, hook_runs, listed)
-            else:
-                one = await self._run(group, hook, context, hook_runs, listed)
-            runs.append(one)
+            before = [one for one in runs if one.spec is hook.spec] if hook.one_of_several else []
+            if self._refused(group, before):
+                continue
+            one = await self._run(group, hook, _as_left_by(before, context), hook_runs, listed)
+            runs.append(_without_repeats(one, before))
             if order is Order.UNTIL_DENIED and decide.blocks(one, self._settings, group.on_failure):
                 break
             if order is Order.UNTIL_STOPPED and one.verdict.stop:
@@ -175,25 +169,9 @@ class HookExecutor:
                 context = replace(context, arguments=normalize.normalize(one.verdict.arguments))
         return runs
 
-    async def _run_again(
-        self,
-        group: Group,
-        hook: MatchedHook,
-        before: Verdict,
-        context: EventContext,
-        hook_runs: list[HookRun],
-        listed: Tool | None,
-    ) -> HookRun:
-        """Run a hook under another name of the tool: on the arguments that its run `before` has left.
-
-        What it said then is left out of its verdict.
-        """
-        if before.arguments is not None:
-            context = replace(context, arguments=normalize.normalize(before.arguments))
-        one = await self._run(group, hook, context, hook_runs, listed)
-        reason = "" if one.verdict.reason == before.reason else one.verdict.reason
-        feedback = tuple(text for text in one.verdict.feedback if text not in before.feedback)
-        return replace(one, verdict=replace(one.verdict, reason=reason, feedback=feedback))
+    def _refused(self, group: Group, runs: Sequence[HookRun]) -> bool:
+        """One of these runs of a hook, each under another name of the tool, refuses the call."""
+        return any(decide.blocks(one, self._settings, group.on_failure) for one in runs)
 
     async def _run_stages(
         self,
@@ -228,23 +206,55 @@ class HookExecutor:
         hook_runs: list[HookRun],
         listed: Tool | None,
     ) -> list[HookRun]:
-        """Run hooks at the same time; return their runs in the order in which they finish."""
-        runs: list[HookRun] = []
+        """Run hooks at the same time; return their runs in the order in which they finish, those of one hook together.
+
+        Under all names of the tool a hook runs at the same time, too: that takes no longer than one run.
+        """
+        finished: dict[int, HookRun] = {}  # by the hook's place in `hooks`
 
         problems: list[OSError] = []
 
-        async def run(hook: MatchedHook) -> None:
+        async def run(place: int, hook: MatchedHook) -> None:
             try:
-                runs.append(await self._run(group, hook, context, hook_runs, listed))
+                finished[place] = await self._run(group, hook, context, hook_runs, listed)
             except OSError as problem:  # too few descriptors or processes; raised when the others have ended
                 problems.append(problem)
 
         async with anyio.create_task_group() as tasks:
-            for hook in hooks:
-                tasks.start_soon(run, hook)
+            for place, hook in enumerate(hooks):
+                tasks.start_soon(run, place, hook)
         if problems:
             raise problems[0]
+        if not any(hook.one_of_several for hook in hooks):
+            return list(finished.values())
+        by_hook: dict[int, list[int]] = {}
+        for place in reversed(finished):  # so that the last run of a hook says where it stands
+            by_hook.setdefault(id(hooks[place].spec), []).append(place)
+        runs: list[HookRun] = []
+        for places in reversed(by_hook.values()):
+            views = [(hooks[place], finished[place]) for place in sorted(places)]
+            runs += await self._as_if_in_turn(group, views, context, hook_runs, listed)
         return runs
+
+    async def _as_if_in_turn(
+        self,
+        group: Group,
+        views: Sequence[tuple[MatchedHook, HookRun]],
+        context: EventContext,
+        hook_runs: list[HookRun],
+        listed: Tool | None,
+    ) -> list[HookRun]:
+        """The runs of a hook under several names of the tool at the same time, as if one had followed the other.
+
+        A run that did not refuse the call, and has not seen what an earlier one has rewritten, is repeated.
+        """
+        settled: list[HookRun] = []
+        for hook, one in views:
+            left = _as_left_by(settled, context)
+            if left is not context and not self._refused(group, (*settled, one)):
+                one = await self._run(group, hook, left, hook_runs, listed)
+            settled.append(_without_repeats(one, settled))
+        return settled
 
     async def _run_in_background(self, group: Group, hook: MatchedHook, context: EventContext) -> None:
         await self._run(group, hook, context, [])
@@ -259,7 +269,7 @@ class HookExecutor:
     ) -> HookRun:
         spec, context = hook.spec, hook.context(call_context)
         slots = self._background_slots if spec.background else self._slots
-        document = _document(group.dialect, spec, context)
+        document = _document(group, spec, context)
         environment = self._environments[id(group)]
         try:
             slots.acquire_nowait()  # succeeds nearly always; `acquire` would cost a tenth of a small hook
@@ -283,7 +293,7 @@ class HookExecutor:
         finally:
             self._slow.end(begun)
             slots.release()
-        verdict = self._read_output(group, spec, document, result)
+        verdict = read_verdict(group, spec, result, self._settings, input_cut=document.cut)
         if mark is not None and self._trust and (failure := self._trust.failure_after(mark, spec)):
             verdict = _untrusted(failure)
         if verdict is not NO_VERDICT:
@@ -309,7 +319,18 @@ class HookExecutor:
             verdict = replace(verdict, replacement=group.dialect.real_output(context, verdict.replacement))
         if verdict.allows and not hook.spec.background:
             verdict = self._add_allowed_rules(group, verdict)
+        if verdict.variables:
+            self.set_variables(_environment_key(group), dict(verdict.variables))
         return verdict
+
+    def set_variables(self, key: tuple[str, str], variables: Mapping[str, str]) -> None:
+        """Give these variables to the later hooks of a system, as in `variables`: a user's hook sets none for managed
+        hooks."""
+        self.variables[key] = {**self.variables.get(key, {}), **variables}
+        groups = [group for group in self._groups if _environment_key(group) == key]
+        if groups:  # a new mapping, because runners keep what they have made of the old one
+            environment = {**self._environments[id(groups[0])], **variables}
+            self._environments |= {id(group): environment for group in groups}
 
     def _goes_on(self, group: Group, spec: HookSpec, rest: Rest) -> bool:
         """Let a hook go on in the background, in a slot of its own; False: there is none."""
@@ -331,22 +352,6 @@ class HookExecutor:
         self._background_slots.release()
         return False
 
-    def _read_output(self, group: Group, spec: HookSpec, document: Document, result: HookResult) -> Verdict:
-        """The hook's verdict. If it did not get or did not give all that counts, only its denial counts."""
-        verdict = group.dialect.read_output(spec, result)
-        if not (result.cut or document.cut) or spec.background:
-            return verdict
-        settings = self._settings.managed if group.managed and self._settings.managed else self._settings
-        failure = ""
-        if document.cut and spec.event in _BEFORE_CALL and settings.on_cut_input is OnFailure.DENY:
-            failure = _INPUT_CUT
-        elif result.cut and _may_edit(group.dialect, spec.event):
-            failure = f"{result.detail or _OUTPUT_CUT}, so what it decided is not known"
-        denies = verdict.permission is Permission.DENY and spec.event not in _AFTER_CALL
-        if not failure or denies or verdict.stop or verdict.hides:
-            return verdict
-        return Verdict(failure=failure, messages=verdict.messages, unjudged=True)
-
     def _finish(self, group: Group, one: HookRun, hook_runs: list[HookRun]) -> HookRun:
         if one.verdict.failure:
             one = replace(one, consequence=decide.consequence(one, self._settings, group.on_failure))
@@ -355,28 +360,76 @@ class HookExecutor:
         return one
 
 
-def _document(dialect: Dialect, spec: HookSpec, context: EventContext) -> Document:
+def _as_left_by(before: Sequence[HookRun], context: EventContext) -> EventContext:
+    """The event with the arguments as these runs of the same hook have left them."""
+    left = next((one.verdict.arguments for one in reversed(before) if one.verdict.arguments is not None), None)
+    return context if left is None else replace(context, arguments=normalize.normalize(left))
+
+
+def _without_repeats(one: HookRun, before: Sequence[HookRun]) -> HookRun:
+    """A hook's run under a further name of the tool, without what its runs `before` have said.
+
+    Where one of them denies, it approves nothing.
+    """
+    if not before or one.verdict is NO_VERDICT:
+        return one
+    verdict, verdicts = one.verdict, [run.verdict for run in before]
+    said = {text for earlier in verdicts for text in earlier.feedback}
+    denied = any(earlier.permission is Permission.DENY for earlier in verdicts)
+    return replace(
+        one,
+        verdict=replace(
+            verdict,
+            permission=None if denied and verdict.permission is Permission.ALLOW else verdict.permission,
+            reason="" if verdict.reason in [earlier.reason for earlier in verdicts] else verdict.reason,
+            feedback=tuple(text for text in verdict.feedback if text not in said),
+        ),
+    )
+
+
+def _in_file_order(ended: list[HookRun], hooks: Sequence[MatchedHook], *, last_ended_counts: bool) -> list[HookRun]:
+    """Runs in the order in which they ended, as their file lists the hooks.
+
+    `last_ended_counts`: of several rewrites, only the one of the hook that ended last stays.
+    """
+    if last_ended_counts:
+        rewriting = [one for one in ended if one.verdict.arguments is not None and not one.verdict.failure]
+        undone = rewriting[:-1]
+        ended = [_without_rewrite(one) if any(one is other for other in undone) else one for one in ended]
+    specs = [one.spec for one in hooks]
+    return sorted(ended, key=lambda one: specs.index(one.spec))
+
+
+def _without_rewrite(one: HookRun) -> HookRun:
+    return replace(one, verdict=replace(one.verdict, arguments=None))
+
+
+def _document(group: Group, spec: HookSpec, context: EventContext) -> Document:
     """The dialect's document, with the agent's trace, which a hook continues, and with who calls at a gateway."""
-    document = dialect.write_input(spec, context)
+    if group.project:
+        context = replace(context, session=context.session.in_project(group.project))
+    document = group.dialect.write_input(spec, context)
     if context.trace:
         document = replace(document, env={**document.env, **dict(context.trace)})
+    if context.own_tool_name not in ("", context.tool_name):
+        document = _with_members(document, {_OWN_NAME: utf8(context.own_tool_name)})
     principal = context.session.principal
     return document if principal is None else _with_user(document, principal)
 
 
 def _with_user(document: Document, principal: Principal) -> Document:
-    """The document with who calls, as its last members and as variables. No dialect has members of these names."""
-    members = b',"user":%b,"groups":%b}' % (raw_json.encode(principal.name), raw_json.encode(principal.groups))
-    start, brace, end = bytes(document.stdin).rpartition(b"}")
-    stdin = start + members + end if brace and start.strip() != b"{" else document.stdin
+    """The document with who calls, as its last members and as variables."""
     groups = ",".join(principal.groups)
     env = {**document.env, "HOOKPROXY_USER": principal.name, "HOOKPROXY_GROUPS": groups}
-    return replace(document, stdin=stdin, env=env)
+    return replace(_with_members(document, {"user": principal.name, "groups": principal.groups}), env=env)
 
 
-def _may_edit(dialect: Dialect, event: Event) -> bool:
-    """The dialect's hooks may edit what the event is about."""
-    return any(map(dialect.has_effect, _EDITS.get(event, ())))
+def _with_members(document: Document, members: Mapping[str, object]) -> Document:
+    """The document with these as its last members. No dialect has members of these names."""
+    start, brace, end = bytes(document.stdin).rpartition(b"}")
+    if not brace or start.strip() == b"{":
+        return document
+    return replace(document, stdin=b"%b,%b%b" % (start, raw_json.encode(members)[1:], end))
 
 
 def _untrusted(failure: str) -> Verdict:

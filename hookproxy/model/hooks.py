@@ -7,6 +7,7 @@ from enum import Enum, IntEnum, StrEnum
 from typing import Final
 
 from msgspec import UNSET, Struct, UnsetType, field
+from msgspec.structs import replace
 
 from .aliases import Alias
 from .principal import Principal
@@ -217,6 +218,8 @@ class Verdict(Struct, frozen=True):
     """Elicitation, ElicitationResult: `accept`, `decline` or `cancel` for the person; empty: no decision."""
     content: bytes | None = None
     """With `accept`: the values of the form, a JSON object exactly as the hook spelled it."""
+    variables: tuple[tuple[str, str], ...] = ()
+    """SessionStart: variables that the session's later hooks of the same system get."""
     fails_closed: bool = False
     """With `OnFailure.DIALECT`, this failure blocks, whatever the hook's own field says."""
     failure: str = ""
@@ -254,14 +257,28 @@ class Session(Struct, frozen=True):
     server: str
     """The server's name as hooks see it."""
     cwd: str
+    """The working directory, as hooks see it: the project that a person names, else hookproxy's own."""
     project_dir: str
-    """The inherited `CLAUDE_PROJECT_DIR`, else hookproxy's working directory."""
+    """The project that a person names, else the inherited `CLAUDE_PROJECT_DIR`, else hookproxy's working directory."""
     command: tuple[str, ...] = ()
     """The server's command line; empty: it is reached at an address, or not known."""
     url: str = ""
     """The server's address; empty: it is a process."""
     principal: Principal | None = None
     """Who has opened the session at a gateway; None: this is no gateway."""
+    server_cwd: str = ""
+    """The server's working directory; empty: it is `cwd`."""
+
+    @property
+    def server_folder(self) -> str:
+        """The folder from which the server takes relative paths."""
+        return self.server_cwd or self.cwd
+
+    def in_project(self, project: str) -> Session:
+        """The session as hooks see it that run in this project; itself if `project` is empty."""
+        if not project:
+            return self
+        return replace(self, cwd=project, project_dir=project, server_cwd=self.server_folder)
 
 
 class Outcome(Struct, frozen=True):
@@ -347,6 +364,9 @@ class EventContext(Struct, frozen=True):
     """When the event happened, in seconds since 1970."""
     trace: tuple[tuple[str, str], ...] = ()
     """Environment variables with which hooks continue the call's trace; empty: it has none."""
+    own_tool_name: str = ""
+    """In the context of one hook that runs only once and sees a name of the alias: the server's own name for the tool,
+    as the hook would see it otherwise; else empty."""
 
 
 class Document(Struct, frozen=True):
@@ -373,5 +393,5 @@ class Tool(Struct, frozen=True):
     """`annotations` as normalised JSON; empty: there are none."""
     properties: frozenset[str] = frozenset()
     """The names of its arguments."""
-    folded: Mapping[str, str] = field(default_factory=dict)
-    """The same names by `raw_json.folded_key`, because some servers accept other spellings."""
+    by_loose_key: Mapping[str, str] = field(default_factory=dict)
+    """The same names by `raw_json.loose_key`, because some servers accept other spellings."""

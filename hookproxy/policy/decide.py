@@ -11,10 +11,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from ..model.decision import ApprovalRequest, Comments, Decision, Proceed, RefusalCause, Refuse
-from ..model.hooks import NO_VERDICT, Event, HookRun, Permission
-from ..model.settings import OnAsk, OnFailure, Settings
+from ..model.hooks import NO_VERDICT, Event, HookRun, HookSpec, Permission
+from ..model.settings import ConsoleUse, OnAsk, OnFailure, Settings
 
-_PRE_EVENTS: Final = (Event.PRE_TOOL_USE, Event.PRE_MCP_TOOL_CALL, Event.PERMISSION_REQUEST)
+PRE_EVENTS: Final = (Event.PRE_TOOL_USE, Event.PRE_MCP_TOOL_CALL, Event.PERMISSION_REQUEST)
+"""The events before a call: the verdict of their hooks decides whether it passes."""
 _POST_EVENTS: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 
 
@@ -51,7 +52,7 @@ def consequence(one: HookRun, settings: Settings, group_on_failure: OnFailure | 
     """Return what follows from a hook's failure, in a few words for people; empty: it has no consequence."""
     if not one.verdict.failure or one.spec.background:
         return ""
-    if one.spec.event in _PRE_EVENTS:
+    if one.spec.event in PRE_EVENTS:
         return "the call is refused" if blocks(one, settings, group_on_failure) else "it does not block the call"
     if one.spec.event not in _POST_EVENTS:
         return ""
@@ -123,7 +124,24 @@ def without_person(proceed: Proceed, settings: Settings, can_ask: bool) -> Decis
         allowed, cause = settings.on_ask is OnAsk.ALLOW, RefusalCause.ASK_DENIED
     if allowed:
         return replace(proceed, approval_request=None, asked=True)
-    return declined(proceed, cause)
+    return replace(declined(proceed, cause), remedy=_remedy(settings, managed=request.managed) if asks else "")
+
+
+def _remedy(settings: Settings, *, managed: bool) -> str:
+    """What people can do so that they are asked the next time, in sentences for the model and for them."""
+    if managed and not settings.console:
+        return "The administrator's configuration names no other way to ask (on_ask_fallback)."
+    if settings.console is ConsoleUse.IF_OPEN:
+        return (
+            "The user can open `hookproxy console` or `hookproxy top`: while one of them is open, such calls wait for "
+            'an answer there (on_ask_fallback = "auto").'
+        )
+    if settings.console is ConsoleUse.ALWAYS:
+        return "No console can find this run: standard error says why, or the machine has no place for its socket."
+    return (
+        f'With on_ask_fallback = "auto" in {settings.called}, such calls wait for an answer in `hookproxy console` or '
+        "`hookproxy top` while one of them is open."
+    )
 
 
 def declined(proceed: Proceed, cause: RefusalCause) -> Refuse:
@@ -132,6 +150,13 @@ def declined(proceed: Proceed, cause: RefusalCause) -> Refuse:
         (proceed.approval_request.by, proceed.approval_request.reason) if proceed.approval_request else ("", "")
     )
     return Refuse(by, reason, asked=True, cause=cause, feedback=proceed.feedback)
+
+
+def failure_rule(spec: HookSpec, settings: Settings, group_on_failure: OnFailure | None) -> OnFailure:
+    """Return the failure rule for a hook: its own, else its group's, else the configuration's."""
+    if settings.fail_closed:
+        return OnFailure.DENY
+    return spec.on_failure or group_on_failure or settings.on_failure
 
 
 def failure_refusal(
@@ -224,7 +249,7 @@ def _on_failure(one: HookRun, settings: Settings, group_on_failure: OnFailure | 
     """Return the failure rule for this hook: its own, else its group's, else the configuration's."""
     if one.verdict.untrusted or one.verdict.unjudged:
         return OnFailure.DENY
-    return one.spec.on_failure or group_on_failure or settings.on_failure
+    return failure_rule(one.spec, settings, group_on_failure)
 
 
 def _refuse(hook_runs: Sequence[HookRun], cause: RefusalCause) -> Refuse:

@@ -1,10 +1,15 @@
-"""Runs a short command of the system to its end, for what it says by its exit status. No hook runs this way."""
+"""Runs a short command to its end, for what it says by its exit status or prints. No hook of a call runs this way."""
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from .service import Account
@@ -33,3 +38,36 @@ def exit_status(
         ).returncode
     except (OSError, subprocess.TimeoutExpired):
         return None
+
+
+class Output(Struct, frozen=True):
+    """What a command printed, and how it ended."""
+
+    status: int
+    stdout: bytes
+    stderr: bytes
+
+
+def output_of(argv: Sequence[str], stdin: bytes, cwd: str, env: Mapping[str, str], seconds: float) -> Output | None:
+    """What the command prints for this input; None if it takes too long: then it is killed with all that it started.
+
+    Raises OSError if it cannot start.
+    """
+    with subprocess.Popen(
+        argv,
+        cwd=cwd,
+        env=dict(env),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        try:
+            stdout, stderr = process.communicate(stdin, seconds)
+        except BaseException as error:  # the person may interrupt it
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            if isinstance(error, subprocess.TimeoutExpired):
+                return None
+            raise
+    return Output(process.returncode, stdout, stderr)

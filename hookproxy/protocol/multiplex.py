@@ -73,6 +73,8 @@ class Send(Struct, frozen=True):
     """The number of a client, or SERVER."""
     line: bytes
     """It ends with a line end."""
+    refused: tuple[str, bytes, bytes] | None = None
+    """Of a refusal: what `Refuses.on_refused` is called with."""
 
 
 class _Kind(Enum):
@@ -348,11 +350,12 @@ class Multiplexer:
         try:
             message = _read(line)
         except raw_json.DuplicateKeys as problem:
-            return [_refused(who, b"", f"Readers may read the message differently: {problem}.")]
+            return [_refused(who, line, b"", f"Readers may read the message differently: {problem}.")]
         except raw_json.Unreadable as problem:
             if line.lstrip()[:1] == b"[":
-                return [_refused(who, b"", "The server is shared: send each message on its own, not in a batch.")]
-            return [_refused(who, b"", f"It cannot be read: {problem}.", unreadable=True)]
+                why = "The server is shared: send each message on its own, not in a batch."
+                return [_refused(who, line, b"", why)]
+            return [_refused(who, line, b"", f"It cannot be read: {problem}.", unreadable=True)]
         if not message.method:
             return self._response_from_client(who, message)
         if message.id:
@@ -362,15 +365,15 @@ class Multiplexer:
     def _request_from_client(self, who: _Client, message: Message) -> list[Send]:
         why = self._why_refused(who, message)
         if why:
-            return [_refused(who, message.id, why)]
+            return [_refused(who, message.line, message.id, why)]
         if message.method == "initialize":
             return self._initialize(who, message)
         if message.is_stateless:
             who.is_open = who.is_open or message.method not in _WITHOUT_HANDSHAKE
         elif self._handshake.result and not who.has_handshake and message.method not in _WITHOUT_HANDSHAKE:
-            return [_refused(who, message.id, "Send `initialize` first.")]
+            return [_refused(who, message.line, message.id, "Send `initialize` first.")]
         if not self._may_name_tasks(who, message):
-            return [Send(who.number, feedback.unknown_task(message.id))]
+            return [_unknown_task(who, message)]
         special = self._SPECIAL.get(message.method)
         return [self._forward(who, message)] if special is None else special(self, who, message)
 
@@ -443,7 +446,7 @@ class Multiplexer:
         uri = message.text_param("uri")
         if len(who.uris) >= MAX_SUBSCRIPTIONS or len(uri) > MAX_URI_CHARACTERS:
             limits = f"{MAX_SUBSCRIPTIONS} resources, and {MAX_URI_CHARACTERS} characters in each address"
-            return [_refused(who, message.id, f"The limit of subscriptions is {limits}.")]
+            return [_refused(who, message.line, message.id, f"The limit of subscriptions is {limits}.")]
         send = self._forward(who, message)
         if uri:
             who.in_flight[calls.id_key(message.id)].uri = uri
@@ -477,9 +480,9 @@ class Multiplexer:
                 raise raw_json.Unreadable("one of its members is taken for 'taskIds' by some readers")
             named = [raw_json.text(one) or "" for one in raw_json.items(filters.get("taskIds", b"[]"))]
         except (raw_json.Unreadable, raw_json.DuplicateKeys) as problem:
-            return [_refused(who, message.id, f"Its notifications cannot be read: {problem}.")]
+            return [_refused(who, message.line, message.id, f"Its notifications cannot be read: {problem}.")]
         if any(self._tasks.get(one) is not who.owner for one in named):
-            return [Send(who.number, feedback.unknown_task(message.id))]
+            return [_unknown_task(who, message)]
         return [self._forward(who, message)]
 
     def _list_tasks(self, who: _Client, message: Message) -> list[Send]:
@@ -505,9 +508,10 @@ class Multiplexer:
     def _notification_from_client(self, who: _Client, message: Message) -> list[Send]:
         method = message.method
         if not method.startswith("notifications/"):
-            return [_refused(who, b"", "The server is shared: only a notification may have no id.")]
+            return [_refused(who, message.line, b"", "The server is shared: only a notification may have no id.")]
         if PROGRESS_TOKEN in message.meta or SUBSCRIPTION_ID in message.meta or not self._may_name_tasks(who, message):
-            return [_refused(who, b"", "The server is shared: this notification may concern another client.")]
+            why = "The server is shared: this notification may concern another client."
+            return [_refused(who, message.line, b"", why)]
         if method == "notifications/initialized":
             return self._initialized(who, message)
         if method == "notifications/cancelled":
@@ -555,7 +559,7 @@ class Multiplexer:
     def _initialize(self, who: _Client, message: Message) -> list[Send]:
         handshake = self._handshake
         if who.has_handshake or handshake.client == who.number or any(one is who for one, _ in handshake.waiting):
-            return [_refused(who, message.id, "The session has been initialized already.")]
+            return [_refused(who, message.line, message.id, "The session has been initialized already.")]
         who.capabilities = message.param("capabilities") or b"{}"
         if handshake.result:
             return [self._recorded_result(who, message)]
@@ -933,6 +937,12 @@ def _ended(line: bytes) -> bytes:
     return line if line.endswith(b"\n") else line + b"\n"
 
 
-def _refused(who: _Client, raw_id: bytes, why: str, *, unreadable: bool = False) -> Send:
+def _refused(who: _Client, line: bytes, raw_id: bytes, why: str, *, unreadable: bool = False) -> Send:
+    """The refusal of the message in a line."""
     named = raw_id if shared_messages.is_id(raw_id) else b"null"
-    return Send(who.number, feedback.refused_message(named, why, unreadable=unreadable))
+    return Send(who.number, feedback.refused_message(named, why, unreadable=unreadable), (why, named, line))
+
+
+def _unknown_task(who: _Client, message: Message) -> Send:
+    why = "It names a task that is not known, or is another client's."
+    return Send(who.number, feedback.unknown_task(message.id), (why, message.id, message.line))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import inspect
 import os
 import sys
@@ -15,7 +16,6 @@ import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from importlib.machinery import PathFinder
 from math import inf
 from queue import SimpleQueue
@@ -32,6 +32,13 @@ from .runner import Report, StatefulRunner
 
 _MOST_STUCK: Final = 32  # threads that nobody waits for any more: a function that always hangs must not fill memory
 _JOIN_LIMIT: Final = 0.2  # seconds that idle threads get to end
+_IMPORTERS: Final = (
+    __file__,
+    importlib.__file__,
+    "<frozen importlib._bootstrap>",
+    "<frozen importlib._bootstrap_external>",
+)
+"""Files whose code imports a module: an error in one of them is the module's."""
 _OWN_FRAMES: Final = 1  # at the top of a traceback: the one that calls the function
 _WAKE: Final = (1).to_bytes(8, sys.byteorder)  # what an eventfd adds; a pipe takes it as well
 _WAKE_BYTES: Final = 4096  # read at once: all that many threads have written into a pipe; an eventfd has 8
@@ -46,6 +53,8 @@ class _Function(Struct, frozen=True):
     function: PythonFunction
     decoder: msgspec.json.Decoder[object]
     is_async: bool
+    parameter: str
+    """The name of its first parameter."""
 
 
 def open_runner(hooks: list[HookSpec], _report: Report) -> StatefulRunner:
@@ -92,7 +101,8 @@ def _find_function(spec: HookSpec) -> _Function:
     if not callable(function):
         raise ConfigError(spec.source, f"{name} has no function {path!r}", f"it was found in {_file(module)}")
     called: PythonFunction = function
-    return _Function(called, msgspec.json.Decoder(_document_type(called)), inspect.iscoroutinefunction(called))
+    parameter, document = _parameter(called)
+    return _Function(called, msgspec.json.Decoder(document), inspect.iscoroutinefunction(called), parameter)
 
 
 def _add_to_path(folder: str) -> None:
@@ -106,13 +116,14 @@ def _add_to_path(folder: str) -> None:
 
 def _import(spec: HookSpec, name: str) -> object:
     try:
-        module = import_module(name)
+        module = importlib.import_module(name)
     except ModuleNotFoundError as missing:
         hint = f"it is looked for in {spec.cwd}, then among installed packages"
         raise ConfigError(spec.source, f"cannot import {name}: there is no module {missing.name!r}", hint) from None
     except (Exception, SystemExit) as error:
-        where = traceback.format_exception(error)[-2].strip().partition("\n")[0]
-        raise ConfigError(spec.source, f"cannot import {name}: {_describe(error)}", where) from None
+        raise ConfigError(
+            spec.source, f"cannot import {name}: {_describe(error)}", _place(error) or f"it is in {spec.cwd}"
+        ) from None
     top = name.partition(".")[0]
     expected = PathFinder.find_spec(top, [spec.cwd])
     if expected and expected.origin and _file(sys.modules[top]) != expected.origin:
@@ -121,19 +132,32 @@ def _import(spec: HookSpec, name: str) -> object:
     return module
 
 
+def _place(error: BaseException) -> str:
+    """Where an import failed, as FILE:LINE with the code that stands there; empty: nobody knows."""
+    if isinstance(error, SyntaxError):
+        file, line, code = error.filename, error.lineno, error.text
+    else:
+        frames = [one for one in traceback.extract_tb(error.__traceback__) if one.filename not in _IMPORTERS]
+        if not frames:
+            return ""
+        file, line, code = frames[-1].filename, frames[-1].lineno, frames[-1].line
+    place = ":".join(str(part) for part in (file, line) if part)
+    return ": ".join(part for part in (place, (code or "").strip()) if part)
+
+
 def _file(module: object) -> str:
     return str(getattr(module, "__file__", None) or module)
 
 
-def _document_type(function: PythonFunction) -> type:
-    """The type of the function's first parameter if it is a msgspec.Struct, else dict."""
+def _parameter(function: PythonFunction) -> tuple[str, type]:
+    """The name of the function's first parameter, and its type if that is a msgspec.Struct, else dict."""
+    first = ""
     try:
-        hints = get_type_hints(function)
         first = next(iter(inspect.signature(function).parameters), "")
+        hint: object = get_type_hints(function).get(first)
     except (NameError, TypeError, ValueError):
-        return dict
-    hint: object = hints.get(first)
-    return hint if isinstance(hint, type) and issubclass(hint, msgspec.Struct) else dict
+        return first, dict
+    return first, hint if isinstance(hint, type) and issubclass(hint, msgspec.Struct) else dict
 
 
 # --- calling functions ---
@@ -159,6 +183,22 @@ def _describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
+def _raised(error: BaseException, call: _Function, document: object) -> str:
+    """What the function raised, with what to write if it takes its input for the other kind of value."""
+    text, name = f"raised {_describe(error)}", call.parameter or "the parameter"
+    if isinstance(error, AttributeError) and error.obj is document and isinstance(document, dict):
+        typed = f"write {name}: HookInput, and import HookInput from hookproxy.hooks.api"
+        return f"{text} ({name} is a dict, because no type is written for it, or one that cannot be found: {typed})"
+    kind = type(document).__name__
+    takes_dict = isinstance(error, TypeError) and f"'{kind}' object is not subscriptable" in str(error)
+    takes_dict = takes_dict or (
+        isinstance(error, AttributeError) and error.obj is document and hasattr(dict, error.name or "")
+    )
+    if takes_dict and not isinstance(document, dict):
+        return f"{text} ({name} is a {kind}: write {name}.tool_input and so on, or {name}: dict to get a dict)"
+    return text
+
+
 def _call(call: _Function, document: bytes | bytearray) -> object:
     """The function's output, or a coroutine that returns it. Raises nothing but _FunctionFailed."""
     try:
@@ -170,7 +210,7 @@ def _call(call: _Function, document: bytes | bytearray) -> object:
     try:
         output = call.function(document_value)
     except BaseException as error:  # also SystemExit and KeyboardInterrupt: only the hook ends
-        raise _FunctionFailed(f"raised {_describe(error)}", error) from None
+        raise _FunctionFailed(_raised(error, call, document_value), error) from None
     return _output(output)
 
 
@@ -182,7 +222,7 @@ async def _call_async(call: _Function, document_value: object) -> bytes:
     except asyncio.CancelledError:
         raise
     except BaseException as error:
-        raise _FunctionFailed(f"raised {_describe(error)}", error) from None
+        raise _FunctionFailed(_raised(error, call, document_value), error) from None
     return _output(output)
 
 

@@ -158,6 +158,7 @@ async def _request_approval(context: CallContext, proceed: Proceed) -> Decision 
     services.release_backpressure(call)  # a person may take long, and the answer comes on the agent's own channel
     result = await approvals.ask(call, approval)
     context.record.answered = result.by
+    context.record.reason = result.reason
     decision = await _apply_approval(context, proceed, result.approval)
     if result.reason and isinstance(decision, Refuse):
         return replace(decision, feedback=(*decision.feedback, feedback.reason_of_person(result.reason)))
@@ -211,7 +212,7 @@ async def _carry_out(context: CallContext, decision: Decision) -> bytes | None:
         if problem := services.audit.write_begun(record):
             return _refuse_without_audit(call, services, record, problem)
         return await _forward(context, decision)
-    record.decision, record.result, record.reason = f"{asked}deny", "refused", decision.reason
+    record.decision, record.result, record.reason = f"{asked}deny", "refused", record.reason or decision.reason
     record.by, record.cause, record.place = decision.by, decision.cause.value, decision.place
     services.start_hooks(replace(context.event_context, event=Event.PERMISSION_DENIED, message=decision.reason))
     if decision.stop:

@@ -11,7 +11,7 @@ import anyio
 import anyio.abc
 from msgspec.structs import replace
 
-from ..audit.log import DEFERRED_SECONDS, NOT_WRITTEN, Audit, Record
+from ..audit.log import DEFERRED_SECONDS, NOT_WRITTEN, Audit, Record, RefusedMessage
 from ..hooks.evaluate import Hooks
 from ..hooks.session_events import SessionContext, SessionEvents
 from ..hooks.skipped import SkippedHooks
@@ -27,7 +27,7 @@ from ..protocol.elicitations import Elicitations
 from ..protocol.request_state import RequestStates, StateSealer
 from ..protocol.router import Router
 from ..protocol.tasks import TaskRequest
-from ..transports.channel import Channel, Passage, TakesPassages
+from ..transports.channel import Channel, Passage, Refuses, TakesPassages
 from .approval import Approvals
 from .backpressure import Backpressure
 from .call import handle_call
@@ -121,6 +121,9 @@ class Proxy:
         self.router = Router(self._concerns if strict else None, elicitations, groups.alias, settings.max_depth)
         if request_states is not None:
             self.router.is_own_state = request_states.is_own
+        for channel in (agent, server):
+            if isinstance(channel, Refuses):
+                channel.on_refused = self.note_refusal
         self.relay = Relay(agent, server, self.router, settings.max_message_bytes, strict, self._perform)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._pool: CoroutinePool  # from `open` on
@@ -216,6 +219,7 @@ class Proxy:
 
         What was allowed for this session, by a person or a hook, must be allowed anew.
         """
+        hooks.keep_variables(self.hooks)
         self._former.append(self._services)
         self.hooks, self.settings, self.audit = hooks, settings, audit
         if self._passages:
@@ -271,9 +275,8 @@ class Proxy:
                 self._running[call].resume(call)
             case actions.CancelCall(call, forward):
                 self._cancel(call, line if forward else b"")
-            case actions.Refused(why, id_lexeme, unreadable):
-                self.report(f"refused a message of the agent: {why}")
-                self.relay.to_agent(feedback.refused_message(id_lexeme, why, unreadable=unreadable))
+            case actions.Refused():
+                self._refuse(action, line)
             case actions.SessionOpened():
                 self._open_session()
             case actions.ElicitationRequested() | actions.ElicitationAnswered():
@@ -302,6 +305,17 @@ class Proxy:
             case _:
                 raise AssertionError(f"{action} is for the relay")
 
+    def _refuse(self, refused: actions.Refused, line: bytes) -> None:
+        """The only place where a message of the agent is refused: no refusal leaves without its audit line (law 3)."""
+        self.report(f"refused a message of the agent: {refused.why}")
+        self.note_refusal(refused.why, refused.id, line)
+        self.relay.to_agent(feedback.refused_message(refused.id, refused.why, unreadable=refused.unreadable))
+
+    def note_refusal(self, why: str, raw_id: bytes, line: bytes) -> None:
+        """Write the audit line of a refused message; a channel that refuses one itself calls this (`Refuses`)."""
+        if problem := self.audit.note_refusal(self.session, RefusedMessage(why, raw_id, line, self.agent())):
+            self.report_once(f"{NOT_WRITTEN}: {problem}")
+
     def spawn(self, function: Callable[..., Coroutine[object, object, None]], *arguments: object) -> None:
         """Run a coroutine beside the calls; it is cancelled when the session ends."""
         assert self._tasks is not None, "open comes before the first byte"
@@ -324,7 +338,9 @@ class Proxy:
     def _refuse_further(self, call: Call, most: int) -> None:
         why = feedback.too_many_calls(most)
         self.report_once(f"refused a call: {why}")
-        if not isinstance(call, TaskRequest):
+        if isinstance(call, TaskRequest):
+            self.note_refusal(why, call.id, call.line)
+        else:
             self._record_refusal(call, why)
         text = feedback.ended_early(Progress.NOT_SENT, why, task_request=isinstance(call, TaskRequest))
         self.respond(call, feedback.failed_call(call.id, text))

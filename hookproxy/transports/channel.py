@@ -67,6 +67,14 @@ class TakesCalls(Protocol):
         """Send the server a call."""
 
 
+@runtime_checkable
+class Refuses(Protocol):
+    """A channel that refuses messages of the agent itself: it cannot send them on."""
+
+    on_refused: Callable[[str, bytes, bytes], None]
+    """Called with each one before the refusal is sent: why, the id to which the refusal responds, and its line."""
+
+
 class EndSignal:
     """Tells one listener that something has ended: an event would need a task that waits, which takes kilobytes."""
 

@@ -83,6 +83,8 @@ class SharedServer:
             self.server.write(for_server[0] if len(for_server) == 1 else b"".join(for_server))
         for send in sends:
             if (channel := self._channels.get(send.to)) is not None:
+                if send.refused is not None:
+                    channel.on_refused(*send.refused)
                 channel.deliver(send.line)
 
     def _bytes_from_server(self, piece: bytes) -> None:
@@ -148,6 +150,8 @@ class SessionChannel:
         self._is_abandoned = False
         self._output_ended = False
         self._scheduled = False
+        self.on_refused: Callable[[str, bytes, bytes], None] = lambda _why, _id, _line: None
+        """As in Refuses."""
         self.takes: Callable[[int], bool] = lambda _size: True
         """As in UserLoad: whether a long message may wait for the agent."""
 
@@ -184,6 +188,7 @@ class SessionChannel:
         lost, self._lines.lost = self._lines.lost, []
         for one in lost:
             why = feedback.message_too_long(one.size, self._shared.limit)
+            self.on_refused(why, one.id or b"null", b"")
             self.deliver(feedback.refused_message(one.id or b"null", why, unreadable=False))
 
     def end_output(self) -> None:

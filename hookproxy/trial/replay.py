@@ -204,8 +204,8 @@ class _Sessions:
             if len(self._open) >= _MAX_SESSIONS:
                 _, oldest = self._open.popitem(last=False)
                 await oldest.hooks.runners.aclose()
-            project = self._project or self._environ.get("CLAUDE_PROJECT_DIR") or self._cwd
-            session = Session(id=str(uuid.uuid4()), server=record.server, cwd=self._cwd, project_dir=project)
+            project = self._environ.get("CLAUDE_PROJECT_DIR") or self._cwd
+            session = Session(str(uuid.uuid4()), record.server, self._cwd, project).in_project(self._project)
             self._open[key] = TrialRunner(self._groups, self._plan, session, self._environ, self._trust)
         self._open.move_to_end(key)
         return self._open[key]

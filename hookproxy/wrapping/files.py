@@ -11,6 +11,7 @@ import os
 import secrets
 import stat
 import sys
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -102,6 +103,48 @@ def replace(snapshot: Snapshot, text: str) -> str:
             f"nothing was changed; {folder} must be writable, and the file must belong to you",
         ) from None
     return snapshot.real + BACKUP
+
+
+def create(texts: Mapping[str, str]) -> list[str]:
+    """Create these files, by their absolute paths, or none of them. Returns the folders that were made for them.
+
+    One that begins with `#!` is executable. Raises UserError, for a file that exists too: nothing is overwritten.
+    """
+    created: list[str] = []
+    folders: list[str] = []
+    path = ""
+    try:
+        for path, text in texts.items():
+            for folder in missing_folders(os.path.dirname(path)):
+                os.mkdir(folder)
+                folders.append(folder)
+            mode = 0o777 if text.startswith("#!") else 0o666  # the umask removes some of these bits
+            fd = os.open(path, _NEW_FILE_FLAGS, mode)
+            created.append(path)
+            with open(fd, "w", encoding="utf-8", newline="") as file:
+                file.write(text)
+    except BaseException as error:
+        for name in created:
+            with contextlib.suppress(OSError):
+                os.unlink(name)
+        remove_empty(folders)
+        if isinstance(error, OSError):
+            hint = "nothing was written; name a folder that is yours"
+            raise UserError(f"{path} cannot be written: {error.strerror}", hint) from None
+        raise
+    return folders
+
+
+def missing_folders(folder: str) -> list[str]:
+    """The folder and those above it that do not exist, the outer ones first."""
+    return [] if os.path.isdir(folder) else [*missing_folders(os.path.dirname(folder)), folder]
+
+
+def remove_empty(folders: Sequence[str]) -> None:
+    """Remove those of the folders that are empty, the inner ones first."""
+    for folder in sorted(folders, key=len, reverse=True):
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
 
 
 def _swap_files(folder_fd: int, name: str, snapshot: Snapshot, text: str) -> None:

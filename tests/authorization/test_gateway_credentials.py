@@ -19,13 +19,11 @@ def refused(credentials: GivenToken | LoginOrToken, challenge: str, used: str | 
     return anyio.run(credentials.refused, 401, challenge, used)
 
 
-def test_a_refused_token_is_reported_once_with_its_place_the_reason_and_a_command() -> None:
-    reports: list[str] = []
-    credentials = GivenToken(GATEWAY, "/home/alice/token", lambda: "hkp_abc", reports.append)
+def test_a_refused_token_is_described_with_its_place_the_reason_and_a_command() -> None:
+    credentials = GivenToken(GATEWAY, "/home/alice/token", lambda: "hkp_abc")
     assert credentials.value_now() == anyio.run(credentials.value) == "Bearer hkp_abc"
     for _ in range(2):
         assert refused(credentials, EXPIRED, "Bearer hkp_abc") is None
-    assert reports == [credentials.hint]
     said = f"{GATEWAY} does not accept the token in /home/alice/token: the token has expired."
     assert credentials.hint.startswith(said)
     assert "hookproxy token new USER" in credentials.hint
@@ -33,11 +31,10 @@ def test_a_refused_token_is_reported_once_with_its_place_the_reason_and_a_comman
 
 
 def test_a_token_that_has_taken_the_place_of_a_refused_one_is_used_at_once() -> None:
-    tokens, reports = ["old", "new", "new"], list[str]()
-    credentials = GivenToken(GATEWAY, "FILE", lambda: tokens.pop(0), reports.append)
+    tokens = ["old", "new", "new"]
+    credentials = GivenToken(GATEWAY, "FILE", lambda: tokens.pop(0))
     assert refused(credentials, EXPIRED, "Bearer old") == "Bearer new"
     assert credentials.value_now() == "Bearer new"
-    assert reports == []
     assert refused(credentials, "", "Bearer new") is None
     assert "HTTP status 401" in credentials.hint
 
@@ -50,7 +47,7 @@ def test_a_file_that_is_gone_is_the_reason() -> None:
             raise UserError("--token-file: FILE: No such file or directory", "name a file that exists")
         return "a"
 
-    credentials = GivenToken(GATEWAY, "FILE", read, lambda _text: None)
+    credentials = GivenToken(GATEWAY, "FILE", read)
     there.clear()
     assert refused(credentials, EXPIRED, "Bearer a") is None
     assert "No such file or directory (name a file that exists)" in credentials.hint
@@ -61,17 +58,15 @@ def test_a_file_that_is_gone_is_the_reason() -> None:
     [(TOKENS_ONLY, "needs a token, and hookproxy connect has none"), ("", "needs a token"), (WITH_ISSUER, "log in")],
 )
 def test_without_a_login_the_hint_depends_on_what_the_gateway_accepts(challenge: str, said: str) -> None:
-    reports: list[str] = []
-    credentials = LoginOrToken(GATEWAY, NoCredentials("log in"), reports.append)
+    credentials = LoginOrToken(GATEWAY, NoCredentials("log in"))
     assert credentials.value_now() is None
     for _ in range(2):
         assert refused(credentials, challenge, None) is None
     assert said in credentials.hint
     assert ("--token-file" in credentials.hint and "HOOKPROXY_TOKEN" in credentials.hint) is (said != "log in")
-    assert reports == [credentials.hint]
 
 
 def test_a_login_that_the_gateway_refuses_needs_another_login() -> None:
-    credentials = LoginOrToken(GATEWAY, NoCredentials("log in again"), lambda _text: None)
+    credentials = LoginOrToken(GATEWAY, NoCredentials("log in again"))
     assert refused(credentials, TOKENS_ONLY, "Bearer of-a-login") is None
     assert credentials.hint == "log in again"

@@ -148,7 +148,21 @@ def test_the_configured_file_is_read_if_none_is_named(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["missing"], "missing: there is no such file"),
+        (["missing.jsonl"], "missing.jsonl: there is no such file"),
+        (
+            ["git_commit"],
+            "git_commit: there is no such file\nhint: the calls of a tool: hookproxy audit --tool git_commit",
+        ),
+        (["git/commit"], "hookproxy audit --tool git/commit"),
+        (["mcp__git__*"], "hookproxy audit --tool 'mcp__git__*'"),
+        (["stats", "git_commit"], "hookproxy audit --tool git_commit"),
+        (["3f2a91", "--since", "2h"], "one call: hookproxy audit show 3f2a91"),
+        (["stats", "3f2a91"], "one call: hookproxy audit show 3f2a91"),
+        (["7d0b33f1-55c0"], "the calls of a session: hookproxy audit --session 7d0b33f1-55c0"),
+        (["denied"], "the calls with a decision: hookproxy audit --decision deny"),
+        (["shwo"], "did you mean `hookproxy audit show`?"),
+        (["--decision", "denied", "x"], "hint: did you mean 'deny'?"),
+        (["--decision", "refused", "x"], "hint: did you mean '*deny'?"),
         (["."], ".: is a folder"),
         (["--decision", "refuse", "x"], "there is no such decision"),
         (["--since", "soon", "x"], "is not a time"),
@@ -318,6 +332,23 @@ def whole(tmp_path: Path) -> str:
     one.write(replace(record(3), call="a-10"))
     one.close()
     return "audit.jsonl"
+
+
+def test_the_id_of_a_call_alone_shows_that_call(tmp_path: Path) -> None:
+    (tmp_path / "hookproxy").mkdir()
+    (tmp_path / "hookproxy" / "hookproxy.toml").write_text('[audit]\nfile = "../audit.jsonl"\n')
+    one = Audit(Settings(audit_file=str(tmp_path / "audit.jsonl")))
+    one.write(replace(record(1), call="3f2a91-7"))
+    one.write(replace(record(2), call="77aa01-1"))
+    one.close()
+    shown = run(tmp_path, "show", "3f2a91-7")
+    assert shown.returncode == 0
+    for words in (["3f2a91-7"], ["3f2a"], ["3f2a", "--session", "sess"]):
+        assert run(tmp_path, *words).stdout == shown.stdout
+    assert json.loads(run(tmp_path, "--json", "3f2a").stdout)["call"] == "3f2a91-7"
+    assert "there is no call 'abcd'" in run(tmp_path, "abcd").stderr
+    (tmp_path / "77aa01-1").touch()
+    assert run(tmp_path, "77aa01-1").stderr == "hookproxy: no record matches\n", "a file of this name is a file"
 
 
 def test_show_prints_one_call_whole(tmp_path: Path, whole: str) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,7 @@ import pytest
 from hookproxy.cli.convert import main
 from hookproxy.model.errors import UserError
 
-HOOKS = {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "guard"}]}]}
+HOOKS = {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "true"}]}]}
 
 
 @pytest.fixture
@@ -37,6 +40,9 @@ def test_it_is_written_to_its_place_and_never_over_another_file(
     written = project / ".github/hooks/hookproxy.json"
     assert capsys.readouterr().out == f"{written}\n"
     assert "preToolUse" in written.read_text().replace("PreToolUse", "preToolUse")
+    assert main([".claude/settings.json", "--to", "copilot", "--write"]) == 0
+    assert capsys.readouterr().out == f"{written}: nothing to do\n"
+    written.write_text("{}", "utf-8")
     with pytest.raises(UserError, match="exists already"):
         main([".claude/settings.json", "--to", "copilot", "--write"])
 
@@ -75,7 +81,7 @@ def test_hooks_of_another_project_keep_their_folder(project: Path, capsys: pytes
     (project / "other").mkdir()
     assert main([".claude/settings.json", "--to", "copilot", "--project", "other", "--write"]) == 0
     written = project / "other/.github/hooks/hookproxy.json"
-    assert f"cd {project} || exit 2; export CLAUDE_PROJECT_DIR={project}; guard" in written.read_text()
+    assert f"cd {project} || exit 2; export CLAUDE_PROJECT_DIR={project}; true" in written.read_text()
     assert capsys.readouterr().out == f"{written}\n"
 
 
@@ -99,3 +105,87 @@ def test_events_of_the_agent_alone_are_left_out_in_the_words_of_a_conversion(
     path.write_text(json.dumps({"hooks": events}))
     assert main([str(path), "--from", "claude", "--to", "cursor"]) == 1
     assert f"{path}: hooks.Stop is left out: only hooks of tool calls are converted\n" in capsys.readouterr().err
+
+
+def hook_file(project: Path, command: str) -> None:
+    hooks = {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": command}]}]}
+    (project / ".claude/settings.json").write_text(json.dumps({"hooks": hooks}), "utf-8")
+
+
+def test_a_hook_that_cannot_run_stops_the_writing_and_no_try_does_not(project: Path) -> None:
+    hook_file(project, "./missing.sh")
+    with pytest.raises(UserError, match=r"PreToolUse: a dry call of bash failed: .*not found") as caught:
+        main([".claude/settings.json", "--to", "copilot", "--write"])
+    assert caught.value.hint.startswith("nothing was written")
+    assert not (project / ".github").exists()
+    assert main([".claude/settings.json", "--to", "copilot", "--write", "--no-try"]) == 0
+    assert (project / ".github/hooks/hookproxy.json").exists()
+
+
+def test_paths_are_absolute_unless_the_file_is_to_be_committed(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "guard.sh").write_text("exit 0\n")
+    hook_file(project, "sh guard.sh")
+    assert main([".claude/settings.json", "--to", "copilot"]) == 0
+    (entry,) = json.loads(capsys.readouterr().out)["hooks"]["PreToolUse"]
+    assert entry["bash"].startswith("/")
+    assert entry["bash"].endswith(f"-- 'sh {project}/guard.sh'")
+    assert main([".claude/settings.json", "--to", "copilot", "--portable"]) == 0
+    (entry,) = json.loads(capsys.readouterr().out)["hooks"]["PreToolUse"]
+    assert entry["bash"] == "hookproxy hook --for copilot --as claude --matcher Bash -- 'sh guard.sh'"
+
+
+def test_a_persons_own_file_is_written_into_the_home_folder_or_where_a_variable_says(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = Path(os.environ["HOME"])
+    assert main([".claude/settings.json", "--to", "copilot", "--user", "--write"]) == 0
+    assert capsys.readouterr().out == f"{home}/.copilot/hooks/hookproxy.json\n"
+    assert f"cd {project} || exit 2" in (home / ".copilot/hooks/hookproxy.json").read_text()
+    monkeypatch.setenv("COPILOT_HOME", str(home / "moved"))
+    assert main([".claude/settings.json", "--to", "copilot", "--user", "--write"]) == 0
+    assert (home / "moved/hooks/hookproxy.json").exists()
+    with pytest.raises(UserError, match="docker-agent reads no hook file in the home folder"):
+        main([".claude/settings.json", "--to", "docker-agent", "--user"])
+
+
+def test_a_file_that_it_wrote_is_replaced_and_one_that_somebody_changed_is_not(project: Path) -> None:
+    words = [".claude/settings.json", "--to", "copilot", "--write"]
+    written = project / ".github/hooks/hookproxy.json"
+    assert main(words) == 0
+    hook_file(project, "true; true")
+    assert main(words) == 0
+    assert "true; true" in written.read_text()
+    assert [path.name for path in written.parent.iterdir()] == ["hookproxy.json"]
+    written.write_text(written.read_text() + "\n")
+    hook_file(project, "true")
+    with pytest.raises(UserError, match="exists already"):
+        main(words)
+
+
+def test_where_it_is_to_fail_closed_the_command_itself_refuses_without_hookproxy(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([".claude/settings.json", "--to", "codex", "--fail-closed"]) == 1
+    ((group,),) = json.loads(capsys.readouterr().out)["hooks"].values()
+    command = group["hooks"][0]["command"]
+    assert "--fail-closed" in command
+    broken = re.sub(r" \S+ hook --for", " /missing/hookproxy hook --for", command)
+    ended = subprocess.run(["sh", "-c", broken], input="{}", capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 2
+    assert ended.stderr.endswith("hookproxy did not run, so that no hook judged this call: it is refused\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--user", "--portable"], "--portable is for a project's file"),
+        (["--no-try"], "--no-try is for --write"),
+        (["--user", "--project", "."], "not allowed with argument"),
+    ],
+)
+@pytest.mark.usefixtures("project")
+def test_options_that_contradict_each_other_are_an_error(words: list[str], why: str) -> None:
+    with pytest.raises(UserError, match=why):
+        main([".claude/settings.json", "--to", "copilot", *words])

@@ -83,3 +83,39 @@ def test_an_end_before_the_hook_has_decided_refuses_the_call(number: signal.Sign
         stdout, stderr = running.communicate(timeout=60)
     assert (running.returncode, stdout) == (2, b"")
     assert b"was ended before the hook had decided" in stderr
+
+
+def test_several_hooks_run_by_one_start_each_with_its_own_options(tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    words = [
+        *("--for", "claude", "--as", "claude", "--matcher", "Write", "--run", f"echo write >> {seen}"),
+        *("--matcher", "Bash", "--run", f"echo bash >> {seen}"),
+        *("--as", "kimi", "--run", f"echo kimi >> {seen}; echo no >&2; exit 2"),
+        *("--as", "claude", "--run", f"echo last >> {seen}"),
+    ]
+    ended = hook(json.dumps(DOCUMENT).encode(), *words)
+    assert json.loads(ended.stdout)["hookSpecificOutput"]["permissionDecisionReason"] == "no"
+    assert seen.read_text().split() == ["bash", "kimi"]  # the systems' hooks run one after another until one denies
+
+
+def test_options_after_the_last_hook_are_an_error() -> None:
+    ended = hook(b"{}", "--as", "claude", "--run", "true", "--if", "Bash(rm *)")
+    assert ended.returncode == 2
+    assert ended.stderr.startswith(b"error: --if is after the last hook\nhint: the options of a hook are before")
+
+
+def test_a_failure_refuses_the_call_for_the_hook_that_says_so_alone() -> None:
+    for first, second in (("--fail-closed", ""), ("", "--fail-closed")):
+        words = [
+            "--for",
+            "claude",
+            "--as",
+            "claude",
+            *filter(None, [first]),
+            "--run",
+            "exit 9",
+            *filter(None, [second]),
+        ]
+        ended = hook(json.dumps(DOCUMENT).encode(), *words, "--run", "true")
+        assert (b'"deny"' in ended.stdout) is bool(first), (first, second)
+        assert b"failed: exit 9: exited with status 9" in ended.stderr

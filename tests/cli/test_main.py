@@ -38,6 +38,21 @@ def test_help_goes_to_standard_output_and_names_every_verb(words: list[str]) -> 
     assert all(f"\n  {verb} " in ended.stdout for verb in main.VERBS)
 
 
+@pytest.mark.parametrize(
+    "words", [[verb] for verb in main.VERBS] + [["audit", "show"], ["audit", "stats"], ["token", "new"]]
+)
+def test_help_with_a_verb_prints_what_the_verb_prints_with_the_option_help(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main.main([*words, "--help"])
+    wanted = capsys.readouterr().out
+    assert wanted.startswith(f"usage: hookproxy {' '.join(words)}")
+    for spelling in (["help", *words], ["--help", *words], ["help", *words, "--help"]):
+        assert main.main(spelling) == 0
+        assert capsys.readouterr().out == wanted
+
+
 @pytest.mark.parametrize("option", ["--version", "-V"])
 def test_version_is_that_of_the_package(option: str) -> None:
     ended = hookproxy(option)
@@ -62,6 +77,13 @@ def test_the_installed_command_is_the_module() -> None:
         (["test"], "there is no verb 'test'", "did you mean 'try'?"),
         (["rnu"], "there is no verb 'rnu'", "did you mean 'run'?"),
         (["npx", "server"], "there is no verb 'npx'", "hookproxy run -- npx"),
+        (["/bin/sh", "-c"], "there is no verb '/bin/sh'", "hookproxy run -- /bin/sh …"),
+        (["frobnicate", "x"], "there is no verb 'frobnicate'", "hookproxy --help lists the verbs"),
+        (["hepl", "wrap"], "there is no verb 'hepl'", "did you mean 'help'?"),
+        (["help", "warp"], "there is no verb 'warp'", "did you mean 'wrap'?"),
+        (["help", "stats"], "there is no verb 'stats'", "did you mean 'audit stats'?"),
+        (["help", "audit", "shw"], "there is no verb 'audit shw'", "did you mean 'show'?"),
+        (["help", "wrap", "zed"], "there is no verb 'wrap zed'", "hookproxy help wrap"),
         (["--config", "x.toml", "run"], "'--config' is before the verb", "come after the verb"),
         (["--verison"], "there is no option '--verison'", "did you mean '--version'?"),
         (["version"], "there is no verb 'version'", "did you mean '--version'?"),
@@ -79,7 +101,7 @@ def test_the_installed_command_is_the_module() -> None:
         (["trust", "cluade=x"], "hookproxy trust cluade=x: there is no dialect 'cluade'", "did you mean 'claude'?"),
         (["trust", "/gone.json"], "/gone.json: there is no such file", "hookproxy trust /gone.json names it"),
         (["wrap", ""], "argument AGENT|FILE: is empty", "hookproxy wrap [AGENT|FILE|--all]"),
-        (["unwrap", ""], "argument AGENT|FILE: is empty", "hookproxy unwrap AGENT|FILE|--all"),
+        (["unwrap", ""], "argument AGENT|FILE: is empty", "hookproxy unwrap [AGENT|FILE|--all]"),
         (["replay", ""], "argument AUDIT: is empty", "hookproxy replay AUDIT"),
         (["replay", "x", "--since", ""], "argument --since: is empty", "usage: hookproxy replay"),
         (["replay", "x", "--tool", ""], "argument --tool: is empty", "usage: hookproxy replay"),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookproxy.convert.run_hook import ForeignHook, run_hook
+from hookproxy.convert.run_hook import ForeignHook, run_hooks
 from hookproxy.dialects.agent_side import Can, HookOutput, agent_side, names
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.hooks import Event
@@ -145,7 +145,7 @@ AFTER: Final[dict[str, dict[str, Any]]] = {
         "hook_event_name": "PostToolUse",
         "tool_name": "mcp__files__read",
         "tool_input": {"path": "a"},
-        "tool_response": {"content": [{"type": "text", "text": "hello"}]},
+        "tool_response": {"llmContent": [{"text": "hello"}], "returnDisplay": "hello"},
     },
     "copilot": TIMED
     | {
@@ -315,7 +315,7 @@ async def output_of(agent: str, command: str, document: object, matcher: str = "
     assert side is not None
     hook = ForeignHook(DIALECTS["claude"], command, matcher=matcher)
     variables = ({"iflow": BEFORE_IFLOW} if document is BEFORE.get(agent) else {"iflow": AFTER_IFLOW}).get(agent, {})
-    return await run_hook(hook, side, json.dumps(document).encode(), {"PATH": "/usr/bin:/bin", **variables})
+    return await run_hooks([hook], side, json.dumps(document).encode(), {"PATH": "/usr/bin:/bin", **variables})
 
 
 @pytest.mark.parametrize("agent", names())
@@ -448,7 +448,7 @@ async def test_a_result_that_a_hook_rejects_is_rejected_in_claw_code() -> None:
     side = agent_side("claw")
     assert side is not None
     hook = ForeignHook(DIALECTS["claw"], "echo secret; exit 2")
-    output = await run_hook(hook, side, json.dumps(AFTER["claw"]).encode(), {"PATH": "/usr/bin:/bin"})
+    output = await run_hooks([hook], side, json.dumps(AFTER["claw"]).encode(), {"PATH": "/usr/bin:/bin"})
     assert output.status == 2
     assert b"secret" in output.stdout
 
@@ -479,7 +479,7 @@ async def test_a_command_runs_once_for_a_call(dialect: str, document: dict[str, 
     assert side is not None
     runs = tmp_path / "runs"
     hook = ForeignHook(DIALECTS[dialect], f"echo >> {shlex.quote(str(runs))}")
-    await run_hook(hook, side, json.dumps(document).encode(), {"PATH": "/usr/bin:/bin"})
+    await run_hooks([hook], side, json.dumps(document).encode(), {"PATH": "/usr/bin:/bin"})
     has_event = dialect != "crush" or document is BEFORE["copilot"]
     assert (runs.read_text() if runs.exists() else "") == "\n" * has_event
 
@@ -508,7 +508,7 @@ async def test_a_hook_sees_the_agents_shell_as_its_own_systems_shell(
     assert side is not None
     note = tmp_path / "seen"
     hook = ForeignHook(DIALECTS[dialect], f"jq -r '{name}' > {shlex.quote(str(note))}", matcher=matcher)
-    await run_hook(hook, side, json.dumps(BEFORE["claude"]).encode(), {"PATH": "/usr/bin:/bin"})
+    await run_hooks([hook], side, json.dumps(BEFORE["claude"]).encode(), {"PATH": "/usr/bin:/bin"})
     assert note.read_text().splitlines()[-1:] == [seen]
 
 
@@ -520,7 +520,7 @@ async def test_a_failure_refuses_the_call_if_the_hook_was_configured_so(agent: s
     environ = {"PATH": "/usr/bin:/bin", **(BEFORE_IFLOW if agent == "iflow" else {})}
     for fails_closed in (True, False):
         hook = ForeignHook(DIALECTS["claude"], command, fails_closed=fails_closed)
-        output = await run_hook(hook, side, json.dumps(BEFORE[agent]).encode(), environ)
+        output = await run_hooks([hook], side, json.dumps(BEFORE[agent]).encode(), environ)
         refuses = output.status == 2 or b'"deny"' in output.stdout or b'"cancel":true' in output.stdout
         assert refuses is fails_closed
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hookproxy.config.hook_files import parse_option, read_use
-from hookproxy.convert.hook_file import Converted, convert
+from hookproxy.convert.hook_file import Converted, Place, convert
 from hookproxy.dialects.agent_side import Can, Entry, agent_side, names
 from hookproxy.dialects.dialect import Group, HookFile
 from hookproxy.dialects.registry import DIALECTS
-from hookproxy.model.hooks import Event
+from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission
 from hookproxy.model.settings import ToolNames
 from hookproxy.trust.sources import FileContext
 
@@ -34,7 +35,7 @@ def claude(folder: Path, event: str = "PreToolUse", matcher: str = "", **entry: 
 def converted(found: list[Group], target: str, project: str = "") -> Converted:
     side = agent_side(target)
     assert side is not None
-    return convert(found, side, project)
+    return convert(found, side, Place(project, project))
 
 
 def words(command: str) -> list[str]:
@@ -143,7 +144,7 @@ def written(dialect: str, path: str, document: object, tmp_path: Path, target: s
     assert found.notes == ()
     side = agent_side(target)
     assert side is not None
-    files = convert([Group(DIALECTS[dialect], path, found.hooks, ToolNames.MCP)], side, str(tmp_path)).files
+    files = convert([Group(DIALECTS[dialect], path, found.hooks, ToolNames.MCP)], side, Place(str(tmp_path))).files
     ((_, text),) = files.items()
     entries: list[Any] = json.loads(text)["hooks"]["PreToolUse"]
     return entries
@@ -286,3 +287,102 @@ def test_the_list_of_tools_of_an_older_kiro_hook_stays_a_matcher(tmp_path: Path)
         )
     )
     assert [matches.hooks[0].matches(name) for name in ("execute_bash", "fs_write", "fs_read")] == [True, True, False]
+
+
+def two_guards(folder: Path, **entry: object) -> list[Group]:
+    """Two hooks of one event, with matchers of their own."""
+    entries = [
+        {"matcher": matcher, "hooks": [{"type": "command", "command": command, **entry}]}
+        for matcher, command in (("Bash", "./bash.sh"), ("Write", "./write.sh"))
+    ]
+    return groups(folder, {"hooks": {"PreToolUse": entries}})
+
+
+def test_several_hooks_of_an_event_are_one_entry(tmp_path: Path) -> None:
+    found = converted(two_guards(tmp_path, timeout=5), "copilot", str(tmp_path))
+    (entry,) = json.loads(found.files[".github/hooks/hookproxy.json"])["hooks"]["PreToolUse"]
+    assert (entry["matcher"], entry["timeoutSec"], found.hooks) == ("bash|create", 10, 2)
+    assert words(entry["bash"]) == [
+        *("hookproxy", "hook", "--for", "copilot"),
+        *("--as", "claude", "--matcher", "Bash", "--timeout", "5", "--run", "./bash.sh"),
+        *("--as", "claude", "--matcher", "Write", "--timeout", "5", "--run", "./write.sh"),
+    ]
+
+
+def test_hooks_that_run_one_after_another_may_take_as_long_as_all_of_them(tmp_path: Path) -> None:
+    hooks = [{"type": "command", "bash": command, "timeoutSec": 20} for command in ("./a.sh", "./b.sh")]
+    document = {"version": 1, "hooks": {"preToolUse": hooks}}
+    (group,) = written("copilot", ".github/hooks/a.json", document, tmp_path, "claude")
+    assert group["hooks"][0]["timeout"] == 45
+
+
+def test_a_sentence_about_several_hooks_is_said_once(tmp_path: Path) -> None:
+    found = converted(two_guards(tmp_path), "cascade", str(tmp_path))
+    asks, rewrites = found.notes
+    assert "hooks.PreToolUse[0].hooks[0] and 1 more: where a hook asks a person, the call is refused" in asks
+    assert "and 1 more: where a hook rewrites arguments, the call is refused" in rewrites
+
+
+def test_hookproxy_and_the_hook_are_named_by_absolute_paths(tmp_path: Path) -> None:
+    (tmp_path / "guard.sh").write_text("")
+    side = agent_side("claude")
+    assert side is not None
+    place = Place(str(tmp_path), str(tmp_path), ("/opt/hookproxy",))
+    (text,) = convert(claude(tmp_path), side, place).files.values()
+    ((group,),) = json.loads(text)["hooks"].values()
+    line = words(group["hooks"][0]["command"])
+    assert (line[0], line[-1]) == ("/opt/hookproxy", f"{tmp_path}/guard.sh --strict")
+    (text,) = convert(claude(tmp_path), side, Place(str(tmp_path), str(tmp_path), portable=True)).files.values()
+    assert str(tmp_path) not in text
+
+
+@pytest.mark.parametrize("target", names())
+@pytest.mark.parametrize("program", ["/missing/hookproxy", "false"])
+def test_where_hookproxy_is_missing_or_breaks_a_call_is_refused_if_that_is_wanted(
+    target: str, program: str, tmp_path: Path
+) -> None:
+    side = agent_side(target)
+    assert side is not None
+    place = Place(str(tmp_path), str(tmp_path), (program,), fails_closed=True)
+    for entry in convert(claude(tmp_path, "PreToolUse", "Bash"), side, place).entries:
+        ended = subprocess.run(["sh", "-c", entry.command], input=b"{}", capture_output=True, timeout=60)
+        spec = HookSpec(target, "x", Event.PRE_TOOL_USE, "x", event_name=entry.event_name)
+        result = HookResult(Ended.EXITED, ended.returncode, ended.stdout, ended.stderr)
+        verdict = DIALECTS[f"{target}@current" if target == "copilot" else target].read_output(spec, result)
+        assert verdict.permission is Permission.DENY, (entry.command, verdict)
+
+
+def test_nothing_but_the_judging_of_calls_ends_in_a_refusal(tmp_path: Path) -> None:
+    side = agent_side("claude")
+    assert side is not None
+    place = Place(str(tmp_path), str(tmp_path), ("/missing/hookproxy",), fails_closed=True)
+    (entry,) = convert(claude(tmp_path, "PostToolUse", "Bash"), side, place).entries
+    assert "||" not in entry.command
+    assert "--fail-closed" in entry.command
+
+
+def test_a_persons_own_file_has_its_place_in_the_home_folder(tmp_path: Path) -> None:
+    expected = {
+        "augment": {".augment/settings.json", ".augment/hooks/hookproxy-1.sh"},
+        "cascade": {".codeium/windsurf/hooks.json"},
+        "cline": {"Documents/Cline/Hooks/PreToolUse"},
+        "copilot": {".copilot/hooks/hookproxy.json"},
+        "crush": {".config/crush/crush.json"},
+        "claude": {".claude/settings.json"},
+    }
+    for target, paths in expected.items():
+        side = agent_side(target)
+        assert side is not None
+        files = convert(claude(tmp_path), side, Place("", "/home/a", of_user=True)).files
+        assert files.keys() == paths
+        if target == "augment":
+            assert "/home/a/.augment/hooks/hookproxy-1.sh" in files[".augment/settings.json"]
+
+
+def test_in_any_folder_the_hook_of_a_project_goes_to_its_own(tmp_path: Path) -> None:
+    side = agent_side("copilot")
+    assert side is not None
+    (entry,) = convert(claude(tmp_path), side, Place("", "/home/a", of_user=True)).entries
+    assert f"cd {tmp_path} || exit 2" in entry.command
+    (entry,) = convert(claude(tmp_path), side, Place(str(tmp_path), "/home/a", of_user=True, any_folder=True)).entries
+    assert str(tmp_path) not in entry.command

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from hookproxy.convert.run_hook import ForeignHook, recognise_agent, run_hook
+from hookproxy.convert.run_hook import ForeignHook, recognise_agent, run_hooks
 from hookproxy.dialects.agent_side import HookOutput, agent_side
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.errors import UserError
@@ -41,7 +41,7 @@ async def output_of(command: str, document: object, agent: str = "copilot", **fi
     assert side is not None
     hook = replace(ForeignHook(DIALECTS["claude"], command), **fields)
     raw = document if isinstance(document, bytes) else json.dumps(document).encode()
-    return await run_hook(hook, side, raw, {"PATH": "/usr/bin:/bin"})
+    return await run_hooks([hook], side, raw, {"PATH": "/usr/bin:/bin"})
 
 
 async def test_the_hook_gets_the_document_that_it_was_written_for(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ async def denies(dialect: str, document: object, agent: str, matcher: str, event
     side = agent_side(agent)
     assert side is not None
     hook = ForeignHook(DIALECTS[dialect], "echo no >&2; exit 2", event_name, matcher)
-    output = await run_hook(hook, side, json.dumps(document).encode(), {"PATH": "/usr/bin:/bin"})
+    output = await run_hooks([hook], side, json.dumps(document).encode(), {"PATH": "/usr/bin:/bin"})
     return b'"deny"' in output.stdout or output.status == 2
 
 
@@ -272,7 +272,7 @@ async def test_a_program_of_cline_serves_other_agents() -> None:
     side = agent_side("copilot")
     assert side is not None
     hook = ForeignHook(DIALECTS["cline"], prints({"cancel": True, "errorMessage": "no"}))
-    output = await run_hook(hook, side, json.dumps(COPILOT).encode(), {"PATH": "/usr/bin:/bin"})
+    output = await run_hooks([hook], side, json.dumps(COPILOT).encode(), {"PATH": "/usr/bin:/bin"})
     assert json.loads(output.stdout)["permissionDecision"] == "deny"
 
 
@@ -296,7 +296,7 @@ async def test_a_hook_for_a_servers_tools_runs_for_each_form_of_their_names(
     side = agent_side(agent)
     assert side is not None
     hook = ForeignHook(DIALECTS["claude"], "echo no >&2; exit 2", "PreToolUse", matcher)
-    output = await run_hook(hook, side, json.dumps(document).encode(), {"PATH": "/usr/bin:/bin"})
+    output = await run_hooks([hook], side, json.dumps(document).encode(), {"PATH": "/usr/bin:/bin"})
     denied = (b'"deny"' in output.stdout, b'"cancel":true' in output.stdout, output.status == 2)
     assert any(denied)
 

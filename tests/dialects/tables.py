@@ -38,6 +38,7 @@ def verdict(case: dict[str, Any]) -> Verdict:
         members[name] = members[name].encode()
     for name in members.keys() & {"feedback", "messages", "allows"}:
         members[name] = tuple(members[name])
+    members["variables"] = tuple(map(tuple, members.get("variables", ())))
     if "permission" in members:
         members["permission"] = Permission[members["permission"]]
     return Verdict(**members)

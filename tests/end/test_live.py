@@ -142,6 +142,7 @@ async def test_a_real_agent_waits_for_a_person_who_allows_and_denies(runtime: Pa
     assert "not on a Friday" in text(results[1])
     first, denied = audit(runtime)
     assert (first["decision"], denied["decision"]) == ("asked-allow", "asked-deny")
+    assert denied["reason"] == "not on a Friday", "what the person has typed"
     who = f"by user {os.geteuid()}, process {os.getpid()}, at a fake console"
     assert (first["answered"], denied["answered"]) == (f"allow {who}", f"deny {who}")
     assert registry.names(person.folder) == []

@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 import webbrowser
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,14 @@ from typing import Any
 import anyio
 import pytest
 import uvicorn
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions
 from mcp.server.mcpserver import MCPServer
+from mcp.shared.exceptions import MCPError
 from msgspec.structs import replace
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hookproxy.cli.login import open_store
 from hookproxy.cli.main import main
@@ -29,8 +34,26 @@ from tests.support.program import HOOKPROXY
 pytestmark = pytest.mark.slow
 
 
+def newest_only(app: ASGIApp) -> ASGIApp:
+    """Refuse a request without the header of the newest version before anything looks at its token."""
+
+    async def respond(scope: Scope, receive: Receive, send: Send) -> None:
+        names = {name for name, _ in scope.get("headers", ())}
+        if scope["type"] != "http" or scope["path"] != "/mcp" or b"mcp-protocol-version" in names:
+            await app(scope, receive, send)
+            return
+        error = {"code": -32020, "message": "Missing MCP-Protocol-Version header"}
+        await JSONResponse({"jsonrpc": "2.0", "id": None, "error": error}, 400)(scope, receive, send)
+
+    return respond
+
+
+def as_it_is(app: ASGIApp) -> ASGIApp:
+    return app
+
+
 @contextmanager
-def server() -> Iterator[tuple[str, Tenant]]:
+def server(wrapped: Callable[[ASGIApp], ASGIApp] = as_it_is) -> Iterator[tuple[str, Tenant]]:
     """The SDK's own server, which is its own authorization server."""
     listener = socket.create_server(("127.0.0.1", 0))
     origin = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -51,7 +74,7 @@ def server() -> Iterator[tuple[str, Tenant]]:
     def hello() -> str:
         return "hello"
 
-    running = uvicorn.Server(uvicorn.Config(sdk.streamable_http_app(), log_config=None, ws="none"))
+    running = uvicorn.Server(uvicorn.Config(wrapped(sdk.streamable_http_app()), log_config=None, ws="none"))
     thread = threading.Thread(target=running.run, args=([listener],))
     thread.start()
     try:
@@ -152,3 +175,30 @@ def test_a_run_goes_on_after_a_login_a_renewal_and_another_login(
     shown += audit.read_text() if audit.exists() else ""
     for secret in (*tenant.access, *tenant.refresh):
         assert secret not in shown
+
+
+@pytest.mark.parametrize(("mode", "wrapped"), [("auto", newest_only), ("auto", as_it_is), ("legacy", as_it_is)])
+def test_an_agent_that_negotiates_reads_which_login_is_needed_and_so_does_the_person(
+    mode: str, wrapped: Callable[[ASGIApp], ASGIApp], tmp_path: Path
+) -> None:
+    async def connect(url: str) -> None:
+        run = StdioServerParameters(command=HOOKPROXY, args=["run", "--url", url], env={"HOME": str(tmp_path)})
+        with (tmp_path / "errors").open("w") as errors:
+            async with Client(stdio_client(run, errlog=errors), mode=mode):
+                pass
+
+    with server(wrapped) as (url, _), pytest.raises(BaseExceptionGroup) as raised:
+        anyio.run(connect, url)
+    (error,) = leaves(raised.value)
+    assert isinstance(error, MCPError)
+    assert f"Tell the user to run `hookproxy login {url}`" in str(error)
+    assert (tmp_path / "errors").read_text().count(f"hookproxy login {url}") == 1
+
+
+def leaves(error: BaseException) -> list[BaseException]:
+    """The errors inside of exception groups."""
+    return (
+        [leaf for inner in error.exceptions for leaf in leaves(inner)]
+        if isinstance(error, BaseExceptionGroup)
+        else [error]
+    )

@@ -109,7 +109,9 @@ class Kept:
 
     def send(self, message: object, token: str = "") -> None:
         """POST a message, as agents write it."""
-        text = json.dumps(message, separators=(",", ":"), ensure_ascii=False)
+        text = (
+            message if isinstance(message, RawText) else json.dumps(message, separators=(",", ":"), ensure_ascii=False)
+        )
         body = re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", text).encode()
         head = f"POST /mcp/{self.server} HTTP/1.1\r\nHost: 127.0.0.1:{self.rig.port}\r\n"
         head += f"Authorization: Bearer {token or self.rig.token}\r\nContent-Type: application/json\r\n"
@@ -713,3 +715,49 @@ async def test_more_calls_that_stand_alone_than_allowed_are_refused(rig: Rig) ->
         while (await agent.ask(alone(5)))[0] == 429:
             pass
     assert await agent.says_alone(6, "six")
+
+
+async def test_every_refused_request_of_a_known_user_has_an_audit_line(rig: Rig) -> None:
+    rig.table += 'audit = { file = "audit.jsonl", arguments = "full" }\npermissions = { deny = ["no"] }\n'
+    rig.change("")
+    agent = await rig.open()
+    session = agent.session
+    refused = 0
+
+    async def sends(body: str, status: int, headers: str = "", session: str = session) -> None:
+        nonlocal refused
+        other = await rig.connect(session)
+        other.headers = headers
+        other.send(json.loads(body) if body == "{}" else RawText(body))
+        found, _, message = await other.response()
+        assert (found, bool(message.get("error"))) == (status, True), (body, message)
+        refused += 1
+
+    ping = '{"jsonrpc":"2.0","id":5,"method":"ping"}'
+    twice = '{"jsonrpc":"2.0","id":5,"id":6,"method":"ping"}'
+    await sends(twice, 400)
+    await sends(twice, 400, session="")
+    await sends(f"[{ping}]", 400)
+    await sends("no json", 400)
+    await sends('{"jsonrpc":"2.0","id":5,"method":"pi\\u0000ng"}', 400)
+    await sends('{"jsonrpc":"2.0","id":5,"Method":"ping","method":"ping"}', 400)
+    await sends(ping, 404, session="of-nobody")
+    await sends(ping, 400, session="")
+    await sends(ping, 400, "MCP-Protocol-Version: 1999-01-01\r\n")
+    await sends('{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"a\\u0000"}}', 200)
+    await sends('{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"no","arguments":[1]}}', 200)
+    held = await rig.hold(agent, 7)
+    await sends('{"jsonrpc":"2.0","id":7,"method":"ping"}', 200)
+    held.leave()
+    lines = [json.loads(line) for line in (rig.folder / "audit.jsonl").read_bytes().splitlines()]
+    found = [one for one in lines if one["result"] == "refused"]
+    assert [one["cause"] for one in found] == ["message"] * refused
+    assert {one["user"] for one in found} == {"alice"}
+    assert {one["server"] for one in found} == {rig.server}
+    assert found[0]["message"] == twice
+
+
+class RawText(str):
+    """A body that is sent as it is."""
+
+    __slots__ = ()

@@ -524,4 +524,4 @@ async def test_a_hook_that_asks_is_not_lost_beside_one_that_defers_and_ends_firs
     decision = await decision_of(hooks(group(hook(f"sleep 0.05; {says('ask')}"), hook(says("defer")))), context())
     assert isinstance(decision, Proceed)
     assert decision.approval_request
-    assert decision.approval_request.reason.splitlines() == ["defer", "ask"]
+    assert decision.approval_request.reason.splitlines() == ["ask", "defer"]  # as in the file

@@ -747,7 +747,8 @@ def test_a_task_is_that_of_the_client_that_created_it(shared: Shared, creating: 
     for method in ("tasks/get", "tasks/cancel", "tasks/result", "tasks/update", "vendor/about"):
         foreign = shared.say(two, f'{{"jsonrpc":"2.0","id":4,"method":"{method}","params":{{"taskId":"T"}}}}')
         unknown = shared.say(two, f'{{"jsonrpc":"2.0","id":4,"method":"{method}","params":{{"taskId":"none"}}}}')
-        assert foreign == unknown
+        assert [send.line for send in foreign] == [send.line for send in unknown]
+        assert all(send.refused for send in (*foreign, *unknown)), "each refusal gets its audit line"
         assert [(send.to, code(send)) for send in foreign] == [(two, -32602)]
         shared.request(one, method, f'"{method}"', '{"taskId":"T"}')
     assert receivers(shared.notify("tasks/status", '{"taskId":"T"}')) == [one]

@@ -87,6 +87,41 @@ def check(hook_input: HookInput): return deny(hook_input.tool_name)
     assert b'"permissionDecisionReason":"read"' in (await call(tmp_path, code, document)).stdout
 
 
+@pytest.mark.parametrize("kind", ["def", "async def"])
+@pytest.mark.parametrize(
+    ("parameter", "body", "hint"),
+    [
+        (
+            "hook_input",
+            "hook_input.tool_input",
+            "write hook_input: HookInput, and import HookInput from hookproxy.hooks",
+        ),
+        (
+            "hook: 'HookInput'",
+            "hook.tool_input",
+            "write hook: HookInput, and import HookInput from hookproxy.hooks.api",
+        ),
+        (
+            "event: Typed",
+            "event['tool_input']",
+            "event is a HookInput: write event.tool_input and so on, or event: dict",
+        ),
+        ("event: Typed", "event.get('tool_input')", "or event: dict to get a dict"),
+        ("hook_input", "hook_input['tool_input'].path", ""),
+        ("hook_input", "hook_input['no']", ""),
+        ("event: Typed", "event.no", ""),
+    ],
+)
+async def test_a_function_that_takes_its_input_for_something_else_reads_what_to_write(
+    tmp_path: Path, kind: str, parameter: str, body: str, hint: str
+) -> None:
+    imports = "from hookproxy.hooks.api import HookInput as Typed\n"
+    members = {"session_id": "s", "cwd": "/", "hook_event_name": "PreToolUse", "tool_input": {"path": "a"}}
+    result = await call(tmp_path, f"{imports}{kind} check({parameter}): return {body}", members)
+    assert result.ended is Ended.FAILED
+    assert hint in result.detail if hint else "write" not in result.detail
+
+
 async def test_a_document_that_does_not_fit_the_type_is_a_failure(tmp_path: Path) -> None:
     code = "from hookproxy.hooks.api import HookInput\ndef check(hook_input: HookInput): pass"
     result = await call(tmp_path, code, {"session_id": 7})
@@ -193,15 +228,20 @@ async def test_a_slow_function_delays_no_other(tmp_path: Path) -> None:
         ("check = 7", "guard:check", "guard has no function 'check'", ""),
         ("", "guard_not_there:check", "there is no module 'guard_not_there'", "looked for in"),
         ("import guard_other", "guard:check", "there is no module 'guard_other'", ""),
-        ("1 / 0", "guard:check", "cannot import guard: ZeroDivisionError: division by zero", "line 1"),
+        ("\n1 / 0", "guard:check", "cannot import guard: ZeroDivisionError: division by zero", "guard.py:2: 1 / 0"),
         ("import sys; sys.exit(0)", "guard:check", "cannot import guard: SystemExit: 0", ""),
-        ("def check(:", "guard:check", "cannot import guard: SyntaxError", ""),
+        ("x = 1\ndef check(:", "guard:check", "cannot import guard: SyntaxError: ", "guard.py:2: def check(:"),
+        ("def check(d):\npass", "guard:check", "cannot import guard: IndentationError: ", "guard.py:2: pass"),
+        ("import guard_bad", "guard:check", "cannot import guard: SyntaxError: ", "guard_bad.py:1: 1 +"),
+        ("from json import no", "guard:check", "cannot import guard: ImportError", "guard.py:1: from json import no"),
+        ("\0", "guard:check", "cannot import guard: ", ""),
     ],
 )
 def test_a_function_that_cannot_be_found_stops_start_up(
     tmp_path: Path, code: str, name: str, message: str, hint: str
 ) -> None:
     (tmp_path / "guard.py").write_text(code)
+    (tmp_path / "guard_bad.py").write_text("1 +\n")
     with pytest.raises(ConfigError) as problem:
         open_runner(spec(tmp_path, name))
     assert message in problem.value.message

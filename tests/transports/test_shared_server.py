@@ -221,6 +221,26 @@ async def test_a_line_over_the_limit_of_a_session_is_refused_to_it_alone(shared:
     assert len(two.lines) == 1
 
 
+async def test_each_message_that_the_shared_server_must_not_get_is_noted_before_it_is_refused(shared: Shared) -> None:
+    one, noted = shared.session(), list[tuple[str, bytes, bytes]]()
+    one.channel.on_refused = lambda why, raw_id, line: noted.append((why, raw_id, line))
+    hostile = [
+        b"[%b]\n" % CALL.strip(),
+        CALL.replace(b'"id":1', b'"id":1,"id":2'),
+        CALL.replace(b'"id":1', b'"id":null'),
+        b"not JSON\n",
+        b'{"jsonrpc":"2.0","method":"ping"}\n',
+        b'{"jsonrpc":"2.0","id":8,"method":"tasks/get","params":{"taskId":"another"}}\n',
+        CALL[:-3] + b',"arguments":"' + b"x" * LIMIT + b'"}}\n',
+    ]
+    for line in hostile:
+        one.channel.write(line)
+    await turn()
+    answers = [json.loads(line) for line in one.lines]
+    assert [json.loads(raw_id) for _, raw_id, _ in noted] == [answer["id"] for answer in answers]
+    assert [line for _, _, line in noted] == [*hostile[:-1], b""]
+
+
 async def test_when_the_server_ends_every_session_sees_the_end_after_its_last_line(shared: Shared) -> None:
     one, two = shared.session(), shared.session()
     number = shared.call(one)

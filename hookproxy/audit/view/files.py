@@ -11,6 +11,7 @@ from typing import BinaryIO, Final
 
 import msgspec
 
+from ...dialects.shared.hook_file import suggestion
 from ...model.errors import UserError
 from ..hash_chain import rotations
 from ..records import CallRecord, Entry, Line, NoteRecord, lines, open_file, open_older, user_errors
@@ -18,6 +19,8 @@ from ..records import CallRecord, Entry, Line, NoteRecord, lines, open_file, ope
 DECISIONS: Final = ("allow", "deny", "asked-allow", "asked-deny", "asked")
 """The values of a record's `decision`."""
 
+_REFUSED: Final = ("refused", "rejected", "blocked")
+"""Words for both kinds of denial."""
 _DURATION: Final = re.compile(r"([0-9]{1,6})([smhdw])")
 _UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}  # seconds
 _HINT: Final = "a date (2026-11-01), a time (2026-11-01T10:30), or how long ago: 90m, 2h, 7d"
@@ -27,7 +30,7 @@ class Filter(msgspec.Struct, frozen=True):
     """Which records to show. An empty member matches everything."""
 
     tool: str = ""
-    """A glob pattern, tried on the tool's name and on mcp__SERVER__TOOL."""
+    """A glob pattern, tried on the tool's name, on SERVER/TOOL as the table shows it, and on mcp__SERVER__TOOL."""
     decision: str = ""
     """One of DECISIONS, or a glob pattern for them."""
     since: datetime | None = None
@@ -43,8 +46,8 @@ class Filter(msgspec.Struct, frozen=True):
         if not entry.session.startswith(self.session):
             return False
         if isinstance(entry, NoteRecord):
-            return not (self.tool or self.decision)
-        names = (entry.tool, f"mcp__{entry.server}__{entry.tool}")
+            return not self.tool and (not self.decision or fnmatchcase(entry.decision, self.decision))
+        names = (entry.tool, f"{entry.server}/{entry.tool}", f"mcp__{entry.server}__{entry.tool}")
         if self.tool and not any(fnmatchcase(name, self.tool) for name in names):
             return False
         return not self.decision or fnmatchcase(entry.decision, self.decision)
@@ -54,9 +57,9 @@ def decision(pattern: str) -> str:
     """Check the value of `--decision`. Raises UserError if no record can match it."""
     if any(fnmatchcase(each, pattern) for each in DECISIONS):
         return pattern
-    raise UserError(
-        f"--decision {pattern!r}: there is no such decision", f"one of {', '.join(DECISIONS)}; or '*deny' for both"
-    )
+    near = "did you mean '*deny'?" if pattern in _REFUSED else suggestion(pattern, DECISIONS)
+    hint = near or f"one of {', '.join(DECISIONS)}; or '*deny' for both"
+    raise UserError(f"--decision {pattern!r}: there is no such decision", hint)
 
 
 def since(text: str, now: datetime) -> datetime:

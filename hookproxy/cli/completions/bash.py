@@ -58,6 +58,10 @@ _hookproxy_hooks() { # DIALECT=FILE, or FILE
     fi
 }
 
+_hookproxy_known() { # KIND: what only this machine knows
+    _hookproxy_offer < <("${words[0]/#\\~/$HOME}" completion --values "$1" -- "$word" 2>/dev/null)
+}
+
 _hookproxy_command() { # NUMBER: the position of the word in the server's command line
     if (($1 == 1)); then
         _hookproxy_offer < <(compgen -c -- "$word")
@@ -114,6 +118,8 @@ def _completion_of(value: Value) -> str:
             return _words(value)
         case ValueType.AGENT:
             return f'{_words(value)}; _hookproxy_files ""'
+        case ValueType.KNOWN:
+            return f"_hookproxy_known {value.choices[0]}"
         case _:
             return ":"
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from argparse import SUPPRESS, Action, ArgumentParser
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeVar
 
+from ...audit.view.files import DECISIONS
+from ...dialects.agent_side import names as names_of_agents
+from ...dialects.registry import DIALECTS
+from ...model.hooks import Event
 from ...wrapping.known_agents import AGENTS_BY_NAME
+
+T = TypeVar("T")
 
 
 class ValueType(Enum):
@@ -21,6 +27,7 @@ class ValueType(Enum):
     HOOKS = "hooks"  # DIALECT=FILE
     CHOICES = "choices"  # one of a few words
     AGENT = "agent"  # one of a few words, or a file
+    KNOWN = "known"  # only this machine knows them: `choices` is the kind in `known_values`
     OTHER = "other"  # only the person knows it
 
 
@@ -28,10 +35,34 @@ _BY_METAVAR: Final = {
     "FILE": ValueType.FILE,
     "AUDIT": ValueType.FILE,
     "AGENT|FILE": ValueType.AGENT,
+    "DIR": ValueType.FOLDER,
     "FOLDER": ValueType.FOLDER,
+    "PATH": ValueType.FILE,
+    "SOCKET|URL": ValueType.FILE,
     "[DIALECT=]FILE": ValueType.HOOKS,
     "DIALECT=FILE": ValueType.HOOKS,
 }
+_CHOICES: Final[Mapping[str, Sequence[str]]] = {
+    "--as": tuple(DIALECTS),
+    "--decision": DECISIONS,
+    "--event": tuple(Event),
+    "--for": names_of_agents(),
+    "--from": tuple(DIALECTS),
+    "--since": ("1h", "24h", "7d"),
+    "--to": names_of_agents(),
+}
+"""The words that an option takes, for options that take others as well or say themselves which they do not know."""
+
+_KNOWN: Final = {
+    "--agent": "agents",
+    "--name": "servers",
+    "--server": "servers",
+    "--session": "sessions",
+    "--tool": "tools",
+    "CALL": "calls",
+    "TOOL": "tools",
+}
+"""The kind of value, by the option or the positional argument that has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +133,20 @@ def _value(action: Action) -> Value:
         value_type = ValueType.NOTHING
     elif _BY_METAVAR.get(label) is ValueType.AGENT:
         value_type, choices = ValueType.AGENT, tuple(AGENTS_BY_NAME)
-    elif choices:
+    elif choices or (choices := tuple(_by_name(_CHOICES, action, ()))):
         value_type = ValueType.CHOICES
+    elif known := _by_name(_KNOWN, action, ""):
+        value_type, choices = ValueType.KNOWN, (known,)
     else:
         value_type = _BY_METAVAR.get(label, ValueType.OTHER)
     repeats = action.nargs in ("*", "+") or type(action).__name__ == "_AppendAction"
     return Value(value_type, choices, label.lower(), _first_sentence(action.help or ""), repeats)
+
+
+def _by_name(table: Mapping[str, T], action: Action, default: T) -> T:
+    """The entry of an option, or of a positional argument."""
+    names = action.option_strings or [str(action.metavar)]
+    return next((table[name] for name in names if name in table), default)
 
 
 def _first_sentence(text: str) -> str:

@@ -43,6 +43,10 @@ function __hookproxy_hooks # DIALECT=FILE, or FILE
     end
 end
 
+function __hookproxy_known # KIND: what only this machine knows
+    hookproxy completion --values $argv[1] -- (commandline -ct) 2>/dev/null
+end
+
 complete -c hookproxy -f
 complete -c hookproxy -n __hookproxy_no_verb -l help -d 'show the verbs'
 complete -c hookproxy -n __hookproxy_no_verb -l version -d 'show the version'
@@ -99,6 +103,8 @@ def _completion_of(value: Value) -> str:
             return f"-f -a {_quoted(' '.join(value.choices))}"
         case ValueType.AGENT:
             return f"-F -a {_quoted(' '.join(value.choices))}"
+        case ValueType.KNOWN:
+            return f"-f -a '(__hookproxy_known {value.choices[0]})'"
         case _:
             return ""
 

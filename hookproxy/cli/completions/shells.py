@@ -1,7 +1,8 @@
 """The completion scripts for shells: one file, and one line below, for each shell.
 
 They are made from the parsers that read the command lines, so that both always agree. A script knows verbs, options,
-the choices of an option, dialects and files. It does not know tool names: only a server knows them.
+the choices of an option, dialects and files. What only this machine knows, such as the names of servers, it asks
+`hookproxy completion --values` for: see `known_values`.
 """
 
 from __future__ import annotations

@@ -26,7 +26,24 @@ _hookproxy_agent() { # an agent's name, or a file
     _alternative 'agents:agent:(@AGENTS@)' 'files:file:_files'
 }
 
+_hookproxy_hooks_or_command() { # files before two dashes, the server's command line after them
+    local dashes=${words[(i)--]}
+    if ((dashes < CURRENT)); then
+        shift dashes words
+        ((CURRENT -= dashes))
+        _normal
+    else
+        _hookproxy_hooks
+    fi
+}
+
+_hookproxy_known() { # [OPTION...] KIND: what only this machine knows; the options are for compadd
+    local -a known=(${(f)"$($program completion --values $argv[-1] -- $PREFIX 2>/dev/null)"})
+    compadd $argv[1,-2] -a known
+}
+
 _hookproxy() {
+    local program=${words[1]/#\\~/$HOME}
     local curcontext=$curcontext state line
     local -a verbs=(
 @VERBS@
@@ -88,6 +105,9 @@ def _case_body(verb: Verb) -> Iterator[str]:
 def _specs(verb: Verb) -> Iterator[str]:
     for option in verb.options:
         yield from _option(option)
+    if verb.takes_command and any(positional.repeats for positional in verb.positionals):
+        yield quote("*:file:_hookproxy_hooks_or_command")  # _arguments takes only one rule for all further words
+        return
     for positional in verb.positionals:
         yield quote(f"{'*' if positional.repeats else ''}:{_escaped(positional.label)}:{_completion_of(positional)}")
     if verb.takes_command:
@@ -118,5 +138,7 @@ def _completion_of(value: Value) -> str:
             return f"({' '.join(value.choices)})"
         case ValueType.AGENT:
             return "_hookproxy_agent"
+        case ValueType.KNOWN:
+            return f"_hookproxy_known {value.choices[0]}"
         case _:
             return " "

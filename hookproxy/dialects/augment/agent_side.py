@@ -125,4 +125,5 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     events=by_name(Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.SESSION_START, Event.SESSION_END),
     also={Event.POST_TOOL_USE_FAILURE: "PostToolUse"},
     script_folder=".augment/hooks",
+    own_tool_members={"is_mcp_tool": False, "mcp_metadata": None},
 )

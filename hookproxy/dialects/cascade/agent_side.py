@@ -94,4 +94,5 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
         for what in ("mcp_tool_use", *_OWN_TOOLS)
     },
     has_matchers=False,
+    user_folder=(".windsurf/", ".codeium/windsurf/"),
 )

@@ -26,7 +26,7 @@ def _tool_info(event_name: str, context: EventContext) -> dict[str, object]:
     when, _, what = event_name.partition("_")
     if what == "run_command":
         command = familiar_call.command_line(context.arguments, "command_line")
-        return {"command_line": command, "cwd": shared_input.utf8(context.session.cwd)}
+        return {"command_line": command, "cwd": shared_input.utf8(context.session.server_folder)}
     if what == "read_code":
         return {"file_path": familiar_call.text(context.arguments, "file_path")}
     if what == "write_code":

@@ -32,4 +32,5 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
         Event.SESSION_END,
         Event.NOTIFICATION,
     ),
+    user_variable="CLAUDE_CONFIG_DIR",
 )

@@ -118,4 +118,5 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     also={Event.POST_TOOL_USE_FAILURE: "PostToolUse"},
     refuse=_refuse,
     has_matchers=False,
+    user_folder=(".clinerules/hooks", "Documents/Cline/Hooks"),
 )

@@ -26,6 +26,8 @@ CODEX: Final = Dialect(
     read_hook_file=hook_file.read_hook_file,
     write_input=input.write_input,
     read_output=output.read_output,
+    hook_identity=lambda spec: (spec.source,),
+    settle=output.settle,
     mcp_tool_name=hook_file.mcp_tool_name,
     tool_spellings={
         "Bash": tuple(map(ToolSpelling, _SHELLS)),

@@ -59,4 +59,8 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     events=by_name(
         Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.PERMISSION_REQUEST, Event.SESSION_START, Event.SESSION_END
     ),
+    user_variable="CODEX_HOME",
+    harmless_arguments={
+        "apply_patch": {"command": "*** Begin Patch\n*** Add File: hookproxy-dry-call.txt\n+harmless\n*** End Patch\n"}
+    },
 )

@@ -129,4 +129,5 @@ def _tool_response(context: EventContext) -> object:
     outcome = context.outcome or Outcome()
     if context.alias is not None:
         return shared_input.utf8(shared_input.result_text(outcome))
-    return msgspec.Raw(outcome.whole or b'{"content":%b,"isError":false}' % outcome.content)
+    structured = shared_input.structured_member(outcome)
+    return msgspec.Raw(outcome.whole or b'{"content":%b%b,"isError":false}' % (outcome.content, structured))

@@ -6,15 +6,17 @@ proceeds. It never raises, and what is invalid never counts as an approval (law 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, Literal, TypeVar
 
 import msgspec
 
 from ...jsonrpc import raw_json
-from ...model.hooks import NO_VERDICT, Ended, Event, HookResult, HookSpec, Permission, Verdict
+from ...model.hooks import NO_VERDICT, Ended, Event, HookResult, HookRun, HookSpec, Permission, Verdict
 from ..dialect import Effect
 from ..shared import output as shared_output
 from ..shared.output import BLOCKS
+from ..shared.settle import joined_replacements, only_first_reason
 
 _STOPPED: Final = "PostToolUse hook stopped execution"
 """What the model reads if a hook gives no reason, as in Codex."""
@@ -125,6 +127,11 @@ def read_output(spec: HookSpec, result: HookResult) -> Verdict:
     return shared_output.background_verdict(spec, verdict)
 
 
+def settle(hook_runs: Sequence[HookRun]) -> list[HookRun]:
+    """The first denial in the file gives the reason, and a result is replaced by the feedback of all hooks."""
+    return joined_replacements(only_first_reason(hook_runs), "\n\n")
+
+
 def _verdict(event: Event, result: HookResult) -> Verdict:
     """The verdict of a run that exited. Raises InvalidOutput."""
     stdout, stderr = shared_output.decode(result.stdout), shared_output.decode(result.stderr)
@@ -213,6 +220,27 @@ def _specific_decision(specific: _OnCall, arguments: bytes) -> Literal["block"] 
 
 
 def _on_result(output: _ResultOutput) -> Verdict:
+    """The verdict after a call. `continue` counts also beside what makes the output invalid, but no context does."""
+    specific = output.hookSpecificOutput
+    context = (specific and specific.additionalContext) or ""
+    try:
+        _check_result(output)
+    except shared_output.InvalidOutput:
+        if output.continues:
+            raise
+        context = ""
+    replacement = (output.reason or "").strip()
+    if not output.continues:
+        replacement = replacement or (output.stopReason or "").strip() or _STOPPED
+    return Verdict(
+        replacement=_replacement(replacement) if replacement else None,
+        feedback=shared_output.nonempty(context),
+        messages=_messages(output),
+    )
+
+
+def _check_result(output: _ResultOutput) -> None:
+    """Raise InvalidOutput for what Codex does not accept after a call."""
     specific = output.hookSpecificOutput
     _refuse_reserved(
         {
@@ -221,19 +249,10 @@ def _on_result(output: _ResultOutput) -> Verdict:
             "updatedToolOutput": specific and bytes(specific.updatedToolOutput) not in _ABSENT,
         }
     )
-    reason = (output.reason or "").strip()
-    if output.decision and not reason:
+    if output.decision and not (output.reason or "").strip():
         raise shared_output.InvalidOutput("blocked without a reason, which Codex demands")
     if output.continues and not output.decision and output.reason is not None:
         raise shared_output.InvalidOutput("gave a reason without a decision")
-    replacement = reason if output.decision else ""
-    if not output.continues:
-        replacement = reason or (output.stopReason or "").strip() or _STOPPED
-    return Verdict(
-        replacement=_replacement(replacement) if replacement else None,
-        feedback=shared_output.nonempty((specific and specific.additionalContext) or ""),
-        messages=_messages(output),
-    )
 
 
 def _on_request(output: _RequestOutput) -> Verdict:

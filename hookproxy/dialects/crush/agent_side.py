@@ -78,4 +78,5 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     write_hook_file=_write_hook_file,
     events={"PreToolUse": Event.PRE_TOOL_USE},
     merges=True,
+    user_folder=("", ".config/crush/"),
 )

@@ -225,14 +225,13 @@ def _tools_of(event_name: str, pattern: str) -> Callable[[str], bool]:
     if subjects is not None:
         return lambda name: name in subjects and test(name.removeprefix(OWN))
     if event_name in (BEFORE_MCP, AFTER_MCP):
-        return lambda name: not name.startswith(OWN) and _names_mcp_tool(test, name)
-    return lambda name: test(name.removeprefix(OWN)) if name.startswith(OWN) else _names_mcp_tool(test, name)
+        return lambda name: not name.startswith(OWN) and _names_mcp_tool(test, name.removeprefix(MCP))
+    return lambda name: test(name.removeprefix(OWN)) if name.startswith((OWN, MCP)) else _names_mcp_tool(test, name)
 
 
-def _names_mcp_tool(test: Callable[[str], bool], name: str) -> bool:
-    """Whether a matcher names this tool with or without the prefix: not documented for the MCP events, and with
-    `tool_names = "bare"` hooks see the name without it."""
-    bare = name.removeprefix(MCP)
+def _names_mcp_tool(test: Callable[[str], bool], bare: str) -> bool:
+    """Whether a matcher names this tool with or without the prefix: what is right is not documented for the MCP events,
+    and with `tool_names = "bare"` the hooks of other events see the name without it."""
     return test(MCP + bare) or test(bare)
 
 

@@ -139,8 +139,9 @@ def _result(outcome: Outcome) -> str:
         return raw_json.encode({"content": [text], "isError": True}).decode()
     if outcome.whole:
         return outcome.whole.decode(errors="replace")
+    structured = shared_input.structured_member(outcome)
     failed = b',"isError":true' if outcome.error else b""
-    return (b'{"content":%b%b}' % (outcome.content, failed)).decode(errors="replace")
+    return (b'{"content":%b%b%b}' % (outcome.content, structured, failed)).decode(errors="replace")
 
 
 def _duration(context: EventContext) -> int:
@@ -156,7 +157,8 @@ def _folder(context: EventContext) -> str:
     members = raw_json.fields(context.arguments)
     named = (raw_json.text(bytes(members[name])) for name in ("working_directory", "cwd") if name in members)
     folder = next((text for text in named if text), "")
-    return shared_input.utf8(os.path.join(context.session.cwd, folder) if folder else context.session.cwd)
+    own = context.session.server_folder
+    return shared_input.utf8(os.path.join(own, folder) if folder else own)
 
 
 def _path(context: EventContext) -> str:
@@ -164,5 +166,5 @@ def _path(context: EventContext) -> str:
     path = shared_input.utf8(familiar_call.text(context.arguments, "file_path"))
     if path.startswith(("{", "~")):  # all arguments, because there is no such text; or a home folder
         return path
-    path = os.path.join(shared_input.utf8(context.session.cwd), path)
+    path = os.path.join(shared_input.utf8(context.session.server_folder), path)
     return path if ".." in path.split("/") else os.path.normpath(path)  # after a link, only the system resolves `..`

@@ -12,6 +12,7 @@ from typing import Final, Literal
 import msgspec
 from msgspec.structs import replace
 
+from ...jsonrpc import raw_json
 from ...model.hooks import NO_VERDICT, Ended, Event, HookResult, HookSpec, Permission, Verdict
 from ..dialect import Effect
 from ..shared import output as shared_output
@@ -92,7 +93,7 @@ FIELDS: Final[Mapping[str, Effect]] = {
     "hookSpecificOutput.permissionDecisionReason": Effect.REASON,
     "hookSpecificOutput.updatedInput": Effect.REWRITES,
     "hookSpecificOutput.additionalContext": Effect.TELLS_MODEL,
-    "env": Effect.NONE,  # of sessionStart: for the hooks that the agent itself runs
+    "env": Effect.SETS_VARIABLES,
     "followup_message": Effect.NONE,  # of stop and subagentStop, which cannot occur behind MCP
 }
 """What each member of the output does here."""
@@ -192,12 +193,11 @@ def _of_output(spec: HookSpec, output: _JsonOutput) -> Verdict:
     specific = output.hookSpecificOutput
     if specific is not None and not _is_claude_output(spec, specific):
         rest = _of_output(spec, replace(output, hookSpecificOutput=None))
-        denied = spec.event is Event.PRE_TOOL_USE and specific.permissionDecision == "deny"
-        if denied and rest.permission is not Permission.DENY:
-            rest = _denial(output, specific.permissionDecisionReason or _reason(output))
-        return shared_output.invalid_output_verdict(
-            rest, f"printed a hookSpecificOutput that Cursor does not read at {spec.event_name}"
-        )
+        dropped = f"printed a hookSpecificOutput that Cursor does not read at {spec.event_name}"
+        if rest.permission is Permission.DENY:
+            return replace(rest, messages=(*rest.messages, dropped))
+        permission = None if rest.permission is Permission.ALLOW else rest.permission
+        return replace(rest, permission=permission, arguments=None, failure=rest.failure or dropped)
     if spec.event is Event.PRE_TOOL_USE:
         return _before_call(spec, output)
     return _after_call(spec, output)
@@ -266,13 +266,32 @@ def _after_call(spec: HookSpec, output: _JsonOutput) -> Verdict:
     replacement = b"" if spec.event is Event.SESSION_START else _given(output.updated_mcp_tool_output)
     if replacement and not replacement.startswith(b"{"):
         return Verdict(failure="gave an updated_mcp_tool_output that is not an object")
-    if spec.event is Event.SESSION_START and _given(output.env) not in (b"", b"{}"):
-        messages.append("printed variables for later hooks (env), which they do not get here")
+    variables, unusable = _variables(output.env) if spec.event is Event.SESSION_START else ((), "")
+    messages.append(unusable)
     return Verdict(
+        variables=variables,
         feedback=shared_output.nonempty(context, _reason(output) if blocked else ""),
         replacement=replacement or None,
         messages=shared_output.nonempty(*messages),
     )
+
+
+def _variables(raw: msgspec.Raw) -> tuple[tuple[tuple[str, str], ...], str]:
+    """The variables of the member `env` that can be set, and a sentence about it if some cannot."""
+    given = _given(raw)
+    try:
+        texts = {name: raw_json.text(bytes(value)) for name, value in raw_json.fields(given or b"{}").items()}
+    except ValueError:
+        return (), "printed an env that is not an object"
+    usable = {name: text for name, text in texts.items() if text is not None and _is_variable(name, text)}
+    odd = [name for name in texts if name not in usable]
+    named = shared_output.truncate(", ".join(map(repr, odd)), shared_output.MAX_EXPLANATION)
+    return tuple(usable.items()), f"printed variables (env) that cannot be set: {named}" if odd else ""
+
+
+def _is_variable(name: str, value: str) -> bool:
+    """Whether an environment can have such a variable."""
+    return bool(name) and "=" not in name and "\0" not in name + value
 
 
 def _given(raw: msgspec.Raw) -> bytes:

@@ -86,7 +86,7 @@ def read_hook_file(file: HookFile) -> HookList:
     settings = shared_hook_file.read_document(file.path, file.text, comments=True)
     config = settings.table("hooksConfig")
     if config.members.get("enabled") is False:
-        return HookList((), remarks=(f"{file.path}: hooksConfig.enabled is false, so none of its hooks run",))
+        return HookList((), remarks=(f"{file.path}: hooksConfig.enabled is false, {shared_hook_file.SWITCHED_OFF}",))
     found = command_file.read_hooks(_FORMAT, file, settings)
     disabled = frozenset(config.texts("disabled") or ())
     running = tuple(hook for hook in found.hooks if _name(hook) not in disabled)
@@ -98,6 +98,12 @@ def read_hook_file(file: HookFile) -> HookList:
 def _name(hook: HookSpec) -> str:
     """What `hooksConfig.disabled` calls a hook: its name, or else the whole command (`getHookName`)."""
     return hook.label if _NAMED in hook.traits else hook.argv[-1]
+
+
+def hook_identity(hook: HookSpec) -> tuple[object, ...]:
+    """The name and the command (`getHookKey`), and what else the run depends on: an entry with a longer timeout is not
+    lost to one that gives up earlier."""
+    return hook.label, *hook.identity
 
 
 def recognises(members: Mapping[str, object]) -> bool:

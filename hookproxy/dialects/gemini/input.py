@@ -77,7 +77,7 @@ def _mcp_context(context: EventContext) -> dict[str, object]:
     }
     if session.command:
         command, *arguments = map(shared_input.utf8, session.command)
-        server |= {"command": command, "args": arguments, "cwd": shared_input.utf8(session.cwd)}
+        server |= {"command": command, "args": arguments, "cwd": shared_input.utf8(session.server_folder)}
     if session.url:
         server["url"] = shared_input.utf8(session.url)
     return server

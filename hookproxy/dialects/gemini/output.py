@@ -5,15 +5,17 @@ It never raises: invalid output is a failure or a denial that names what is wron
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, Literal
 
 import msgspec
 from msgspec.structs import replace
 
 from ...jsonrpc import raw_json
-from ...model.hooks import NO_VERDICT, Ended, Event, HookResult, HookSpec, Permission, Verdict
+from ...model.hooks import NO_VERDICT, Ended, Event, HookResult, HookRun, HookSpec, Permission, Verdict
 from ..dialect import Effect
 from ..shared import output as shared_output
+from ..shared.settle import joined_replacements
 
 WARNS: Final = 1
 """The exit status with which plain text is a warning. With any other but 0, it is the reason of a denial."""
@@ -101,6 +103,11 @@ def read_output(spec: HookSpec, result: HookResult) -> Verdict:
     return _of_text(spec, result, text)
 
 
+def settle(hook_runs: Sequence[HookRun]) -> list[HookRun]:
+    """The reasons of all hooks that reject a result take its place (`mergeWithOrDecision`)."""
+    return joined_replacements(hook_runs, "\n")
+
+
 def _silent(result: HookResult) -> Verdict:
     """Without any output the call goes on, whatever the exit status: that is a failure of the hook."""
     return Verdict(failure=f"exited with status {result.code}, and gave no reason") if result.code else NO_VERDICT
@@ -158,11 +165,11 @@ def _of_json(spec: HookSpec, output: _JsonOutput) -> Verdict:
     reason = shared_output.truncate(reason)
     if spec.event is Event.PRE_TOOL_USE:
         verdict = _before_call(specific, permission, reason)
-    elif permission is Permission.DENY:
-        verdict = _denied(spec, reason)
+    elif permission is Permission.DENY or (stop and spec.event in _AFTER_CALL):
+        verdict = _denied(spec, reason or (f"The hook {spec.label} stops the agent here." if stop else ""))
     else:
-        verdict = Verdict()
-    return replace(verdict, stop=stop, feedback=context, reason=reason, messages=(*messages, *verdict.messages))
+        verdict = Verdict(reason=reason)
+    return replace(verdict, stop=stop, feedback=context, messages=(*messages, *verdict.messages))
 
 
 def _before_call(specific: _Specific, permission: Permission | None, reason: str) -> Verdict:

@@ -25,6 +25,7 @@ KIRO: Final = Dialect(
     read_hook_file=hook_file.read_hook_file,
     write_input=input.write_input,
     read_output=output.read_output,
+    hook_identity=lambda spec: (spec.source,) if hook_file.is_of_agent_file(spec) else spec.identity,
     mcp_tool_name=matchers.mcp_tool_name,
     tool_spellings=matchers.TOOL_SPELLINGS,
     recognises=hook_file.recognises,

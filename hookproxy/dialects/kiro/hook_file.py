@@ -29,7 +29,12 @@ _AGENT_TIMEOUT: Final = 30.0
 
 VERSION_1: Final = "version 1"
 IDE_0: Final = "IDE 0.x"
-"""The traits of hooks of these forms; those of agent files have none."""
+"""The traits of hooks of these forms; those of agent files have neither."""
+
+_OUTPUT_SIZE: Final = 10_240
+"""Bytes of a stream that are kept, for hooks of agent files (`DEFAULT_MAX_OUTPUT_SIZE`)."""
+_OUTPUT_SIZE_TRAIT: Final = "max_output_size "
+"""Begins the trait of a hook that has a size of its own."""
 
 _FILES_UNSEEN: Final = "the agent watches files, not the server"
 _SPECS_UNSEEN: Final = "an MCP server does not see the tasks of specs"
@@ -77,6 +82,17 @@ _FOREIGN_KEYS: Final = frozenset({"type", "bash", "powershell", "timeoutSec"})
 _HOOK_KEYS: Final = ("name", "trigger", "matcher", "action", "timeout", "enabled", "confirm")
 
 
+def is_of_agent_file(spec: HookSpec) -> bool:
+    """Whether a hook is of an agent file."""
+    return spec.traits.isdisjoint((VERSION_1, IDE_0))
+
+
+def output_size(spec: HookSpec) -> int:
+    """How many bytes of its output a hook of an agent file may have."""
+    sizes = (trait.removeprefix(_OUTPUT_SIZE_TRAIT) for trait in spec.traits if trait.startswith(_OUTPUT_SIZE_TRAIT))
+    return int(next(sizes, _OUTPUT_SIZE))
+
+
 def read_hook_file(file: HookFile) -> HookList:
     """The hooks of a file of any form. Raises ConfigError."""
     document = shared_hook_file.read_document(file.path, file.text, comments=True)
@@ -115,7 +131,12 @@ def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
     if entry.flag("only_when_turn_complete"):
         hint = "remove only_when_turn_complete, and it runs after each call"
         raise entry.error("", f"waits for the end of the agent's turn: {TURNS_UNSEEN}", hint)
-    return hook
+    if "max_output_size" not in entry.members:
+        return hook
+    size = entry.members["max_output_size"]
+    if not isinstance(size, int) or isinstance(size, bool) or size < 0:
+        raise entry.error("max_output_size", f"{size!r} is not a number of bytes", 'write "max_output_size": 10240')
+    return replace(hook, traits=frozenset((f"{_OUTPUT_SIZE_TRAIT}{size}",)))
 
 
 _AGENT_FILE: Final = CommandFile(

@@ -10,7 +10,7 @@ from ...jsonrpc import raw_json
 from ...model.hooks import Document, Event, EventContext, HookSpec
 from ...processes.environment import VARIABLE_LIMIT
 from ..shared import input as shared_input
-from .hook_file import IDE_0, VERSION_1
+from .hook_file import IDE_0, VERSION_1, is_of_agent_file
 from .matchers import BUILT_IN, CREATE, EDIT, READ, SHELL
 
 _AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
@@ -66,11 +66,11 @@ def _tool_input(spec: HookSpec, context: EventContext) -> object:
     name = context.tool_name
     if context.alias is None or name not in BUILT_IN:
         return msgspec.Raw(context.arguments)
-    of_cli = not spec.traits
+    of_cli = is_of_agent_file(spec)
     names = _CLI_NAMES if of_cli else _IDE_NAMES
     members: dict[str, object] = {key: msgspec.Raw(value) for key, value in raw_json.fields(context.arguments).items()}
     if name in SHELL:
-        return members if of_cli else {"cwd": shared_input.utf8(context.session.cwd), **members}
+        return members if of_cli else {"cwd": shared_input.utf8(context.session.server_folder), **members}
     added: dict[str, object] = {}
     if of_cli and name in (*CREATE, *EDIT):
         added = {"command": "create" if "content" in members else "str_replace"}

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from ...model.hooks import Event, HookResult, HookSpec, Verdict
 from ..shared import exit_status
 from ..shared.exit_status import ExitStatusRules
-from .hook_file import IDE_0, VERSION_1
+from .hook_file import VERSION_1, is_of_agent_file, output_size
+
+_REST: Final = b" ... truncated"
 
 _AGENT_FILES: Final = ExitStatusRules(contexts=(Event.SESSION_START,))
 _WITH_CONTEXT: Final = (Event.SESSION_START, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
@@ -21,5 +25,15 @@ is not known."""
 
 def read_output(spec: HookSpec, result: HookResult) -> Verdict:
     """The verdict of a hook run. Never raises."""
-    rules = _VERSION_1 if VERSION_1 in spec.traits else _IDE_0 if IDE_0 in spec.traits else _AGENT_FILES
-    return exit_status.read_output(rules, spec, result)
+    if is_of_agent_file(spec):
+        size = output_size(spec)
+        cut = replace(result, stdout=_cut(result.stdout, size), stderr=_cut(result.stderr, size))
+        return exit_status.read_output(_AGENT_FILES, spec, cut)
+    return exit_status.read_output(_VERSION_1 if VERSION_1 in spec.traits else _IDE_0, spec, result)
+
+
+def _cut(stream: bytes, size: int) -> bytes:
+    """The whole characters among the first `size` bytes of a stream, and what Kiro says of the rest."""
+    if len(stream) <= size:
+        return stream
+    return stream[:size].decode(errors="ignore").encode() + _REST

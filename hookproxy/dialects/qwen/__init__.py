@@ -23,6 +23,7 @@ QWEN: Final = Dialect(
     read_hook_file=hook_file.read_hook_file,
     write_input=input.write_input,
     read_output=output.read_output,
+    hook_identity=lambda spec: (spec.label, *spec.identity),
     mcp_tool_name=hook_file.mcp_tool_name,
     tool_spellings={
         known: (ToolSpelling(name, arguments),) for known, (name, arguments) in hook_file.FAMILIAR_TOOLS.items()

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import string
+from typing import Final
+
 import msgspec
 
 from ...model.hooks import Document, Event, EventContext, HookSpec, Outcome
@@ -15,6 +19,10 @@ _CALL_EVENTS = (
     Event.PERMISSION_REQUEST,
     Event.PERMISSION_DENIED,
 )
+
+
+_DIGITS: Final = string.digits + string.ascii_lowercase
+_SUFFIX_LENGTH: Final = 9  # as in Qwen Code
 
 
 def write_input(spec: HookSpec, context: EventContext) -> Document:
@@ -40,9 +48,10 @@ def _call(context: EventContext) -> dict[str, object]:
         "tool_input": msgspec.Raw(context.arguments),
     }
     if context.event is Event.POST_TOOL_USE:
-        members["tool_response"] = msgspec.Raw(outcome.whole or b'{"content":%b}' % outcome.content)
+        text = shared_input.utf8(shared_input.result_text(outcome))
+        members["tool_response"] = {"llmContent": [{"text": text}], "returnDisplay": text}
     if context.event is not Event.PERMISSION_REQUEST:
-        members |= {"tool_use_id": context.tool_use_id, "tool_call_id": context.tool_use_id}
+        members |= {"tool_use_id": _tool_use_id(context), "tool_call_id": shared_input.utf8(context.tool_use_id)}
     if context.event is Event.POST_TOOL_USE_FAILURE:
         members |= {"error": shared_input.utf8(outcome.error), "is_interrupt": outcome.interrupted}
     if context.event in (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE):
@@ -50,6 +59,15 @@ def _call(context: EventContext) -> dict[str, object]:
     if context.event is Event.PERMISSION_DENIED:
         members["reason"] = shared_input.utf8(context.message)
     return members
+
+
+def _tool_use_id(context: EventContext) -> str:
+    """An id of the form of `generateToolUseId`: the time of the call, and what distinguishes it from calls at the same
+    time. All events of a call have the same."""
+    call = f"{context.session.id}\0{context.tool_use_id}".encode(errors="replace")
+    number = int.from_bytes(hashlib.sha256(call).digest(), "big")
+    suffix = "".join(_DIGITS[number // len(_DIGITS) ** place % len(_DIGITS)] for place in range(_SUFFIX_LENGTH))
+    return f"toolu_{int(context.at * 1000)}_{suffix}"
 
 
 def _session_event(context: EventContext) -> dict[str, object]:

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from ...jsonrpc import raw_json
-from ...model.hooks import HookResult, HookSpec, Verdict
+from ...model.hooks import Event, HookResult, HookSpec, Permission, Verdict
 from ..dialect import Effect
 from ..shared import claude_envelope as envelope
 from ..shared import output as shared_output
@@ -21,6 +21,9 @@ TOOL_INPUT_IGNORED: Final = (
 )
 """Qwen Code shows these arguments to the next hook of a sequence, and calls the tool with others: a guard would judge
 what does not happen."""
+
+_NO_REASON: Final = "No reason provided"
+"""Qwen Code's own (`getEffectiveReason`)."""
 
 
 def _output_text(code: int, stdout: str, stderr: str) -> str:
@@ -41,15 +44,27 @@ _RULES: Final = envelope.Rules(output_text=_output_text, any_exit_code=True, sho
 def read_output(spec: HookSpec, result: HookResult) -> Verdict:
     """The verdict of a hook run."""
     verdict = envelope.read_output(_RULES, spec, result)
-    if b'"tool_input"' in result.stdout + result.stderr and _gives_tool_input(result):
+    if verdict.stop and spec.event is Event.POST_TOOL_USE:
+        verdict = _without_result(verdict, result)
+    if b'"tool_input"' in result.stdout + result.stderr and "tool_input" in _members(result, "hookSpecificOutput"):
         return replace(verdict, messages=(*verdict.messages, TOOL_INPUT_IGNORED))
     return verdict
 
 
-def _gives_tool_input(result: HookResult) -> bool:
+def _without_result(verdict: Verdict, result: HookResult) -> Verdict:
+    """A hook that stops the agent after a call puts its reason in the place of the result and of all feedback."""
+    members = _members(result)
+    texts = (raw_json.text(members[name]) for name in ("stopReason", "reason") if name in members)
+    reason = shared_output.truncate(next(filter(None, texts), _NO_REASON))
+    return replace(verdict, permission=Permission.DENY, reason=reason, replacement=raw_json.encode(reason), feedback=())
+
+
+def _members(result: HookResult, name: str = "") -> dict[str, bytes]:
+    """The members of what a hook printed, or of its member of this name; none if they cannot be read."""
     text = _output_text(result.code, shared_output.decode(result.stdout), shared_output.decode(result.stderr))
     try:
-        specific = raw_json.fields(text.encode()).get("hookSpecificOutput", b"")
-        return "tool_input" in raw_json.fields(bytes(specific))
+        members = raw_json.fields(text.encode())
+        members = raw_json.fields(bytes(members.get(name, b""))) if name else members
     except (raw_json.Unreadable, raw_json.DuplicateKeys):  # the verdict is about that
-        return False
+        return {}
+    return {key: bytes(value) for key, value in members.items()}

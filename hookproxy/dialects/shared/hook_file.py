@@ -41,16 +41,26 @@ _TYPE_NAMES: Final[Mapping[type, str]] = {
 
 
 def suggestion(word: str, known: Iterable[str], similarity: float = 0.6) -> str:
-    """For example `did you mean 'timeout'?`. Empty if no known name has this `similarity`, from 0 to 1."""
+    """For example `did you mean 'timeout'?`. Empty if no known name has this `similarity`, from 0 to 1.
+
+    Of several such names, one that begins as the word does is meant: `deny` for `denied`, and not `hide_denied`.
+    """
     import difflib  # 2 ms, for errors only
 
+    written = word.lower()
     spelled = {name.lower(): name for name in known}
-    near = difflib.get_close_matches(word.lower(), spelled, n=1, cutoff=similarity)
-    return f"did you mean {spelled[near[0]]!r}?" if near else ""
+    near = difflib.get_close_matches(written, spelled, n=3, cutoff=similarity)
+    begins_alike = [name for name in near if name.lstrip("-")[:2] == written.lstrip("-")[:2]]
+    return f"did you mean {spelled[(begins_alike or near)[0]]!r}?" if near else ""
 
 
 CANNOT_FIRE: Final = "cannot fire behind MCP"
 """In remarks about events that only an agent has."""
+SWITCHED_OFF: Final = "so none of its hooks run"
+"""In remarks about a file that switches its hooks off."""
+LEFT_OUT: Final = "is left out"
+NOT_AN_EVENT: Final = "is not an event, so its hooks never run"
+"""In notes on what the system itself cannot read."""
 
 
 class Table(Struct, frozen=True):
@@ -316,7 +326,7 @@ def read_events(
         elif not is_comment(name):
             names = [*known, *unavailable]
             what = hint(name) or suggestion(name, names, _SIMILAR_KEY) or f"the events are {', '.join(names)}"
-            found.append(HookList((), (f"{place} is not an event, so its hooks never run: {what}",)))
+            found.append(HookList((), (f"{place} {NOT_AN_EVENT}: {what}",)))
     return merge(found)
 
 
@@ -326,7 +336,7 @@ def or_left_out(where: str, place: str, read: Callable[[], HookList]) -> HookLis
         return read()
     except ConfigError as error:
         what = error.message.removeprefix(f"{where}: ").removeprefix(place).lstrip(". ")
-        return HookList((), (f"{where}: {place} is left out: {what}: {error.hint}",))
+        return HookList((), (f"{where}: {place} {LEFT_OUT}: {what}: {error.hint}",))
 
 
 def read_each(table: Table, key: str, read: Callable[[Table], HookList]) -> HookList:

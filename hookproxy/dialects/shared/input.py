@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from ...jsonrpc import raw_json
+from ...jsonrpc import normalize, raw_json
 from ...model.content_blocks import only_text
 from ...model.hooks import EventContext, Outcome
 from ...processes.environment import VARIABLE_LIMIT
@@ -101,6 +101,18 @@ def utf8_result(context: EventContext) -> str:
 def tool_response(outcome: Outcome) -> bytes:
     """The result as JSON: its content blocks; the whole result as an object if it has more than content blocks."""
     return outcome.whole or outcome.content
+
+
+def structured_member(outcome: Outcome) -> bytes:
+    """The member `structuredContent` of a result as JSON with a comma before it, for systems that show all of MCP's.
+
+    Empty if there is none, or if its text, which a text block has as well, could be read in two ways.
+    """
+    try:
+        structured = normalize.normalize_output(outcome.structured) if outcome.structured else b""
+    except ValueError:
+        return b""
+    return b',"structuredContent":%b' % structured if structured else b""
 
 
 def block_texts(content: bytes) -> list[str]:

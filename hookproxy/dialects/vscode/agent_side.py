@@ -65,4 +65,5 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     write_hook_file=_write_hook_file,
     events=by_name(Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.SESSION_START),
     has_matchers=False,
+    user_folder=(".github/", ".copilot/"),
 )

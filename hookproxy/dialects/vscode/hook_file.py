@@ -38,6 +38,8 @@ _BOTH_SPELLINGS: Final = {
 
 _AVAILABLE: Final = (Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.SESSION_START)
 EVENTS: Final = {name: event for event in _AVAILABLE for name in (event.value, _BOTH_SPELLINGS[event.value])}
+"""PostToolUse also occurs after a result with isError, which VS Code's `mcpLanguageModelToolContribution.ts` returns as
+any other."""
 
 _REASONS: Final = {
     "UserPromptSubmit": PROMPTS_UNSEEN,
@@ -89,7 +91,7 @@ def read_hook_file(file: HookFile) -> HookList:
     """The hooks of a file. Raises ConfigError."""
     document = shared_hook_file.read_document(file.path, file.text, comments=True)
     if document.members.get("disableAllHooks") is True:
-        return HookList((), remarks=(f"{file.path}: disableAllHooks is true, so none of its hooks run",))
+        return HookList((), remarks=(f"{file.path}: disableAllHooks is true, {shared_hook_file.SWITCHED_OFF}",))
     return command_file.read_hooks(_FORMAT, file, document)
 
 
@@ -154,6 +156,7 @@ _FORMAT: Final = CommandFile(
     only_misspelt_keys=True,
     grouped=True,
     flat_too=True,
+    also_on_failure=(Event.POST_TOOL_USE.value, _BOTH_SPELLINGS[Event.POST_TOOL_USE.value]),
     read_matcher=_read_matcher,
     read_handler=_read_handler,
     finish=_finish,

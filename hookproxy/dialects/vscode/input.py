@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...model.hooks import Document, Event, EventContext, HookSpec
 from ..shared import input as shared_input
+from ..shared.output import AFTER_CALL
 
 
 def write_input(spec: HookSpec, context: EventContext) -> Document:
@@ -14,7 +15,7 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
     session = context.session
     document: dict[str, object] = {
         "timestamp": shared_input.iso_8601(context.at),
-        "hook_event_name": context.event.value,
+        "hook_event_name": (Event.POST_TOOL_USE if context.event in AFTER_CALL else context.event).value,
         "session_id": shared_input.utf8(session.id),
         "transcript_path": "",  # required by the documentation, and an MCP server has none
         "cwd": shared_input.utf8(spec.cwd or session.cwd),
@@ -22,6 +23,6 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
     if context.event is Event.SESSION_START:
         return Document(shared_input.json_line(document | {"source": "new"}), {})
     document |= shared_input.call_members(context)
-    if context.event is Event.POST_TOOL_USE:
+    if context.event in AFTER_CALL:
         document["tool_response"] = shared_input.utf8_result(context)
     return Document(shared_input.json_line(document | {"tool_use_id": context.tool_use_id}), {})

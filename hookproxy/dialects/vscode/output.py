@@ -18,7 +18,11 @@ BLOCKS: Final = 2
 """The exit status that denies a call, or rejects its result; standard error is the reason."""
 
 _NO_REASON: Final = "an unexpected error occurred"
-"""VS Code's own reason where a hook gives none."""
+_NO_BLOCK_REASON: Final = "Hook blocked tool result"
+"""VS Code's own reasons where a hook gives none: with the exit status, and as JSON."""
+
+_BLOCKED: Final = "The PostToolUse hook blocked this tool result. Reason: "
+"""What VS Code puts before the reason of a hook that blocks a result. The result itself stays (`appendHookContext`)."""
 
 _NO_JSON: Final = msgspec.Raw(b"")
 _PERMISSIONS: Final = {"allow": Permission.ALLOW, "ask": Permission.ASK, "deny": Permission.DENY}
@@ -79,7 +83,7 @@ def read_output(spec: HookSpec, result: HookResult) -> Verdict:
         return Verdict(failure=shared_output.describe_end(spec, result))
     stderr = shared_output.decode(result.stderr)
     if result.code == BLOCKS:
-        return _rejected(spec, shared_output.truncate(stderr or _NO_REASON))
+        return _rejected(spec, stderr)
     if result.code:
         return Verdict(failure=shared_output.exit_failure(result.code, stderr))
     try:
@@ -96,18 +100,24 @@ def read_output(spec: HookSpec, result: HookResult) -> Verdict:
     return Verdict(messages=("printed plain text, which VS Code ignores",)) if text else NO_VERDICT
 
 
-def _rejected(spec: HookSpec, reason: str) -> Verdict:
-    """A call that is denied, or a result that the model must not build on."""
+def _rejected(spec: HookSpec, stderr: str) -> Verdict:
+    """The verdict on an exit status that denies the call, or objects to its result."""
+    reason = shared_output.truncate(stderr or _NO_REASON)
     if spec.event is Event.SESSION_START:
         return Verdict(failure=f"exited with status {BLOCKS}: {reason.partition(chr(10))[0]}"[:300])
-    return Verdict(permission=Permission.DENY, reason=reason)
+    if spec.event is Event.PRE_TOOL_USE:
+        return Verdict(permission=Permission.DENY, reason=reason)
+    return Verdict(feedback=(_BLOCKED + reason,))
 
 
 def _of_json(spec: HookSpec, output: _JsonOutput) -> Verdict:
-    """The verdict of JSON output. What names another event is dropped, as in VS Code, except a denial."""
-    specific = output.hookSpecificOutput or _NO_SPECIFIC
-    names = {output.hookEventName, specific.hookEventName} - {None, spec.event.value, spec.event_name}
-    stop, reason = output.continues is False, output.stopReason or ""
+    """The verdict of JSON output. Output that names another event is dropped, which is a failure."""
+    if _is_for_another(spec, output.hookEventName):
+        return Verdict(failure=_dropped("its output", output.hookEventName))
+    specific, dropped = output.hookSpecificOutput or _NO_SPECIFIC, ""
+    if _is_for_another(spec, specific.hookEventName):
+        specific, dropped = _NO_SPECIFIC, _dropped("its hookSpecificOutput", specific.hookEventName)
+    stop, reason = output.continues is False or output.stopReason is not None, output.stopReason or ""
     context = (specific.additionalContext or "", output.additionalContext or "")
     verdict = Verdict(
         stop=stop,
@@ -117,11 +127,28 @@ def _of_json(spec: HookSpec, output: _JsonOutput) -> Verdict:
     )
     if spec.event is Event.PRE_TOOL_USE:
         verdict = _before_call(verdict, specific)
-    elif output.decision and spec.event is Event.POST_TOOL_USE:
-        verdict = replace(verdict, permission=Permission.DENY, reason=shared_output.truncate(output.reason or reason))
-    if not names or verdict.permission is Permission.DENY or stop:
-        return verdict
-    return Verdict(failure=f"answered for the event {sorted(map(str, names))[0][:40]!r}, so its output is dropped")
+    elif spec.event is not Event.SESSION_START:
+        objection = _objection(output, reason if stop else "")
+        verdict = replace(verdict, feedback=shared_output.nonempty(objection, *verdict.feedback))
+    return replace(verdict, failure=verdict.failure or dropped)
+
+
+def _is_for_another(spec: HookSpec, event_name: str | None) -> bool:
+    """Whether output is for another event than the hook ran on, by VS Code's own name for it."""
+    own = Event.POST_TOOL_USE if spec.event is Event.POST_TOOL_USE_FAILURE else spec.event
+    return event_name is not None and event_name != own.value
+
+
+def _dropped(what: str, event_name: str | None) -> str:
+    printed = shared_output.truncate(repr(event_name), shared_output.MAX_EXPLANATION)
+    return f"answered for the event {printed}, so {what} is dropped"
+
+
+def _objection(output: _JsonOutput, stop_reason: str) -> str:
+    """What the model reads if a hook blocks a result, or stops the agent after it; empty: it does neither."""
+    if output.decision:
+        return _BLOCKED + shared_output.truncate(output.reason or stop_reason or _NO_BLOCK_REASON)
+    return shared_output.truncate(stop_reason)
 
 
 def _before_call(verdict: Verdict, specific: _Specific) -> Verdict:

@@ -107,6 +107,8 @@ class AgentChannel:
         """Nothing is answered any more."""
         self.gone = False
         self.queued = 0
+        self.on_refused: Callable[[str, bytes, bytes], None] = lambda _why, _id, _line: None
+        """As in Refuses."""
         self.pass_call: Callable[[ReadCall], bool] = lambda _call: False
         """As in OffersCalls."""
 
@@ -147,6 +149,7 @@ class AgentChannel:
             return
         key = id_key(message.ids[0])
         if key in self._waiting:
+            self.on_refused(_ID_IN_FLIGHT, message.ids[0], line)
             text = refused_message(message.ids[0], _ID_IN_FLIGHT, unreadable=False)
             responder.respond(200, self._headers.json, text.rstrip(b"\n"))
             return

@@ -106,8 +106,6 @@ class Accepted(Struct, frozen=True):
     """`Last-Event-ID` of a GET; empty: absent."""
     token: str = ""
     """The bearer token; empty: there is none, or other credentials that nobody here understands."""
-    unknown_parameters: tuple[tuple[bytes, bytes], ...] = ()
-    """Headers `mcp-param-…` that belong to no argument known here: they must be passed on."""
 
 
 class Rejected(Struct, frozen=True):
@@ -118,6 +116,8 @@ class Rejected(Struct, frozen=True):
     body: bytes
     reason: str
     """The same for the log, in a sentence; it contains nothing of the request."""
+    id: bytes = b"null"
+    """The id in the body, as spelled."""
 
 
 def allowed_hosts(port: int, public_url: str = "", *, tls: bool = False) -> frozenset[bytes]:
@@ -268,7 +268,7 @@ def _refuse(
 
 def _rejected(status: int, reason: str, error: bytes, raw_id: bytes, headers: Headers = ()) -> Rejected:
     body = b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (raw_id, error)
-    return Rejected(status, ((b"Content-Type", _JSON), *headers), body, reason)
+    return Rejected(status, ((b"Content-Type", _JSON), *headers), body, reason, raw_id)
 
 
 # --- the head ---
@@ -422,7 +422,7 @@ def _message(head: Head, body: bytes, parameters: Parameters) -> Accepted:
     stateless = era is Era.STATELESS
     if stateless and not message.method:
         _refuse(400, f"In {version}, an agent sends no responses.", raw_id=message.raw_id)
-    unknown = _check_mirrors(message, head, parameters, required=stateless and message.is_request)
+    _check_mirrors(message, head, parameters, required=stateless and message.is_request)
     return Accepted(
         Kind.MESSAGE,
         head.server,
@@ -434,7 +434,6 @@ def _message(head: Head, body: bytes, parameters: Parameters) -> Accepted:
         "" if stateless else _valid_session(head),
         b"",
         head.token,
-        unknown,
     )
 
 
@@ -585,25 +584,26 @@ def _refuse_version(named: str, raw_id: bytes) -> NoReturn:
     raise _Refusal(_rejected(400, reason, error, raw_id))
 
 
-def _check_mirrors(
-    message: _Message, head: Head, parameters: Parameters, *, required: bool
-) -> tuple[tuple[bytes, bytes], ...]:
-    """Compare the headers that repeat the body; return those of arguments that are not known here."""
+def _check_mirrors(message: _Message, head: Head, parameters: Parameters, *, required: bool) -> None:
+    """Compare the headers that repeat the body.
+
+    `Mcp-Param-…` of an argument that is not known here counts for nothing, and goes no further: the server's headers
+    are made from the arguments that were judged, and nobody has judged this one.
+    """
     known = parameters(head.server, message.named or "") if message.method == CALL_TOOL else None
     if not (head.has_mirrors or required or known):
-        return ()
+        return
     found = head.headers
     _compare("Mcp-Method", found.get(b"mcp-method"), message.method, message.raw_id, required=required)
     if mirror_headers.named_by(message.method) is not None:
         _compare("Mcp-Name", found.get(b"mcp-name"), message.named, message.raw_id, required=required)
-    sent = {name: value for name, value in found.items() if name.startswith(_PARAMETER)}
     if known:
-        _check_parameters(message, known, sent, required=required)
-    return tuple(sent.items())
+        _check_parameters(message, known, found, required=required)
 
 
-def _check_parameters(message: _Message, known: ParameterHeaders, sent: dict[bytes, bytes], *, required: bool) -> None:
-    """Compare the headers of arguments, and take them out of `sent`."""
+def _check_parameters(
+    message: _Message, known: ParameterHeaders, found: Mapping[bytes, bytes], *, required: bool
+) -> None:
     try:
         values = mirror_headers.argument_values(known, message.arguments or b"{}")
     except (raw_json.Unreadable, raw_json.DuplicateKeys):
@@ -611,7 +611,7 @@ def _check_parameters(message: _Message, known: ParameterHeaders, sent: dict[byt
     for header in known.values():
         name, value = f"Mcp-Param-{header}", values.get(header)
         must = required and mirror_headers.written(value) is not None
-        _compare(name, sent.pop(name.lower().encode(), None), value, message.raw_id, required=must)
+        _compare(name, found.get(name.lower().encode()), value, message.raw_id, required=must)
 
 
 def _compare(name: str, sent: bytes | None, meant: object, raw_id: bytes, *, required: bool) -> None:

@@ -141,6 +141,8 @@ class HttpChannel:
         self._login_hint = "" if "authorization" in own else remote.credentials.hint
         self.is_substitute = False
         """As in Channel."""
+        self.on_refused: Callable[[str, bytes, bytes], None] = lambda _why, _id, _line: None
+        """As in Refuses."""
         self.ended = EndSignal()
         """Nothing more comes from the server."""
         self.find_passage: Callable[[bytes], Passage | None] = lambda _id: None
@@ -167,6 +169,7 @@ class HttpChannel:
         block = self._lines.feed(piece)
         for lost in self._lines.lost:
             why = feedback.message_too_long(lost.size, self.remote.max_bytes)
+            self.on_refused(why, lost.id or b"null", b"")
             self.deliver(feedback.refused_message(lost.id or b"null", why, unreadable=False))
         self._lines.lost.clear()
         if block.find(b"\n") == len(block) - 1:

@@ -8,6 +8,8 @@ Its rules:
 3. Requests go out at once and in any order; notifications go out one after another; nothing but responses goes out
    while a session is being opened.
 4. What is delivered is the JSON text as it came, on one line.
+5. A refusal of credentials is remembered until a request succeeds, and reported once. An `initialize` that the server
+   refuses for another reason says so: an agent that tries both eras shows only its error, which hides the login.
 
 Source: MCP 2025-11-25 and 2026-07-28, basic/transports.
 """
@@ -115,6 +117,8 @@ class Client:
         self._is_old = False  # the server speaks HTTP+SSE
         self._listening = False
         self._stateless = False  # the agent's last request was one of the stateless era
+        self._earlier: tuple[str, str] | None = None  # the refusal of credentials, without a full stop, and what helps
+        self._reported = ""  # the refusal that people have been told of
         self.is_ending = False
         """The agent sends nothing more, and the session is being closed."""
         self._finishing = False
@@ -274,6 +278,8 @@ class Client:
         exchange.content_type, is_utf8 = _content_type(headers.get(b"content-type", b""))
         if not 200 <= status < 300:
             return
+        if exchange.method != messages.INITIALIZE:
+            self._accepted_credentials(exchange)
         if b"content-encoding" in headers and headers[b"content-encoding"].strip().lower() != b"identity":
             self._refuse(exchange, "the server has sent a compressed response, which was not requested")
             return
@@ -391,6 +397,7 @@ class Client:
 
     def whole(self, exchange: Exchange, headers: dict[bytes, bytes], body: bytes) -> None:
         """A JSON response of status 200 has come whole: in place of `head`, `body` and `complete`."""
+        self._accepted_credentials(exchange)
         raw_id = exchange.call_id
         if raw_id and raw_id in exchange.ids and messages.is_response_to(raw_id, body):
             exchange.ids.clear()
@@ -424,14 +431,27 @@ class Client:
     def not_authorized(self, exchange: Exchange, hint: str) -> None:
         """The server has refused the credentials for good; `hint` says what helps."""
         if hint:
-            why = f"The server has refused the request, because a login is needed (HTTP {exchange.status})"
+            whose, why = "", f"because a login is needed (HTTP {exchange.status})"
         else:  # nothing that we could do would help: what the server says may
-            why = f"The server has refused the credentials (HTTP {exchange.status}){self._error_text(exchange)}"
+            whose, why = "the credentials of ", f"with HTTP status {exchange.status}{self._error_text(exchange)}"
+        why, earlier = (f"The server has refused {whose}{which} request, {why}" for which in ("this", "an earlier"))
+        text = f"{why}. {hint}".rstrip(". ")
+        if text != self._reported:
+            self._reported = text
+            self._wire.report(text)
+        self._earlier = None  # this one is told in full
         if exchange.kind is Kind.REQUEST:
             self._fail(exchange, why, Progress.NOT_SENT, refused=True, hint=hint)
-        else:
-            self._end_other(exchange, f"{why}. {hint}".rstrip(". "))
+        self._earlier = earlier, hint
+        if exchange.kind is not Kind.REQUEST:
+            self._end_other(exchange, text)
         self._check_end()
+
+    def _accepted_credentials(self, exchange: Exchange) -> None:
+        """The server has accepted a request. If that had credentials, their next refusal is reported again."""
+        self._earlier = None
+        if exchange.used_authorization is not None:
+            self._reported = ""
 
     def _send_again(self, exchange: Exchange) -> None:
         exchange.restart()
@@ -499,6 +519,8 @@ class Client:
 
     def _message(self, exchange: Exchange, line: bytes, ids: list[bytes]) -> None:
         """Deliver one message that answers the requests with these ids, and note that they are answered."""
+        if line.lstrip()[:1] == b"[" and self._fail_array(exchange, ids):
+            return
         for raw_id in ids:
             key = messages.key_of(raw_id)
             owner = exchange if key in exchange.ids else self._awaiting.get(key)
@@ -509,12 +531,33 @@ class Client:
             if owner.kind is Kind.REOPEN:
                 self._reopened(owner, line)
                 return
-            line = self._note_response(owner, line)
+            line = self._note_response(owner, raw_id, line)
             if not owner.ids and owner is not exchange and owner.kind is Kind.REQUEST and self._old_endpoint:
                 self._done(owner)
         self._wire.deliver(line + b"\n")
 
-    def _note_response(self, owner: Exchange, line: bytes) -> bytes:
+    def _fail_array(self, exchange: Exchange, ids: list[bytes]) -> bool:
+        """Answer requests that came alone with an error: an array is not a response to them. False: there are none.
+
+        Only an agent that has sent a batch (2025-03-26) can read one, and hooks judge no response in it.
+        """
+        alone: list[tuple[Exchange, bytes]] = []
+        for key in map(messages.key_of, ids):
+            owner = exchange if key in exchange.ids else self._awaiting.get(key)
+            if owner is not None and key in owner.ids and owner.kind is not Kind.REOPEN and not owner.is_batch:
+                alone.append((owner, owner.ids.pop(key)))
+                self._awaiting.pop(key, None)
+        for owner, raw_id in alone:
+            is_call = owner.method == messages.CALL_TOOL
+            why = "The server has sent an array of messages as a response"
+            self._wire.deliver_failure(feedback.remote_failure(raw_id, why, Progress.NO_RESPONSE, is_call=is_call))
+            if not owner.ids and owner is not exchange and self._old_endpoint:
+                self._done(owner)
+            if self._opening is owner:
+                self._opened()
+        return bool(alone)
+
+    def _note_response(self, owner: Exchange, raw_id: bytes, line: bytes) -> bytes:
         """Note what the response says about the session; return the line that the agent gets."""
         if owner.method == messages.LIST_TOOLS and owner.message is not None and owner.message.version:
             invalid = self._parameters.note(line)
@@ -522,10 +565,23 @@ class Client:
                 self._wire.report(f"the tool {name} is left out of the list, as MCP demands: {why}")
             return feedback.without_tools(line, invalid.__contains__) if invalid else line
         if owner.method == messages.INITIALIZE:
-            self._set_session(self.session, messages.negotiated_version(line))
+            version = messages.negotiated_version(line)
+            self._set_session(self.session, version)
+            line = line if version else self._after_refusal(raw_id, line)
+            if version:
+                self._accepted_credentials(owner)
             if self._opening is owner:
                 self._opened()
         return line
+
+    def _after_refusal(self, raw_id: bytes, line: bytes) -> bytes:
+        """Add to the error of an `initialize` that the server has refused credentials before."""
+        if self._earlier is None or not (text := messages.error_message(line)):
+            return line
+        (earlier, hint), text = self._earlier, text.rstrip(".")
+        why = f"{earlier}. The server has answered initialize with the error: {text}"
+        failure = feedback.remote_failure(raw_id, why, Progress.NOT_SENT, is_call=False, refusal=line, hint=hint)
+        return failure.rstrip(b"\n")
 
     def _long_event(self, exchange: Exchange, event: LongEvent) -> None:
         raw_id = response_id(event.head, event.tail)
@@ -681,6 +737,8 @@ class Client:
     def _fail(self, exchange: Exchange, why: str, progress: Progress, *, refused: bool = False, hint: str = "") -> None:
         """Answer all requests of an exchange with an error. `refused`: the server has answered with an error status."""
         refusal = _as_one_line(bytes(exchange.collected)) if refused else None
+        if refused and exchange.method == messages.INITIALIZE and self._earlier is not None:
+            why, hint = f"{self._earlier[0]}. {why}", self._earlier[1]
         is_call = exchange.method in (messages.CALL_TOOL, "")
         for raw_id in self._take_ids(exchange):
             self._wire.deliver_failure(

@@ -65,6 +65,8 @@ class StatelessChannel:
         """Nothing is answered any more: requests belong to another channel."""
         self.gone = False
         self.queued = 0
+        self.on_refused: Callable[[str, bytes, bytes], None] = lambda _why, _id, _line: None
+        """As in Refuses."""
         self.pass_call: Callable[[ReadCall], bool] = lambda _call: False
         """As in OffersCalls."""
 
@@ -138,6 +140,8 @@ class StatelessChannel:
 
     def _dispatch(self, sends: list[Send]) -> None:
         for send in sends:
+            if send.refused is not None:
+                self.on_refused(*send.refused)
             if send.to == SERVER:
                 self._input.feed(send.line)
             elif send.to in self._streams:

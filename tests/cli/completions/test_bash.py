@@ -20,6 +20,7 @@ def bash(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
     for name in ("hookproxy.toml", ".claude/settings.json", "a b.json", "deep/hooks.json"):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).touch()
+    (folder / ".mcp.json").write_text('{"mcpServers": {"shelly": {"command": "a"}, "x$(touch x)": {"command": "a"}}}')
     with terminal(["bash", "--norc", "--noprofile", "-i"], folder) as person:
         person.enter(f"source <(hookproxy completion bash); {KEY_BINDINGS}; echo ready")
         yield person
@@ -59,6 +60,19 @@ def bash(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
         ("hookproxy audit verify --hea", "hookproxy audit verify --head "),
         ("hookproxy audit stats hookp", "hookproxy audit stats hookproxy.toml "),
         ("hookproxy nonsense --conf", "hookproxy nonsense --conf"),
+        ("hookproxy convert x --to curs", "hookproxy convert x --to cursor "),
+        ("hookproxy convert x --from docker-agent@", "hookproxy convert x --from docker-agent@current "),
+        ("hookproxy hook --as cascad", "hookproxy hook --as cascade "),
+        ("hookproxy audit --decision asked-d", "hookproxy audit --decision asked-deny "),
+        ("hookproxy audit stats --decision asked-d", "hookproxy audit stats --decision asked-deny "),
+        ("hookproxy top --decision ref", "hookproxy top --decision refused "),
+        ("hookproxy try x --event PostToolUseF", "hookproxy try x --event PostToolUseFailure "),
+        ("hookproxy check --project dee", "hookproxy check --project deep/"),
+        ("hookproxy wrap cursor --server she", "hookproxy wrap cursor --server shelly "),
+        ("hookproxy unwrap cursor --server she", "hookproxy unwrap cursor --server shelly "),
+        ("hookproxy top --server she", "hookproxy top --server shelly "),
+        ("hookproxy wrap cursor --server x", "hookproxy wrap cursor --server x"),
+        ("hookproxy help wra", "hookproxy help wrap "),
         ("hookproxy words hookp", "hookproxy words hookp"),
     ],
 )

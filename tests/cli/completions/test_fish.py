@@ -20,6 +20,7 @@ def offered(folder: Path, typed: str) -> set[str]:
     for name in ("hookproxy.toml", ".claude/settings.json"):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).touch()
+    (folder / ".mcp.json").write_text('{"mcpServers": {"shelly": {"command": "a"}, "x$(touch x)": {"command": "a"}}}')
     path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
     env = {"HOME": str(folder), "PATH": path, "LC_ALL": "C.UTF-8"}
     script = "hookproxy completion fish | source; complete -C $argv[1]"
@@ -47,6 +48,10 @@ def offered(folder: Path, typed: str) -> set[str]:
         ("hookproxy audit verify --hea", {"--head"}),
         ("hookproxy audit stats hookp", {"hookproxy.toml"}),
         ("hookproxy completion f", {"fish"}),
+        ("hookproxy convert x --to curs", {"cursor"}),
+        ("hookproxy audit --decision asked-", {"asked-allow", "asked-deny"}),
+        ("hookproxy wrap cursor --server ", {"shelly"}),
+        ("hookproxy help wra", {"wrap"}),
     ],
 )
 def test_it_offers_known_words(tmp_path: Path, typed: str, some: set[str]) -> None:

@@ -27,6 +27,7 @@ def zsh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
     for name in ("hookproxy.toml", ".claude/settings.json", "deep/hooks.json"):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).touch()
+    (folder / ".mcp.json").write_text('{"mcpServers": {"shelly": {"command": "a"}, "x$(touch x)": {"command": "a"}}}')
     with terminal(["zsh", "-f", "-i"], folder) as person:
         person.enter(START)
         yield person
@@ -53,6 +54,16 @@ def zsh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
         ("hookproxy audit verify --hea", "hookproxy audit verify --head "),
         ("hookproxy audit stats hookp", "hookproxy audit stats hookproxy.toml "),
         ("hookproxy completion f", "hookproxy completion fish "),
+        ("hookproxy convert x --to curs", "hookproxy convert x --to cursor "),
+        ("hookproxy audit --decision asked-d", "hookproxy audit --decision asked-deny "),
+        ("hookproxy check --project dee", "hookproxy check --project deep/"),
+        ("hookproxy check .claude/s", "hookproxy check .claude/settings.json "),
+        ("hookproxy check claude=.claude/s", "hookproxy check claude=.claude/settings.json "),
+        ("hookproxy check -- mkfif", "hookproxy check -- mkfifo "),
+        ("hookproxy check x --strict -- cat hookp", "hookproxy check x --strict -- cat hookproxy.toml "),
+        ("hookproxy wrap cursor --server she", "hookproxy wrap cursor --server shelly "),
+        ("hookproxy wrap cursor --server x", "hookproxy wrap cursor --server x"),
+        ("hookproxy help wra", "hookproxy help wrap "),
     ],
 )
 def test_tab_completes_known_words_and_nothing_else(zsh: Terminal, typed: str, completed: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from hookproxy.convert.run_hook import ForeignHook, run_hook
+from hookproxy.convert.run_hook import ForeignHook, run_hooks
 from hookproxy.dialects.agent_side import Entry, HookOutput
 from hookproxy.dialects.cursor.agent_side import AGENT_SIDE
 from hookproxy.dialects.registry import DIALECTS
@@ -35,7 +35,7 @@ def prints(value: object) -> str:
 
 async def output_of(command: str, document: object, matcher: str = "") -> HookOutput:
     hook = ForeignHook(DIALECTS["claude"], command, matcher=matcher)
-    return await run_hook(hook, AGENT_SIDE, json.dumps(document).encode(), {"PATH": "/usr/bin:/bin", "PWD": "/"})
+    return await run_hooks([hook], AGENT_SIDE, json.dumps(document).encode(), {"PATH": "/usr/bin:/bin", "PWD": "/"})
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,9 @@ def test_an_event_occurs_for_each_outcome_that_it_is_documented_for(name: str, e
         ("preToolUse", "*", "echo", {}, True),
         ("preToolUse", "MCP:echo", "echo", {}, True),
         ("preToolUse", "^MCP:", "echo", {}, True),
-        ("preToolUse", "^echo$", "echo", {}, True),
+        ("preToolUse", "^echo", "echo", {}, False),  # the page: MCP:<tool_name>
+        ("preToolUse", "^echo$", "echo", {}, False),
+        ("preToolUse", "echo$", "echo", {}, True),
         ("preToolUse", "mcp:echo", "echo", {}, False),
         ("preToolUse", "Shell|Read|Write|Grep|Delete|Task", "run_command", {"command": "ls"}, True),
         ("preToolUse", "^Shell$", "run_command", {"command": "ls"}, True),

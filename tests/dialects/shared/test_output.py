@@ -80,6 +80,15 @@ def test_long_texts_are_cut_with_a_note_and_empty_ones_are_left_out() -> None:
             "ReferenceError: no boom",
         ),
         ("/x.js:1\nTypeError: a\nb {\n  code: 1\n    at f (/x.js:1:1)\n", "TypeError: a"),
+        (
+            "  File \"/a b.py\", line 7\n    def check(x)\n                ^\nSyntaxError: expected ':'\n",
+            "SyntaxError: expected ':' (/a b.py:7)",
+        ),
+        (
+            'Traceback (most recent call last):\n  File "/a.py", line 1, in <module>\n    import b\n'
+            '  File "/b.py", line 2\n    y = 2\nIndentationError: unexpected indent\n',
+            "IndentationError: unexpected indent (/b.py:2)",
+        ),
         ("Error: this is no stack\nbut a text", "Error: this is no stack"),
     ],
 )
@@ -120,9 +129,11 @@ def kept(output: bytes) -> dict[str, object]:
         (b'{"stop":true,"n":NaN,"m":' + b"9" * 5000 + b"}", {"stop": True}),
         (b'{"decision":"deny","why":"one\ntwo"}', {"decision": "deny", "why": "one\ntwo"}),
         (b'{"decision":"deny","x":1,"x":2}', {"decision": "deny"}),
-        (b'{"decision":"deny","decision":"allow","stop":true}', {"stop": True}),
+        (b'{"decision":"deny","decision":"allow","stop":true}', {"decision": "allow", "stop": True}),
+        (b'{"decision":"allow","decision":"deny"}', {"decision": "deny"}),
         (b'{"in":{"word":"deny"},"in":{}}', {}),
         (b'{"in":{"word":"deny","word":"allow"}}', {}),
+        (b'{"in":{"word":"allow","word":"deny"}}', {"in": {"word": "deny"}}),
         (b'\xef\xbb\xbf{"decision":"deny"}\r\n', {"decision": "deny"}),
         (b'{"decision":"deny"', {}),
         (b'{"decision":"deny"} {}', {}),

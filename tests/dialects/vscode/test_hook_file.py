@@ -30,7 +30,7 @@ PUBLISHED: Final[dict[str, tuple[Any, int]]] = {
                 "Stop": [{"type": "command", "command": "./guard.sh"}],
             }
         },
-        2,
+        3,  # PostToolUse also occurs after a result with isError
     ),
 }
 

@@ -105,6 +105,7 @@ async def running(
 
 INITIALIZE = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-11-25"}}
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
 INIT_RESULT = '{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}'
 
 
@@ -865,8 +866,77 @@ async def test_where_the_user_has_given_the_credentials_the_error_says_what_the_
     async with running(refusing, headers=(("Authorization", "Bearer own"),)) as agent:
         agent.send(call(7))
         text = await agent.error(7)
-        assert f"refused the credentials (HTTP {status[:3]}): It is not known" in text
+        assert f"refused the credentials of this request, with HTTP status {status[:3]}: It is not known" in text
         assert "login" not in text
+
+
+DISCOVER = {"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": META}}
+NO_VERSION = b'{"jsonrpc":"2.0","id":%b,"error":{"code":-32020,"message":"Missing MCP-Protocol-Version header"}}'
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        ("400 Bad Request", NO_VERSION % b"0"),
+        ("400 Bad Request", NO_VERSION % b"null"),
+        ("200 OK", NO_VERSION % b"0"),
+        ("404 Not Found", b""),
+        ("500 Internal Server Error", b"<html>"),
+    ],
+)
+async def test_the_error_of_a_fallback_handshake_names_the_login_that_the_first_request_needed(
+    status: str, body: bytes
+) -> None:
+    async def newest_only(request: Request) -> None:
+        if request.headers.get("mcp-protocol-version") == "2026-07-28":
+            await guarded(request)
+        else:
+            await request.json(body, status)
+
+    tokens = Tokens()
+    async with running(newest_only, tokens) as agent:
+        for _ in range(2):  # as an agent does that connects again
+            agent.lines.clear()
+            agent.send(DISCOVER)
+            assert "hookproxy login URL" in await agent.error(1)
+            agent.send(INITIALIZE)
+            error = (await agent.response(0))["error"]
+            assert "has refused an earlier request, because a login is needed (HTTP 401)" in error["message"]
+            assert "hookproxy login URL" in error["message"]
+            if b"Missing" in body:
+                assert "Missing MCP-Protocol-Version header" in error["message"]
+                assert error["code"] == -32020
+        refusals = [text for text in agent.reports if "a login is needed" in text]
+        assert len(refusals) == 1
+        assert "hookproxy login URL" in refusals[0]
+        tokens.values = ["Bearer good"]
+        agent.lines.clear()
+        agent.send(DISCOVER)
+        await agent.response(1)
+        agent.send(INITIALIZE)
+        assert "login" not in await agent.error(0)
+
+
+async def test_a_login_that_the_older_transport_needs_is_named_by_the_handshake_as_well() -> None:
+    async def respond(request: Request) -> None:
+        if request.method == "GET":
+            await guarded(request)
+        else:
+            await request.status("405 Method Not Allowed")
+
+    async with running(respond, Tokens()) as agent:
+        agent.send(INITIALIZE)
+        assert "hookproxy login URL" in await agent.error(INITIALIZE["id"])
+
+
+async def test_a_refusal_after_credentials_were_accepted_is_reported_again() -> None:
+    tokens = OnlyLogins("Bearer old")
+    async with running(guarded, tokens) as agent:
+        for number, token in enumerate(("Bearer old", "Bearer older", "Bearer good", "Bearer old")):
+            tokens.values = [token]
+            agent.send(call(number))
+            await agent.response(number)
+        assert len([text for text in agent.reports if "a login is needed" in text]) == 2
 
 
 async def test_after_a_login_calls_work_without_a_restart() -> None:

@@ -1,0 +1,120 @@
+"""Records what `wrap`, `setup` and `convert` write on this machine, so that `uninstall` finds all of it again.
+
+The record is one small file in the state folder. It has no text of other files, except what was inserted into them:
+wrapped entries keep themselves what `unwrap` needs. Where it cannot be written, the change itself stands, and the
+person is told.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..model.errors import ConfigError, UserError, file_hint
+
+FILE = "written.json"
+"""Its name in the state folder."""
+
+
+class Written(Struct, frozen=True, omit_defaults=True):
+    """All that was written, and is not undone yet. Paths are absolute."""
+
+    wrapped: tuple[str, ...] = ()
+    """Configurations of agents, with entries that start hookproxy."""
+    created: Mapping[str, str] = {}
+    """Files that are wholly ours: the SHA-256 of each one's content."""
+    inserted: Mapping[str, tuple[str, ...]] = {}
+    """The texts that were inserted into a file, in this order."""
+    folders: tuple[str, ...] = ()
+    """Folders that were made for these files; outer ones come first."""
+
+    def with_wrapped(self, path: str) -> Written:
+        """The record with one more wrapped file."""
+        return replace(self, wrapped=tuple(dict.fromkeys((*self.wrapped, path))))
+
+    def with_created(self, texts: Mapping[str, str], folders: Sequence[str]) -> Written:
+        """The record with more files that are wholly ours."""
+        created = {**self.created, **{path: digest(text) for path, text in texts.items()}}
+        return replace(self, created=created, folders=tuple(dict.fromkeys((*self.folders, *folders))))
+
+    def with_inserted(self, path: str, text: str) -> Written:
+        """The record with one more text in a file."""
+        return replace(self, inserted={**self.inserted, path: (*self.inserted.get(path, ()), text)})
+
+    def without(self, paths: Sequence[str]) -> Written:
+        """The record without these files, in which everything is undone, and without folders that are gone."""
+        gone = frozenset(paths)
+        return Written(
+            tuple(path for path in self.wrapped if path not in gone),
+            {path: value for path, value in self.created.items() if path not in gone},
+            {path: texts for path, texts in self.inserted.items() if path not in gone},
+            tuple(path for path in self.folders if os.path.isdir(path)),
+        )
+
+
+def digest(text: str) -> str:
+    """The SHA-256 of a text in UTF-8."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def read(folder: str) -> Written:
+    """The record in this state folder; an empty one if there is none. Raises ConfigError."""
+    path = os.path.join(folder, FILE)
+    try:
+        with open(path, "rb") as file:
+            return msgspec.json.decode(file.read(), type=Written)
+    except FileNotFoundError:
+        return Written()
+    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeError) as error:
+        hint = "move it away: then only wrapped entries of known agents are found"
+        raise ConfigError(path, f"is not a record of hookproxy: {error}", hint) from None
+    except OSError as error:
+        raise ConfigError(path, f"cannot be read: {error.strerror}", file_hint(path, error)) from None
+
+
+def update(folder: str, change: Callable[[Written], Written]) -> None:
+    """Change the record in this state folder, and remove it if nothing is left. Raises UserError."""
+    if not folder:
+        raise UserError("nothing can be recorded without a home folder", "set HOME or XDG_STATE_HOME")
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        with _locked(folder):
+            _write(folder, change(read(folder)))
+    except OSError as error:
+        raise UserError(
+            f"{os.path.join(folder, FILE)} cannot be written: {error.strerror}",
+            "hookproxy uninstall will not find this change by itself: undo it with hookproxy unwrap FILE",
+        ) from None
+
+
+def _write(folder: str, written: Written) -> None:
+    path = os.path.join(folder, FILE)
+    if written == Written():
+        if os.path.lexists(path):
+            os.unlink(path)
+        return
+    new = f"{path}.{os.getpid()}"
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "wb") as file:
+        file.write(msgspec.json.format(msgspec.json.encode(written), indent=2) + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(new, path)
+
+
+@contextmanager
+def _locked(folder: str) -> Iterator[None]:
+    """One process at a time. The folder itself is locked, so that no file is left behind."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
