@@ -19,8 +19,7 @@ from typing import Final, NamedTuple
 
 from ..shell import commands, options, programs
 from ..shell.words import GLOB, UNKNOWN, Word, literal
-from .globs import PREFIX_ENDINGS, BudgetExceeded, WorkBudget, command_pattern, glob
-from .matchers import COMMAND_SEPARATORS
+from .globs import COMMAND_SEPARATORS, PREFIX_ENDINGS, BudgetExceeded, WorkBudget, command_pattern, glob
 
 _VARIABLE: Final = re.compile(r"\$\{?([A-Za-z_]\w*)(?!\w)\}?(?![\[:/#%^,@+=?-])")
 _FOLDER: Final = re.compile(r"[^\s*]*/(?=[^\s*/])")
