@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from ..hooks.select import TOOL_EVENTS
+from ..hooks.select import TOOL_EVENTS, decides_call
 from ..model.aliases import spelled_names
 from ..model.hooks import Ended, Event, HookResult
-from ..model.settings import OnFailure, Settings, ToolNames
+from ..model.settings import OnFailure, SeenNames, Settings, ToolNames
 from ..policy import matchers
 from ..policy.familiar_names import FAMILIAR_NAMES
 from .report import ConfiguredHook, FailureEffect, Finding
@@ -57,6 +57,17 @@ def is_awaited(hook: ConfiguredHook) -> bool:
 def _may_answer_elicitations(hook: ConfiguredHook) -> bool:
     """Whether the hook may answer an elicitation of the server, or change the answer."""
     return hook.spec.event in _ELICITATION_EVENTS and hook.group.dialect.answers_elicitations
+
+
+def seen_names(hook: ConfiguredHook) -> SeenNames | None:
+    """Under which names the hook runs for a tool with a familiar name; None: its matcher, `if` or system says which."""
+    group, spec = hook.group, hook.spec
+    own = group.dialect.mcp_tool_name("server", "tool") if group.tool_names is ToolNames.MCP else "tool"
+    if spec.event not in TOOL_EVENTS or spec.only_if or not spec.matches(own):
+        return None
+    if not any(map(spec.matches, _recognised(hook))):
+        return None
+    return group.names if group.names is SeenNames.OWN or decides_call(spec) else SeenNames.FAMILIAR
 
 
 def suspicious_timeout(hook: ConfiguredHook) -> Iterator[str]:
@@ -115,11 +126,13 @@ def _sees_mcp(hook: ConfiguredHook) -> str:
 
 def _aliases(hook: ConfiguredHook) -> list[str]:
     """The names that aliases give to tools, or may give to them."""
-    settings = hook.settings
-    layer = (settings.managed or Settings()) if hook.group.managed else settings
-    configured = [one.name for one in settings.aliases if one.name]
-    familiar = spelled_names(FAMILIAR_NAMES, hook.group.dialect.tool_spellings) if layer.auto_aliases else ()
-    return [*configured, *familiar]
+    return [*(one.name for one in hook.settings.aliases if one.name), *_recognised(hook)]
+
+
+def _recognised(hook: ConfiguredHook) -> Iterable[str]:
+    """The familiar names that a tool may get by itself, as the hook's system spells them."""
+    layer = (hook.settings.managed or Settings()) if hook.group.managed else hook.settings
+    return spelled_names(FAMILIAR_NAMES, hook.group.dialect.tool_spellings) if layer.auto_aliases else ()
 
 
 def never_matching_if(hook: ConfiguredHook) -> Iterator[str]:

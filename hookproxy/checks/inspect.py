@@ -145,7 +145,7 @@ def _entry(hook: ConfiguredHook, place: Finding, notes: list[Finding], coverage:
     ]
     if coverage is not None and coverage.why_never:
         found.insert(0, f"never runs for this server: {coverage.why_never}")
-    about_aliases = effective_settings.matching_only_aliases(hook) if coverage is None else (coverage.about_unseen(),)
+    about_aliases = effective_settings.matching_only_aliases(hook) if coverage is None else ()
     remarks = (place.text, _server_remark(spec), *about_aliases)
     return HookEntry(
         place.file,
@@ -165,6 +165,7 @@ def _entry(hook: ConfiguredHook, place: Finding, notes: list[Finding], coverage:
         remarks=tuple(replace(place, text=text) for text in remarks if text),
         managed=hook.group.managed,
         label=spec.label,
+        names=effective_settings.seen_names(hook),
         tools=None if coverage is None else coverage.seen,
     )
 

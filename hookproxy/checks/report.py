@@ -14,7 +14,7 @@ from ..dialects.dialect import Group
 from ..hooks.coverage import Coverage, SeenTool
 from ..model.aliases import Alias
 from ..model.hooks import HookSpec
-from ..model.settings import FORMER_KEYS, Settings
+from ..model.settings import FORMER_KEYS, SeenNames, Settings
 from ..trust.check_unchanged import Dependencies
 from ..trust.sources import ManagedSummary
 
@@ -68,6 +68,8 @@ class HookEntry(Struct, frozen=True):
     """It belongs to the administrator, and the user cannot turn it off."""
     label: str = ""
     """The name that people and the model see."""
+    names: SeenNames | None = None
+    """Under which names it runs for a tool with a familiar name; None: its matcher says which, or it cannot run."""
     tools: tuple[SeenTool, ...] | None = None
     """The tools of the server that it sees; None: they are not known, or it cannot run."""
 
@@ -232,6 +234,7 @@ def _members(entry: HookEntry) -> dict[str, object]:
         **(runs if entry.fires else dict.fromkeys(runs)),
         "fires": entry.fires,
         "managed": entry.managed,
+        "names": entry.names,
         "tools": None if entry.tools is None else [{"tool": one.tool, "name": one.name} for one in entry.tools],
         "findings": [one.text for one in entry.findings],
         "remarks": [one.text for one in entry.remarks],

@@ -28,6 +28,8 @@ finding that does not depend on the server), or the server does not list its too
       fires              whether it can run behind MCP; if not, the keys from matcher to awaited are null
       awaited            whether anything waits for its output
       managed            whether it is the administrator's, so that nobody else can switch it off
+      names              how it runs for a tool that its matcher matches by the own name and by a familiar one: "both"
+                         (once under each), "own" or "familiar"; null if its matcher cannot match both
       tools              null if the server's tools are not known; else the tools that it sees: objects with tool, the
                          server's name, and name, the name that the hook sees
       findings, remarks  sentences about it
@@ -62,13 +64,13 @@ from ..checks.inspect import inspect
 from ..checks.report import CheckedServer, FailureEffect, Finding, HookEntry, Report
 from ..config.hook_files import is_own_configuration
 from ..config.load import Loaded
-from ..config.toml_text import setting_line
+from ..config.toml_text import ask_fallback, setting_line
 from ..hooks.coverage import coverage
 from ..hooks.evaluate import Hooks, check_mcp_tool_hooks
 from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError
 from ..model.hooks import Event
-from ..model.settings import Settings
+from ..model.settings import SeenNames, Settings
 from .common import (
     add_hook_options,
     add_strict_option,
@@ -100,6 +102,12 @@ _CONSEQUENCES: Final = {
     FailureEffect.WITHHOLD: "the result is withheld",
     FailureEffect.INFORM_MODEL: "the result passes, and the model is informed that it was not judged",
 }
+_NAMES: Final = {
+    SeenNames.BOTH: "; once under a tool's own name, once under its familiar one",
+    SeenNames.FAMILIAR: "; under a tool's familiar name if it has one",
+    SeenNames.OWN: "",
+}
+"""Under which names of a tool a hook runs that matches both."""
 _IN_PROCESS_TYPES: Final = ("python", "http")
 """The hook types that run in our own process: whether they can run is known before anything runs."""
 
@@ -271,6 +279,8 @@ def _rules(console: Console, heading: str, settings: Settings) -> None:
         label = Text(f"  {decision}".ljust(MARGIN), "dim")
         for rule in rules:
             row(console, label, rule)
+    if settings.ask:
+        row(console, Text("  asks".ljust(MARGIN), "dim"), ask_fallback(settings))
     if settings.deny and not settings.hide_denied:
         row(console, Text("  listed".ljust(MARGIN), "dim"), "denied tools stay in tools/list")
     print_line(console, Text())
@@ -311,7 +321,7 @@ def _rows(entry: HookEntry) -> Iterator[tuple[str, str]]:
     yield "event", spelled + _fires(entry)
     if not entry.fires:
         return
-    yield "matcher", entry.matcher or "all"
+    yield "matcher", (entry.matcher or "all") + (_NAMES[entry.names] if entry.names else "")
     if entry.only_if:
         yield "if", entry.only_if
     yield "command", entry.command

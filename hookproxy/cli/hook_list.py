@@ -15,6 +15,7 @@ from rich.text import Text
 from ..checks.report import FailureEffect, Finding, HookEntry, Report
 from ..dialects.shared.hook_file import CANNOT_FIRE
 from ..model.hooks import Event
+from ..model.settings import SeenNames
 from .layout import print_line, row, short_path, visible
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ def _summary(entry: HookEntry) -> str:
     notes = [
         f"{entry.timeout:g} s",
         f"if it fails, {after}" if entry.awaited else "nothing waits for it",
+        "once for each name of a tool" if entry.names is SeenNames.BOTH else "",
         "managed" if entry.managed else "",
     ]
     return f"{when}: {_cut(entry.command)} ({'; '.join(note for note in notes if note)})"

@@ -4,7 +4,7 @@ It uses the code of `run`: hooks run for real, but no call is forwarded, no pers
 
 Exit status: 0 the call is allowed, also if a hook failed and the call goes on; 1 it is refused, or a person would have
 to be asked, or a hook hides its result or marks it as an error; 2 it is not allowed only because a hook failed, or it
-could not be tried.
+could not be tried, because no hook and no rule is configured for example.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from rich.text import Text
 
 from ..checks.startup_notes import KeyLines
 from ..config.load import Loaded, make_data_folders
+from ..config.toml_text import ask_fallback
 from ..dialects.shared import input
 from ..hooks.coverage import coverage
 from ..jsonrpc import raw_json
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError, file_hint
 from ..model.hooks import Ended, Event, HookResult, HookSpec, Session, Tool, Verdict
-from ..model.settings import OnAsk, OnFailure, Settings
 from ..policy.presets import PRESETS
 from ..trial.observe import ObservedRun
 from ..trial.report import DECIDING_EVENTS, DEFAULT_RESULTS, TrialReport, json_object, try_call
@@ -63,14 +63,25 @@ def main(arguments: Sequence[str]) -> int:
     cwd = working_directory()
     loaded = load_named(options, cwd)
     findings.stop_if_strict(loaded, options.strict, os.environ)
-    _tell(*findings.lines(loaded, os.environ), *loaded.remarks, *make_data_folders(loaded))
     _tell(unread_file(options.config, loaded.path, cwd))
+    _require_policy(loaded)
+    _tell(*findings.lines(loaded, os.environ), *loaded.remarks, *make_data_folders(loaded))
     session = _session(options.name, cwd, loaded.project)
     _tell(_about_tool_name(loaded, attempt.tool, session.server))
     with redirected_output():
         report = run(partial(try_call, loaded, attempt, event, session, os.environ))
     show(json_output(report) if options.json else text_output(report, cwd))
     return report.status
+
+
+def _require_policy(loaded: Loaded) -> None:
+    """Raise UserError if nothing could ever refuse or see a call: that it is allowed then says nothing."""
+    settings = loaded.settings
+    if not (loaded.groups or settings.rule_count or settings.limits):
+        raise UserError(
+            f"no hook and no rule is configured{f' in {loaded.path}' * bool(loaded.path)}: there is nothing to try",
+            "name files with --config FILE or --hooks FILE; hookproxy setup writes yours",
+        )
 
 
 def _tell(*texts: str) -> None:
@@ -110,7 +121,7 @@ def build_parser() -> argparse.ArgumentParser:
         USAGE,
         "Try a call on the configured hooks and rules, without a server. Hooks run for real, but no call is forwarded, "
         "no person is asked, and nothing is audited. Exit status: 0 allowed, 1 refused or a person would be asked, "
-        "2 not allowed because a hook failed, or the call could not be tried.",
+        "2 not allowed because a hook failed, or the call could not be tried: if no hook is configured, for example.",
     )
     parser.add_argument("tool", metavar="TOOL", nargs="?", help="the server's own name of the tool")
     parser.add_argument(
@@ -223,6 +234,8 @@ def text_output(report: TrialReport, cwd: str) -> str:
     with console.capture() as captured:
         for hook_run in report.trial.observation.runs:
             _heading(console, report, hook_run.spec, files, cwd)
+            if hook_run.hook_run and _runs_of(report, hook_run.spec) > 1:
+                row(console, label("tool"), f"{hook_run.hook_run.tool_name}; it runs once under each name")
             _run(console, hook_run)
         for hook in report.not_run:
             _heading(console, report, hook.spec, files, cwd)
@@ -240,6 +253,10 @@ def _heading(console: Console, report: TrialReport, spec: HookSpec, files: KeyLi
     print_line(console, Text.assemble((place, "bold"), "  ", visible(key, console)))
     row(console, label("event"), f"{spec.event}, {spec.dialect}")
     row(console, label("command"), spec.target or spec.label)
+
+
+def _runs_of(report: TrialReport, spec: HookSpec) -> int:
+    return sum(one.spec is spec for one in report.trial.observation.runs)
 
 
 def _run(console: Console, observed: ObservedRun) -> None:
@@ -328,21 +345,7 @@ def _reasons(report: TrialReport) -> Iterator[tuple[str, str]]:
     if report.approval_text:
         yield "asked", report.approval_text
     if trial.decision == "asked":
-        yield "fallback", _ask_fallback(report.settings)
-
-
-def _ask_fallback(settings: Settings) -> str:
-    """What happens if the agent cannot ask a person."""
-    if settings.on_ask in (OnAsk.DENY, OnAsk.ALLOW):
-        return settings.on_ask
-    if settings.on_ask is OnAsk.CONSOLE:
-        return "hookproxy console and hookproxy top ask"
-    if settings.console:
-        return "if the agent cannot ask, hookproxy console and hookproxy top ask instead"
-    if settings.prompter:
-        return f"if the agent cannot ask, {settings.prompter[0]} asks instead"
-    allowed = settings.on_ask_fallback is OnFailure.ALLOW
-    return f"if the agent cannot ask, the call is {'allowed' if allowed else 'refused'}"
+        yield "fallback", ask_fallback(report.settings)
 
 
 def _model_output(trial: TrialResult) -> Iterator[tuple[str, str]]:

@@ -18,7 +18,7 @@ from ..dialects.registry import DIALECTS
 from ..dialects.shared.handler_types import make_warm
 from ..dialects.shared.hook_file import read_document, suggestion
 from ..model.errors import ConfigError, UserError
-from ..model.settings import AgentRule, OnFailure, ToolNames
+from ..model.settings import AgentRule, OnFailure, SeenNames, ToolNames
 from ..trust.sources import FileContext
 
 _GLOB_CHARACTERS: Final = frozenset("*?[")  # a path with one of them is a pattern, unless a file has that name
@@ -36,6 +36,7 @@ class Use(Struct, frozen=True):
     dialect: Dialect | None
     """None: it is recognised from the file's content."""
     tool_names: ToolNames | None = None
+    names: SeenNames = SeenNames.BOTH
     on_failure: OnFailure | None = None
     options: Mapping[str, object] = field(default_factory=dict)
     """The keys that only some dialects have."""
@@ -122,7 +123,7 @@ def _read_file(file: FoundFile, named_by: str, use: Use, file_context: FileConte
     tool_names = use.tool_names or dialect.tool_names
     hooks = make_warm(dialect, found.hooks, use.place, use.warm_options)
     named = project if use.project and not file_context.project else ""
-    group = Group(dialect, path, hooks, tool_names, use.on_failure, plugin=plugin, project=named)
+    group = Group(dialect, path, hooks, tool_names, use.on_failure, plugin=plugin, names=use.names, project=named)
     return LoadedHookFile(group, named_by, found.notes, (*found.remarks, *no_hooks, *same_shape), found.rules)
 
 

@@ -18,7 +18,7 @@ from ..dialects.own import OWN
 from ..dialects.own.hook_file import own_hook
 from ..dialects.shared.hook_file import resolve_program
 from ..model.errors import ConfigError, UserError
-from ..model.settings import OnFailure, Results, Settings
+from ..model.settings import ConsoleUse, OnFailure, Results, SeenNames, Settings
 from ..trust.sources import FileContext, Layer, ManagedSummary, state_folder, store_path
 from .hook_files import LoadedHookFile, Use, dialect_named, parse_option, read_use
 
@@ -326,8 +326,8 @@ def layer_of(
         options = {key: value for key, value in set_keys.items() if key in DIALECT_OPTIONS}
         warm_options = {key: value for key, value in set_keys.items() if key in WARM_OPTIONS}
         use = Use(
-            table.file, folder, where, dialect, table.tool_names, table.on_failure, options, warm_options,
-            table.project or "",
+            table.file, folder, where, dialect, table.tool_names, table.names or SeenNames.BOTH, table.on_failure,
+            options, warm_options, table.project or "",
         )  # fmt: skip
         added.extend(read_use(use, file_context))
     added.append(LoadedHookFile(_own_group(file, path, prefix), path))
@@ -368,7 +368,7 @@ def _settings(file: ConfigFile, path: str, text: str, file_context: FileContext,
         on_ask=file.on_ask,
         on_ask_fallback=OnFailure.ALLOW if file.on_ask_fallback == "allow" else OnFailure.DENY,
         prompter=_prompter(file, folder),
-        console=file.on_ask_fallback == "console",
+        console=_console_use(file.on_ask_fallback),
         ask_seconds=file.ask_seconds,
         feedback=file.feedback,
         strict=file.strict,
@@ -428,6 +428,10 @@ def _chain_key_file(file: ConfigFile, path: str, file_context: FileContext) -> s
         hint = f"make one: (umask 077; head -c 32 /dev/urandom | base64 >{key_file})"
         raise ConfigError(path, f"audit.chain_key_file: {key_file}: {error.strerror}", hint) from None
     return key_file
+
+
+def _console_use(fallback: object) -> ConsoleUse:
+    return ConsoleUse(fallback) if fallback in ("auto", "console") else ConsoleUse.NEVER
 
 
 def _prompter(file: ConfigFile, folder: str) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from ..dialects.dialect import Group
 from ..model.aliases import Alias
 from ..model.errors import ConfigError
 from ..model.hooks import HookSpec
-from ..model.settings import OnAsk, OnFailure, Results, Settings
+from ..model.settings import ConsoleUse, OnAsk, OnFailure, Results, Settings
 from ..trust.sources import Layer, ManagedSummary
 
 _RULES: Final = ("deny", "ask", "allow", "agent_rules", "limits")
@@ -113,7 +113,7 @@ def _settings_of_managed(user: Layer, admin: Layer) -> Settings:
         on_ask=_stricter("on_ask", settings.on_ask, user.settings.on_ask),
         on_ask_fallback=settings.on_ask_fallback,
         prompter=settings.prompter,
-        console=settings.console,
+        console=settings.console if "console" in admin.set_by else ConsoleUse.NEVER,  # who runs the agent may open one
         ask_seconds=min(settings.ask_seconds, user.settings.ask_seconds),
         on_cut_input=settings.on_cut_input,
         allow=settings.allow,

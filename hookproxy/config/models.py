@@ -13,7 +13,7 @@ from typing import Annotated, Final, Literal, TypeVar
 from msgspec import Meta, Struct, field
 
 from ..model.hooks import Event
-from ..model.settings import MAX_ASK_SECONDS, Delivery, OnAsk, OnFailure, Results, Settings, ToolNames
+from ..model.settings import MAX_ASK_SECONDS, Delivery, OnAsk, OnFailure, Results, SeenNames, Settings, ToolNames
 
 MIN_MESSAGE_BYTES: Final = 1024  # less would not hold an initialize request
 MIN_DEPTH: Final = 4  # less would refuse what ordinary tools need
@@ -47,6 +47,11 @@ class Use(Table, frozen=True):
     tool_names: ToolNames | None = None
     """Which tool names these hooks see: "mcp" is mcp__SERVER__TOOL, "bare" is TOOL. Default: the names that the dialect
     uses.
+    """
+    names: SeenNames | None = None
+    """What hooks see of a tool that their matcher matches by its own name and by a familiar name that was recognised
+    (Bash, Write), as hooks for all tools do. "both" (the default) runs them once under each name before a call, and
+    under the familiar name after it; "own" only under the server's own name; "familiar" only under the familiar one.
     """
     on_failure: OnFailure | None = None
     """Like the top-level `on_failure`, but only for the hooks of this file."""
@@ -330,9 +335,11 @@ class ConfigFile(Table, frozen=True):
     """What happens when a person should be asked: "elicit" asks through the agent; "console" asks on `hookproxy
     console` and `hookproxy top`; "deny" and "allow" decide without asking.
     """
-    on_ask_fallback: Literal["deny", "allow", "console"] | Prompter = "deny"
-    """What happens when a person should be asked and the agent cannot ask: "deny", "allow", "console", or a program of
-    your own that asks.
+    on_ask_fallback: Literal["auto", "deny", "allow", "console"] | Prompter = "auto"
+    """What happens when a person should be asked and the agent cannot ask. "auto" asks on `hookproxy console` and
+    `hookproxy top` while one of them is open, and else denies; "console" waits until one is opened; "deny" and "allow"
+    decide without asking; a table names a program of your own that asks. In the administrator's file, the default is
+    "deny".
     """
     ask_seconds: Annotated[float, Meta(ge=1, le=MAX_ASK_SECONDS)] = _DEFAULTS.ask_seconds
     """How long a call waits for approval on a console, or by a program that asks, before it is denied. How long an

@@ -1,4 +1,4 @@
-"""Spells a setting as a line of hookproxy.toml, for people."""
+"""Spells settings for people: as lines of hookproxy.toml, and in words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from ..model.settings import Settings
+from ..model.settings import ConsoleUse, OnAsk, OnFailure, Settings
 from .load import KEYS_OF_SETTINGS
 
 _SPELLINGS: Final = {
@@ -28,11 +28,30 @@ def setting_line(settings: Settings, name: str) -> str:
     if name in _SPELLINGS:
         value = _SPELLINGS[name][bool(value)]
     elif key == "on_ask_fallback":
-        word = "console" if settings.console else settings.on_ask_fallback
+        word = str(settings.console or settings.on_ask_fallback)
         value = {"command": settings.prompter} if settings.prompter else word
     elif name == "audit_chain" and settings.audit_chain_key_file:
         value = "keyed"
     return f"{key} = {_text(value)}"
+
+
+def ask_fallback(settings: Settings) -> str:
+    """What happens if a person should be asked and the agent cannot ask, in words, with the key that decides it."""
+    if settings.on_ask in (OnAsk.DENY, OnAsk.ALLOW):
+        return str(settings.on_ask)
+    if settings.on_ask is OnAsk.CONSOLE:
+        return "hookproxy console and hookproxy top ask"
+    consoles = "hookproxy console or hookproxy top"
+    if settings.console is ConsoleUse.ALWAYS:
+        return f'if the agent cannot ask, {consoles} asks instead (on_ask_fallback = "console")'
+    if settings.prompter:
+        return f"if the agent cannot ask, {settings.prompter[0]} asks instead (on_ask_fallback)"
+    if settings.console is ConsoleUse.IF_OPEN:
+        asks = f"{consoles} asks while one is open, and else the call is refused"
+        return f'if the agent cannot ask, {asks} (on_ask_fallback = "auto")'
+    allowed = settings.on_ask_fallback is OnFailure.ALLOW
+    done = "allowed" if allowed else "refused"
+    return f'if the agent cannot ask, the call is {done} (on_ask_fallback = "{settings.on_ask_fallback}")'
 
 
 def _text(value: object) -> str:

@@ -43,7 +43,8 @@ def _preset_aliases(names: list[str], path: str) -> Iterator[Alias]:
             hint = suggestion(name, PRESETS) or "docs/reference.md has the list of presets"
             raise ConfigError(f"{path}: preset", f"there is no preset {name!r}", hint)
         for one in PRESETS[name].tools:
-            yield replace(one, preset=name)
+            other = (replace(one, name="Edit", preset=name),) if one.name == "MultiEdit" else ()
+            yield replace(one, preset=name, alternatives=other)
 
 
 def _alias(tool: str, table: ToolTable, where: str) -> Alias:

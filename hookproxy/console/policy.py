@@ -89,7 +89,7 @@ def _fallback(settings: Settings) -> str:
     """What follows if the agent cannot ask: three fields of the settings are one key."""
     if settings.prompter:
         return f"command {shlex.join(settings.prompter)}"
-    return "console" if settings.console else settings.on_ask_fallback
+    return settings.console or settings.on_ask_fallback
 
 
 def _split(place: str) -> tuple[str, str]:

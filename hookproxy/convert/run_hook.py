@@ -186,12 +186,12 @@ def _read_hook(hook: ForeignHook, context: EventContext, agent: AgentSide) -> Ho
 def _knowing_own_tools(hook: ForeignHook) -> ForeignHook:
     """The hook, which sees the agent's own tools by its own system's names of such tools.
 
-    A dialect is about servers' tools and may have no such names, where the agent's side has them.
+    A dialect is about servers' tools, and its hooks may know these by further names, which the agent's side has not.
     """
     side = agent_side(hook.dialect.name)
-    if side is None or hook.dialect.tool_spellings or not side.own_tools:
+    if side is None or not side.own_tools:
         return hook
-    return replace(hook, dialect=replace(hook.dialect, tool_spellings=side.own_tools))
+    return replace(hook, dialect=replace(hook.dialect, tool_spellings=side.own_tools, spellings_for=None))
 
 
 def _specs(hook: ForeignHook, hook_list: HookList, context: EventContext) -> tuple[HookSpec, ...]:

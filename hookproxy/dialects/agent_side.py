@@ -120,7 +120,7 @@ class AgentSide(Struct, frozen=True):
     read_command: Callable[[Entry, str], HookList] | None = None
     """The hooks of an entry, for a project folder, where no text of a file describes them: its hooks are programs."""
     own_tools: ToolSpellings = field(default_factory=dict)
-    """Its own tools, where its dialect has no `tool_spellings`."""
+    """Its own tools, where its dialect has none, or others that its hooks may know as well; empty: the dialect's."""
     own_mcp_names: Callable[[str, str], str] | None = None
     """The names that it gives to tools of MCP servers, where its dialect has others."""
     own_names_are_unique: bool = True
@@ -140,7 +140,7 @@ class AgentSide(Struct, frozen=True):
 
     def tool_spellings(self) -> ToolSpellings:
         """The agent's own tools that do what Claude Code's tools do."""
-        return DIALECTS[self.name].tool_spellings or self.own_tools
+        return self.own_tools or DIALECTS[self.name].tool_spellings
 
     def mcp_tool_name(self, server: str, tool: str) -> str:
         """The name that the agent gives to a server's tool."""

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from ..model.aliases import ToolSpellings
 from ..model.hooks import Document, Event, EventContext, HookResult, HookRun, HookSpec, Order, Verdict
-from ..model.settings import AgentRule, OnFailure, ToolNames
+from ..model.settings import AgentRule, OnFailure, SeenNames, ToolNames
 
 TWO_NOTIFICATIONS: Final = {
     "permission_prompt": "permission_prompt",
@@ -151,9 +151,8 @@ class Dialect(Struct, frozen=True):
     """The name that the system gives to a server's tool, from the names of both."""
     tool_spellings: ToolSpellings = field(default_factory=dict)
     """How the system spells the tools of its own that do what Claude Code's tools do."""
-    sees_familiar_names: bool = False
-    """Its hooks have no matchers and compare names themselves: for a tool with a familiar name, they run twice, once
-    under the server's name for it and once under the familiar one."""
+    spellings_for: Callable[[HookSpec], ToolSpellings] | None = None
+    """The same names in the order that one hook expects, if that depends on the hook; None: it does not."""
     real_arguments: Callable[[HookSpec, EventContext, bytes], bytes] = lambda _spec, _context, arguments: arguments
     """A hook's `Verdict.arguments` under the names of the context, if `write_input` gives arguments another form.
     Raises ValueError if they cannot be brought back into it."""
@@ -203,6 +202,10 @@ class Dialect(Struct, frozen=True):
     variables: tuple[str, ...] = ()
     """Names of the identity variables that it sets. Hooks of other dialects do not inherit them."""
 
+    def spellings(self, spec: HookSpec) -> ToolSpellings:
+        """How this hook knows the tools of its system, the most usual name of each first."""
+        return self.tool_spellings if self.spellings_for is None else self.spellings_for(spec)
+
     @property
     def answers_elicitations(self) -> bool:
         """Its hooks may answer the server's elicitations for the person. Otherwise they only observe them."""
@@ -229,5 +232,7 @@ class Group(Struct, frozen=True):
     change."""
     plugin: Plugin | None = None
     """The plugin that the file belongs to."""
+    names: SeenNames = SeenNames.OWN
+    """Which names its hooks see of a tool that they match by its own name and by a familiar one."""
     project: str = ""
     """The project that the configuration names for this file; its hooks see it as their working directory."""

@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..dialects.dialect import Group
 from ..model.aliases import Alias, spelled, spelled_names
@@ -23,6 +24,8 @@ from .permissions import Permissions, layers
 from .select import TOOL_EVENTS, HookGroups, MatchedHook, SelectedHooks
 
 _MAX_SHOWN: Final = 60  # characters of a name: a tool's usual name in full, and a line that still fits a screen
+
+_MOST_NAMED: Final = 3  # tools in the line at start: `check` shows all
 
 _OTHER_SERVER: Final = re.compile(r"mcp__([A-Za-z0-9_-]+?)__")
 """In a matcher: the name of a server."""
@@ -48,19 +51,6 @@ class HookCoverage(Struct, frozen=True):
     """In the order of the server's list; empty also for events without a tool."""
     why_never: str = ""
     """Why it never runs for this server, in one sentence without a full stop; empty: it may run."""
-    unseen: tuple[Alias, ...] = ()
-    """Familiar names that it does not see, because it is for all tools and so sees the server's own names."""
-
-    def about_unseen(self) -> str:
-        """A sentence about `unseen` without a full stop, and what changes it; empty: nothing is unseen."""
-        if not self.unseen:
-            return ""
-        alias = self.unseen[0]
-        preset, entry = f"preset = {_quoted(alias.preset)}", f"[tools.X] with as = {_quoted(alias.name)}"
-        return (
-            f"it is for all tools, so it sees {_shown(alias.tool)} under its own name, not as {alias.name}: if it "
-            f"looks for {alias.name} itself, {preset if alias.preset else entry} in hookproxy.toml gives it this name"
-        )
 
 
 class Coverage(Struct, frozen=True):
@@ -74,6 +64,8 @@ class Coverage(Struct, frozen=True):
     """The tools that some hook sees."""
     ruled: frozenset[str] = frozenset()
     """The tools that a permission rule or a limit applies to."""
+    left_out: tuple[str, ...] = ()
+    """The tools that look like ones that run commands, and that no hook or rule for Bash is about."""
 
     def summary(self) -> str:
         """One line for people: `3 hooks on 5 of 12 tools; 1 hook never matches: see hookproxy check -- COMMAND`."""
@@ -83,12 +75,12 @@ class Coverage(Struct, frozen=True):
         text = f"{counted(seeing, 'hook')} on {f'{len(self.seen)} of {of_all}' if seeing else of_all}"
         if self.ruled:
             text += f", permission rules on {len(self.ruled)}"
-        guards = [hook for hook in self.hooks if hook.unseen and hook.spec.event is Event.PRE_TOOL_USE]
-        if guards:
-            sees = "sees" if len(guards) == 1 else "see"
-            text += f"; {counted(len(guards), 'hook')} for all tools {sees} own names, not {guards[0].unseen[0].name}"
+        if self.left_out:
+            shown = ", ".join(map(_shown, self.left_out[:_MOST_NAMED]))
+            more = f" and {len(self.left_out) - _MOST_NAMED} more" if len(self.left_out) > _MOST_NAMED else ""
+            text += f"; not Bash: {shown}{more} ([tools.X] in hookproxy.toml names one)"
         if not never:
-            return f"{text}: see hookproxy check -- COMMAND" if guards else text
+            return f"{text}: see hookproxy check -- COMMAND" if self.left_out else text
         text += f"; {counted(len(never), 'hook')} never {'matches' if len(never) == 1 else 'match'}"
         if unknown := _unknown_names(never):
             text += f", and no tool is known as {' or '.join(unknown)} ([tools.X] in hookproxy.toml names one)"
@@ -142,7 +134,13 @@ def coverage_in_steps(
         yield from each.ruled(ruled)
     for each in found:
         hooks += yield from each.hooks()
-    return Coverage(tuple(listed), tuple(hooks), frozenset(seen), frozenset(ruled))
+    left_out: list[str] = []
+    if any(each.is_about_commands for each in found):
+        for name in listed:
+            if familiar.is_left_out(name):
+                left_out.append(name)
+            yield
+    return Coverage(tuple(listed), tuple(hooks), frozenset(seen), frozenset(ruled), tuple(left_out))
 
 
 _Steps = Generator[None, None, None]
@@ -161,7 +159,15 @@ class _LayerCoverage:
         self._selected: set[int] = set()  # hooks whose matchers match some tool
         self._seen_tools = seen
         self._seen: dict[int, dict[tuple[str, str], SeenTool]] = {}
-        self._unseen: dict[int, list[Alias]] = {}  # by the identity of the hook's spec, as in _seen
+
+    @property
+    def is_about_commands(self) -> bool:
+        """Some hook or rule is about tools by the name Bash, if tools get this name by themselves."""
+        if not self._selection.recognises_names:
+            return False
+        rules = self._permissions.rules
+        hooks = ((spec, group) for group in self._groups for spec in group.hooks)
+        return bool(rules and rules.concerns(("Bash",))) or any("Bash" in _familiar(*each).values() for each in hooks)
 
     def look_at_tools(self) -> _Steps:
         """Find out which hooks see which tool."""
@@ -176,11 +182,13 @@ class _LayerCoverage:
     def _aliases(self, tool: str) -> Sequence[Alias | None]:
         """The aliases that a call of this tool may have; None stands for no alias."""
         known = self._selection.aliases(tool)
-        if any(not alias.automatic for alias in known):
-            return known  # a configured alias holds for every call
         if not known and b'"properties"' not in self._tools[tool].input_schema:
-            return self._selection.possible_aliases(tool)  # its arguments are not listed: those of a call decide
-        return (None, *known)
+            # its arguments are not listed: those of a call decide
+            return [one for one in self._selection.possible_aliases(tool) if one is None or not one.guessed]
+        together: dict[frozenset[str], list[Alias]] = {}
+        for alias in known:  # those that need the same arguments hold for the same calls
+            together.setdefault(alias.needed, []).append(alias)
+        return [replace(first, alternatives=tuple(others)) for first, *others in together.values()] or (None,)
 
     def _note(self, selected: SelectedHooks, tool: str, alias: Alias | None) -> None:
         for one in selected.hooks:
@@ -188,9 +196,6 @@ class _LayerCoverage:
             if seen := _seen_tool(one, selected, tool, alias):
                 self._seen.setdefault(id(one.spec), {}).setdefault((tool, seen.name), seen)
                 self._seen_tools.add(tool)
-            recognised = alias is not None and alias.automatic and alias in self._selection.aliases(tool)
-            if alias is not None and recognised and not one.sees_alias and _is_for_all(one.spec, selected.group):
-                self._unseen.setdefault(id(one.spec), []).append(alias)
 
     def ruled(self, found: set[str]) -> _Steps:
         """Add the tools that a permission rule or a limit applies to."""
@@ -216,8 +221,7 @@ class _LayerCoverage:
                 if not seen:
                     seen = yield from self._seen_by_same_hook(spec, group)
                 why = "" if seen else (yield from self._why_never(spec, group))
-                unseen = sorted(self._unseen.get(id(spec), ()), key=lambda alias: FAMILIAR_NAMES.index(alias.name))
-                found.append(HookCoverage(spec, group, seen, why, tuple(unseen)))
+                found.append(HookCoverage(spec, group, seen, why))
                 yield
         return found
 
@@ -269,21 +273,17 @@ class _LayerCoverage:
 
 def _seen_tool(one: MatchedHook, selected: SelectedHooks, tool: str, alias: Alias | None) -> SeenTool | None:
     """A tool as a hook that matches it sees it; None: the hook's `if` never holds for it."""
-    if alias is not None and one.tool_spellings:
-        alias = spelled(alias, one.tool_spellings).named(one.tool_name)
+    if alias is not None:
+        alias = spelled(alias, one.tool_spellings) if one.tool_spellings else alias
+        alias = replace(alias.named(one.tool_name), alternatives=())
     rule = matchers.rule(one.spec.only_if) if one.spec.only_if else None
-    names = (one.tool_name, *selected.names) if one.sees_alias else selected.names
-    if rule is None or any(map(rule.names_tool, names)):
+    if rule is None or any(map(rule.names_tool, selected.names_in_rules(one))):
         return SeenTool(tool, one.tool_name, alias if one.sees_alias else None)
-    if alias is not None and alias.name and one.spec.matches(alias.name) and rule.names_tool(alias.name):
+    if one.one_of_several or alias is None:
+        return None
+    if alias.name and one.spec.matches(alias.name) and rule.names_tool(alias.name):
         return SeenTool(tool, alias.name, alias)  # the `if` names the alias, and the hook then sees the alias, too
     return None
-
-
-def _is_for_all(spec: HookSpec, group: Group) -> bool:
-    """A hook for all tools that sees the server's names, and may look for familiar ones itself."""
-    composed = group.tool_names is ToolNames.MCP and not group.dialect.sees_familiar_names
-    return composed and not spec.only_if and all(map(spec.matches, _names(group)))
 
 
 def _names(group: Group) -> dict[str, str]:

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from ..dialects.dialect import Dialect, Effect, Group
 from ..dialects.shared.identity_variables import foreign_variables
+from ..dialects.shared.input import utf8
 from ..jsonrpc import normalize, raw_json, schema
 from ..model import aliases
 from ..model.decision import Refuse
@@ -63,6 +64,8 @@ _EDITS: Final = {
     Event.ELICITATION_RESULT: (Effect.ANSWERS_ELICITATION,),
 }
 """How hooks may edit what an event is about. If their output is lost, it must not pass unedited."""
+_OWN_NAME: Final = "mcp_tool_name"
+"""The member with the server's own name for a tool, as the hook's system composes it: the same in all dialects."""
 _OUTPUT_CUT: Final = "printed more than hookproxy keeps"
 _INPUT_CUT: Final = "cannot see all of the call's arguments, which are too long for HOOK_TOOL_INPUT"
 
@@ -164,11 +167,11 @@ class HookExecutor:
         """Run one hook after another."""
         runs: list[HookRun] = []
         for hook in hooks:
-            if runs and runs[-1].spec is hook.spec:
-                one = await self._run_again(group, hook, runs[-1].verdict, context, hook_runs, listed)
-            else:
-                one = await self._run(group, hook, context, hook_runs, listed)
-            runs.append(one)
+            before = [one for one in runs if one.spec is hook.spec] if hook.one_of_several else []
+            if self._refused(group, before):
+                continue
+            one = await self._run(group, hook, _as_left_by(before, context), hook_runs, listed)
+            runs.append(_without_repeats(one, before))
             if order is Order.UNTIL_DENIED and decide.blocks(one, self._settings, group.on_failure):
                 break
             if order is Order.UNTIL_STOPPED and one.verdict.stop:
@@ -177,25 +180,9 @@ class HookExecutor:
                 context = replace(context, arguments=normalize.normalize(one.verdict.arguments))
         return runs
 
-    async def _run_again(
-        self,
-        group: Group,
-        hook: MatchedHook,
-        before: Verdict,
-        context: EventContext,
-        hook_runs: list[HookRun],
-        listed: Tool | None,
-    ) -> HookRun:
-        """Run a hook under another name of the tool: on the arguments that its run `before` has left.
-
-        What it said then is left out of its verdict.
-        """
-        if before.arguments is not None:
-            context = replace(context, arguments=normalize.normalize(before.arguments))
-        one = await self._run(group, hook, context, hook_runs, listed)
-        reason = "" if one.verdict.reason == before.reason else one.verdict.reason
-        feedback = tuple(text for text in one.verdict.feedback if text not in before.feedback)
-        return replace(one, verdict=replace(one.verdict, reason=reason, feedback=feedback))
+    def _refused(self, group: Group, runs: Sequence[HookRun]) -> bool:
+        """One of these runs of a hook, each under another name of the tool, refuses the call."""
+        return any(decide.blocks(one, self._settings, group.on_failure) for one in runs)
 
     async def _run_stages(
         self,
@@ -230,23 +217,55 @@ class HookExecutor:
         hook_runs: list[HookRun],
         listed: Tool | None,
     ) -> list[HookRun]:
-        """Run hooks at the same time; return their runs in the order in which they finish."""
-        runs: list[HookRun] = []
+        """Run hooks at the same time; return their runs in the order in which they finish, those of one hook together.
+
+        Under all names of the tool a hook runs at the same time, too: that takes no longer than one run.
+        """
+        finished: dict[int, HookRun] = {}  # by the hook's place in `hooks`
 
         problems: list[OSError] = []
 
-        async def run(hook: MatchedHook) -> None:
+        async def run(place: int, hook: MatchedHook) -> None:
             try:
-                runs.append(await self._run(group, hook, context, hook_runs, listed))
+                finished[place] = await self._run(group, hook, context, hook_runs, listed)
             except OSError as problem:  # too few descriptors or processes; raised when the others have ended
                 problems.append(problem)
 
         async with anyio.create_task_group() as tasks:
-            for hook in hooks:
-                tasks.start_soon(run, hook)
+            for place, hook in enumerate(hooks):
+                tasks.start_soon(run, place, hook)
         if problems:
             raise problems[0]
+        if not any(hook.one_of_several for hook in hooks):
+            return list(finished.values())
+        by_hook: dict[int, list[int]] = {}
+        for place in reversed(finished):  # so that the last run of a hook says where it stands
+            by_hook.setdefault(id(hooks[place].spec), []).append(place)
+        runs: list[HookRun] = []
+        for places in reversed(by_hook.values()):
+            views = [(hooks[place], finished[place]) for place in sorted(places)]
+            runs += await self._as_if_in_turn(group, views, context, hook_runs, listed)
         return runs
+
+    async def _as_if_in_turn(
+        self,
+        group: Group,
+        views: Sequence[tuple[MatchedHook, HookRun]],
+        context: EventContext,
+        hook_runs: list[HookRun],
+        listed: Tool | None,
+    ) -> list[HookRun]:
+        """The runs of a hook under several names of the tool at the same time, as if one had followed the other.
+
+        A run that did not refuse the call, and has not seen what an earlier one has rewritten, is repeated.
+        """
+        settled: list[HookRun] = []
+        for hook, one in views:
+            left = _as_left_by(settled, context)
+            if left is not context and not self._refused(group, (*settled, one)):
+                one = await self._run(group, hook, left, hook_runs, listed)
+            settled.append(_without_repeats(one, settled))
+        return settled
 
     async def _run_in_background(self, group: Group, hook: MatchedHook, context: EventContext) -> None:
         await self._run(group, hook, context, [])
@@ -368,6 +387,33 @@ class HookExecutor:
         return one
 
 
+def _as_left_by(before: Sequence[HookRun], context: EventContext) -> EventContext:
+    """The event with the arguments as these runs of the same hook have left them."""
+    left = next((one.verdict.arguments for one in reversed(before) if one.verdict.arguments is not None), None)
+    return context if left is None else replace(context, arguments=normalize.normalize(left))
+
+
+def _without_repeats(one: HookRun, before: Sequence[HookRun]) -> HookRun:
+    """A hook's run under a further name of the tool, without what its runs `before` have said.
+
+    Where one of them denies, it approves nothing.
+    """
+    if not before or one.verdict is NO_VERDICT:
+        return one
+    verdict, verdicts = one.verdict, [run.verdict for run in before]
+    said = {text for earlier in verdicts for text in earlier.feedback}
+    denied = any(earlier.permission is Permission.DENY for earlier in verdicts)
+    return replace(
+        one,
+        verdict=replace(
+            verdict,
+            permission=None if denied and verdict.permission is Permission.ALLOW else verdict.permission,
+            reason="" if verdict.reason in [earlier.reason for earlier in verdicts] else verdict.reason,
+            feedback=tuple(text for text in verdict.feedback if text not in said),
+        ),
+    )
+
+
 def _in_file_order(ended: list[HookRun], hooks: Sequence[MatchedHook], *, last_ended_counts: bool) -> list[HookRun]:
     """Runs in the order in which they ended, as their file lists the hooks.
 
@@ -392,18 +438,25 @@ def _document(group: Group, spec: HookSpec, context: EventContext) -> Document:
     document = group.dialect.write_input(spec, context)
     if context.trace:
         document = replace(document, env={**document.env, **dict(context.trace)})
+    if context.own_tool_name not in ("", context.tool_name):
+        document = _with_members(document, {_OWN_NAME: utf8(context.own_tool_name)})
     principal = context.session.principal
     return document if principal is None else _with_user(document, principal)
 
 
 def _with_user(document: Document, principal: Principal) -> Document:
-    """The document with who calls, as its last members and as variables. No dialect has members of these names."""
-    members = b',"user":%b,"groups":%b}' % (raw_json.encode(principal.name), raw_json.encode(principal.groups))
-    start, brace, end = bytes(document.stdin).rpartition(b"}")
-    stdin = start + members + end if brace and start.strip() != b"{" else document.stdin
+    """The document with who calls, as its last members and as variables."""
     groups = ",".join(principal.groups)
     env = {**document.env, "HOOKPROXY_USER": principal.name, "HOOKPROXY_GROUPS": groups}
-    return replace(document, stdin=stdin, env=env)
+    return replace(_with_members(document, {"user": principal.name, "groups": principal.groups}), env=env)
+
+
+def _with_members(document: Document, members: Mapping[str, object]) -> Document:
+    """The document with these as its last members. No dialect has members of these names."""
+    start, brace, end = bytes(document.stdin).rpartition(b"}")
+    if not brace or start.strip() == b"{":
+        return document
+    return replace(document, stdin=b"%b,%b%b" % (start, raw_json.encode(members)[1:], end))
 
 
 def _may_edit(dialect: Dialect, event: Event) -> bool:

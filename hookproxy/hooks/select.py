@@ -10,9 +10,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..dialects.dialect import Group, claude_tool_name
-from ..model.aliases import Alias, ToolSpellings, spelled
+from ..model.aliases import Alias, ToolSpellings, spelled, with_command_line
 from ..model.hooks import Event, EventContext, HookSpec
-from ..model.settings import ToolNames
+from ..model.settings import SeenNames, ToolNames
 from ..policy import matchers
 from . import bounded_cache
 from .familiar_tools import FamiliarTools
@@ -28,6 +28,9 @@ TOOL_EVENTS: Final = frozenset(
     }
 )
 """The events whose matchers are tried on the tool's name; those of other events are tried on the trigger."""
+
+_BEFORE_CALL: Final = frozenset({Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST})
+"""The events whose hooks may refuse the call: each name of a tool counts."""
 
 _ELICITATION_EVENTS: Final = frozenset({Event.ELICITATION, Event.ELICITATION_RESULT})
 """The events whose matchers are tried on the server's name."""
@@ -47,6 +50,10 @@ class MatchedHook(Struct, frozen=True):
     """It sees the tool and its arguments under the names of the context's alias, else under the server's own names."""
     tool_spellings: ToolSpellings = {}
     """How its system spells the names of the alias."""
+    one_of_several: bool = False
+    """It runs once more under another name of the tool."""
+    own_name: str = ""
+    """As `EventContext.own_tool_name`."""
 
     def context(self, context: EventContext) -> EventContext:
         """The event as the hook sees it.
@@ -57,7 +64,9 @@ class MatchedHook(Struct, frozen=True):
             alias = _as_spelled(context.alias, self.tool_spellings)
             alias = alias.named(self.tool_name).for_call(context.arguments)
             arguments = alias.for_hooks(context.arguments)
-            return replace(context, tool_name=self.tool_name, alias=alias, arguments=arguments)
+            return replace(
+                context, tool_name=self.tool_name, alias=alias, arguments=arguments, own_tool_name=self.own_name
+            )
         if context.alias is None and context.tool_name == self.tool_name:  # true of most events
             return context
         return replace(context, tool_name=self.tool_name, alias=None)
@@ -93,6 +102,12 @@ class SelectedHooks(Struct, frozen=True):
         found = (self._if_applicable(one, context) if _has_condition(one.spec) else one for one in self.hooks)
         return [one for one in found if one is not None]
 
+    def names_in_rules(self, one: MatchedHook) -> tuple[str, ...]:
+        """The names that the hook's `if` may name: the one that it sees, and the own ones unless it runs under them."""
+        if not one.sees_alias:
+            return self.names
+        return (one.tool_name,) if one.one_of_several else (one.tool_name, *self.names)
+
     def _if_applicable(self, one: MatchedHook, context: EventContext) -> MatchedHook | None:
         """The hook as its condition holds: an `if` under the names that it sees, else under the tool's other names."""
         if one.spec.accepts is not None and not one.spec.accepts(one.context(context).arguments):
@@ -102,10 +117,9 @@ class SelectedHooks(Struct, frozen=True):
         rule = _permission_rule(one.spec.only_if)
         alias = context.alias
         seen = one.context(context)
-        names = (one.tool_name, *self.names) if one.sees_alias else self.names
-        if any(rule(name, seen.arguments) for name in names):
+        if any(rule(name, seen.arguments) for name in self.names_in_rules(one)):
             return one
-        if alias is None or one.sees_alias:
+        if alias is None or one.sees_alias or one.one_of_several:
             return None
         for name in filter(one.spec.matches, _as_spelled(alias, one.tool_spellings).names):
             familiar = replace(one, tool_name=name, sees_alias=True)
@@ -126,7 +140,7 @@ class HookGroups:
     ) -> None:
         """`aliases` are configured. `familiar` has those of all other tools; None: they have none."""
         self._groups = groups
-        self._aliases = {one.tool: one for one in aliases}
+        self._aliases = {one.tool: with_command_line(one) for one in aliases}
         self._familiar = familiar
         self._server = server
         spellings = {group.dialect.name: group.dialect.tool_spellings for group in groups}
@@ -230,6 +244,11 @@ class HookGroups:
 
     # --- names of tools ---
 
+    @property
+    def recognises_names(self) -> bool:
+        """Tools get familiar names by themselves."""
+        return self._familiar is not None
+
     def forget_tools(self) -> None:
         """Decide anew which hooks match which tool: more is known of the server's tools."""
         for table in (self._selected, self._outcome_observed, self._concerned):
@@ -278,7 +297,7 @@ class HookGroups:
 
     def select(self, event: Event, tool: str, alias: Alias | None) -> tuple[SelectedHooks, ...]:
         """The groups with hooks for this event and tool; `alias` is the alias that the tool has in this call."""
-        key = (event, tool) if alias is None else (event, tool, alias.names, alias.automatic)
+        key = (event, tool) if alias is None else (event, tool, alias.automatic, *_renames(alias))
         cached = self._selected.get(key)
         if cached is None:
             cached = tuple(self._matching(event, lambda group: self._tool_names(group, tool), alias))
@@ -325,11 +344,9 @@ class HookGroups:
         seen: set[tuple[object, ...]] = set()
         for group in self._groups:
             names = match_names(group)
-            spellings = group.dialect.tool_spellings
-            seen_alias = alias and _as_spelled(alias, spellings)
             hooks: list[MatchedHook] = []
             for spec in (spec for spec in group.hooks if spec.event is event):
-                for matched in _match(spec, names, seen_alias, group.dialect.sees_familiar_names):
+                for matched in _match(spec, names, alias, group):
                     # a hook that sees another name of the tool may decide otherwise
                     identity = (
                         group.managed,
@@ -337,11 +354,12 @@ class HookGroups:
                         group.on_failure,
                         names,
                         matched.tool_name,
+                        matched.sees_alias,
                         *group.dialect.hook_identity(spec),
                     )
                     if identity not in seen:
                         seen.add(identity)
-                        hooks.append(replace(matched, tool_spellings=spellings) if matched.sees_alias else matched)
+                        hooks.append(matched)
             if hooks:
                 yield SelectedHooks(group, tuple(hooks), any(_has_condition(one.spec) for one in hooks), names)
 
@@ -362,26 +380,69 @@ def _is_named(agent: str, name: str) -> bool:
     return agent == name or agent.startswith(f"{name} ")
 
 
-def _match(
-    spec: HookSpec, names: tuple[str, ...], alias: Alias | None, sees_familiar_names: bool
-) -> tuple[MatchedHook, ...]:
-    """The hook with the name that it sees, if its matcher matches one of the tool's own names or the alias.
+def _match(spec: HookSpec, names: tuple[str, ...], alias: Alias | None, group: Group) -> tuple[MatchedHook, ...]:
+    """The hook once for each name of the tool that it sees, if its matcher matches one of the own names or the alias.
 
-    A configured alias is what every hook of the tool sees. An automatic one only adds a name: a hook that matches by
-    the server's own name sees that name. A hook of a system without matchers, which compares names itself, runs once
-    under each of both: no guard is passed over.
+    A configured alias is what every hook of the tool sees. A recognised one only adds names: a hook whose matcher
+    matches it as well as the server's own name may look for either, so both count before a call (`Group.names`).
     """
-    by_own_name = any(map(spec.matches, names))
+    own = MatchedHook(spec, names[0]) if any(map(spec.matches, names)) else None
     if alias is None:
-        return (MatchedHook(spec, names[0]),) if by_own_name else ()
-    by_alias = next(filter(spec.matches, alias.names), "")
-    if not (by_own_name or by_alias):
-        return ()
-    familiar = MatchedHook(spec, by_alias or alias.name or names[0], sees_alias=True)
-    if not (alias.automatic and by_own_name):
-        return (familiar,)
-    own = MatchedHook(spec, names[0])
-    return (own, familiar) if sees_familiar_names and by_alias else (own,)
+        return (own,) if own else ()
+    spellings = group.dialect.spellings(spec)
+    before = decides_call(spec)
+    own_name = "" if before else names[0]
+    familiar = tuple(
+        MatchedHook(spec, name, True, spellings, own_name=own_name) for name in _matched_names(spec, alias, spellings)
+    )
+    if not alias.automatic:
+        if own and not familiar:
+            name = _as_spelled(alias, spellings).name or names[0]
+            familiar = (MatchedHook(spec, name, True, spellings, own_name=own_name),)
+        seen = familiar if before and group.names is not SeenNames.OWN else familiar[:1]
+    elif own is None:
+        seen = familiar[:1]
+    else:
+        seen = _seen_names(replace(own, tool_spellings=spellings), familiar, alias, group.names, before)
+    return tuple(replace(one, one_of_several=True) for one in seen) if len(seen) > 1 else seen
+
+
+def decides_call(spec: HookSpec) -> bool:
+    """Whether the hook may refuse a call, so that each name of its tool counts."""
+    return spec.event in _BEFORE_CALL and not spec.background
+
+
+def _seen_names(
+    own: MatchedHook, familiar: tuple[MatchedHook, ...], alias: Alias, names: SeenNames, before: bool
+) -> tuple[MatchedHook, ...]:
+    """How a hook sees a tool that it matches by its own name and by these recognised ones."""
+    differing = tuple(one for one in familiar if not _is_same_view(own, one, alias))
+    if not differing or names is SeenNames.OWN or own.spec.event is Event.PRE_MCP_TOOL_CALL:
+        return (own,)
+    if not before:
+        return differing[:1]
+    return (own, *differing) if names is SeenNames.BOTH else differing
+
+
+def _is_same_view(own: MatchedHook, familiar: MatchedHook, alias: Alias) -> bool:
+    """The hook would see the same name and the same arguments."""
+    if own.tool_name != familiar.tool_name:
+        return False
+    return not _as_spelled(alias, familiar.tool_spellings).named(familiar.tool_name).arguments
+
+
+def _matched_names(spec: HookSpec, alias: Alias, spellings: ToolSpellings) -> Iterator[str]:
+    """For each familiar name of the tool, how the hook's system spells it: the first spelling that the hook matches."""
+    matched: dict[str, None] = {}
+    for one in (alias, *alias.alternatives):
+        names = _as_spelled(replace(one, alternatives=()), spellings).names
+        matched.update((name, None) for name in [*filter(spec.matches, names)][:1])
+    return iter(matched)
+
+
+def _renames(alias: Alias) -> Iterator[tuple[str, frozenset[tuple[str, str]]]]:
+    """What the names of hooks for a tool depend on."""
+    return ((one.name, frozenset(one.arguments.items())) for one in (alias, *alias.alternatives))
 
 
 def _configured_name(alias: Alias | None) -> str:

@@ -48,7 +48,7 @@ class SkippedHooks:
         if of_tool is None:
             of_tool = self._read(record.tool, alias)
             bounded_cache.keep(self._tools, key, of_tool)
-        if len(of_tool.matching) == 1 == len(record.hook_runs) and record.hook_runs[0].spec is of_tool.matching[0]:
+        if len(of_tool.matching) == 1 and record.hook_runs and record.hook_runs[0].spec is of_tool.matching[0]:
             return of_tool.not_matching  # true of most calls
         ran = {id(run.spec) for run in record.hook_runs}
         skipped = [Skipped(spec, _why(spec, record)) for spec in of_tool.matching if id(spec) not in ran]
@@ -56,7 +56,8 @@ class SkippedHooks:
 
     def _read(self, tool: str, alias: Alias | None) -> _OfTool:
         selected = (one for event in _EVENTS for one in self._groups.select(event, tool, alias))
-        matching = [matched.spec for one in selected for matched in one.hooks]
+        views = [matched.spec for one in selected for matched in one.hooks]
+        matching = list({id(spec): spec for spec in views}.values())  # a hook may run under several names
         found = {id(spec) for spec in matching}
         others = (spec for group in self._groups.groups for spec in group.hooks if spec.event in _EVENTS)
         own_names = self._groups.own_names(tool)

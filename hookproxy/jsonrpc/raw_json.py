@@ -82,6 +82,14 @@ def folded_key(key: str) -> str:
     return unicodedata.normalize("NFKC", key.partition("\0")[0]).upper().casefold()
 
 
+def loose_key(key: str) -> str:
+    """Return the key as read by readers that, beside `folded_key`, take `file_path` and `filePath` for the same.
+
+    Servers do that which generate names for another language (pydantic's alias generators, serde's `rename_all`).
+    """
+    return folded_key(key).replace("_", "").replace("-", "")
+
+
 def is_integer(raw: bytes) -> bool:
     """True for an integer as JSON spells it without fraction and exponent."""
     return _INTEGER.fullmatch(raw) is not None

@@ -72,6 +72,8 @@ class Refuse(Struct, frozen=True):
     """The event at which the hook refused."""
     retry_after: int = 0
     """Cause LIMIT: seconds after which it may be tried again; 0: not in this session."""
+    remedy: str = ""
+    """Cause ASK_UNAVAILABLE: what people can do so that they are asked, in sentences; empty if not known."""
     where: str = "hookproxy.toml"
     """Causes RULE and LIMIT: the configuration with the rule or limit, for the model."""
     place: str = ""

@@ -364,6 +364,9 @@ class EventContext(Struct, frozen=True):
     """When the event happened, in seconds since 1970."""
     trace: tuple[tuple[str, str], ...] = ()
     """Environment variables with which hooks continue the call's trace; empty: it has none."""
+    own_tool_name: str = ""
+    """In the context of one hook that runs only once and sees a name of the alias: the server's own name for the tool,
+    as the hook would see it otherwise; else empty."""
 
 
 class Document(Struct, frozen=True):
@@ -390,5 +393,5 @@ class Tool(Struct, frozen=True):
     """`annotations` as normalised JSON; empty: there are none."""
     properties: frozenset[str] = frozenset()
     """The names of its arguments."""
-    folded: Mapping[str, str] = field(default_factory=dict)
-    """The same names by `raw_json.folded_key`, because some servers accept other spellings."""
+    by_loose_key: Mapping[str, str] = field(default_factory=dict)
+    """The same names by `raw_json.loose_key`, because some servers accept other spellings."""

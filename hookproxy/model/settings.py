@@ -38,6 +38,14 @@ class OnAsk(StrEnum):
     ALLOW = "allow"
 
 
+class ConsoleUse(StrEnum):
+    """Whether a call waits for approval on a console if the agent cannot ask."""
+
+    NEVER = ""
+    IF_OPEN = "auto"  # as long as a console or `top` is open
+    ALWAYS = "console"  # until somebody opens one and answers, or the time is over
+
+
 class Delivery(StrEnum):
     """How hooks' feedback is written into results (design section 6)."""
 
@@ -51,6 +59,14 @@ class ToolNames(StrEnum):
 
     MCP = "mcp"  # mcp__SERVER__TOOL
     BARE = "bare"  # TOOL
+
+
+class SeenNames(StrEnum):
+    """Under which of a tool's names a hook runs whose matcher matches the server's own name and a recognised one."""
+
+    OWN = "own"
+    FAMILIAR = "familiar"
+    BOTH = "both"  # one run under each before a call; one under the familiar name after it
 
 
 class Results(StrEnum):
@@ -109,11 +125,11 @@ class Settings(Struct, frozen=True):
     on_failure: OnFailure = OnFailure.DIALECT
     on_ask: OnAsk = OnAsk.ELICIT
     on_ask_fallback: OnFailure = OnFailure.DENY
-    """What follows if the agent cannot ask the person: DENY or ALLOW."""
+    """What follows if the agent cannot ask the person, and nobody else is asked: DENY or ALLOW."""
     prompter: tuple[str, ...] = ()
     """A command that asks the person if the agent cannot; empty: there is none."""
-    console: bool = False
-    """If the agent cannot ask, the call waits for approval on a console."""
+    console: ConsoleUse = ConsoleUse.IF_OPEN
+    """Whether the call waits for approval on a console if the agent cannot ask."""
     ask_seconds: float = MAX_ASK_SECONDS
     """How long a call waits for approval on a console, or in a prompter, before it is denied."""
     feedback: Delivery = Delivery.AUTO
@@ -187,8 +203,8 @@ class Settings(Struct, frozen=True):
 
     @property
     def uses_console(self) -> bool:
-        """Some approvals are for a console."""
-        own = self.console or self.on_ask is OnAsk.CONSOLE
+        """Some approvals are for a console, whether one is open or not."""
+        own = self.console is ConsoleUse.ALWAYS or self.on_ask is OnAsk.CONSOLE
         return own or (self.managed is not None and self.managed.uses_console)
 
     @property

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ..model.decision import ApprovalRequest, Comments, Decision, Proceed, RefusalCause, Refuse
 from ..model.hooks import NO_VERDICT, Event, HookRun, Permission
-from ..model.settings import OnAsk, OnFailure, Settings
+from ..model.settings import ConsoleUse, OnAsk, OnFailure, Settings
 
 _PRE_EVENTS: Final = (Event.PRE_TOOL_USE, Event.PRE_MCP_TOOL_CALL, Event.PERMISSION_REQUEST)
 _POST_EVENTS: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
@@ -123,7 +123,24 @@ def without_person(proceed: Proceed, settings: Settings, can_ask: bool) -> Decis
         allowed, cause = settings.on_ask is OnAsk.ALLOW, RefusalCause.ASK_DENIED
     if allowed:
         return replace(proceed, approval_request=None, asked=True)
-    return declined(proceed, cause)
+    return replace(declined(proceed, cause), remedy=_remedy(settings, managed=request.managed) if asks else "")
+
+
+def _remedy(settings: Settings, *, managed: bool) -> str:
+    """What people can do so that they are asked the next time, in sentences for the model and for them."""
+    if managed and not settings.console:
+        return "The administrator's configuration names no other way to ask (on_ask_fallback)."
+    if settings.console is ConsoleUse.IF_OPEN:
+        return (
+            "The user can open `hookproxy console` or `hookproxy top`: while one of them is open, such calls wait for "
+            'an answer there (on_ask_fallback = "auto").'
+        )
+    if settings.console is ConsoleUse.ALWAYS:
+        return "No console can find this run: standard error says why, or the machine has no place for its socket."
+    return (
+        f'With on_ask_fallback = "auto" in {settings.called}, such calls wait for an answer in `hookproxy console` or '
+        "`hookproxy top` while one of them is open."
+    )
 
 
 def declined(proceed: Proceed, cause: RefusalCause) -> Refuse:

@@ -11,6 +11,7 @@ from typing import Final
 
 from ..jsonrpc import raw_json
 from ..model.hooks import Tool
+from . import schema_names
 
 GUARDED_NAMES: Final = frozenset(
     {
@@ -41,22 +42,35 @@ def check(arguments: bytes, names: Collection[str], listed: Tool | None) -> None
         if name in known or name in GUARDED_NAMES:
             continue
         meant = raw_json.folded_key(name)
-        spelled = meant if listed is None else listed.folded.get(meant, meant)
-        if spelled in known:
-            raise raw_json.Unreadable(f"its argument {name!r} is spelled {spelled!r} in the tool's schema")
+        if listed is not None and (spelled := listed.by_loose_key.get(raw_json.loose_key(name))) is not None:
+            raise raw_json.Unreadable(schema_names.misspelled(name, spelled))
         if meant in GUARDED_NAMES:
             raise raw_json.Unreadable(
                 f"servers may take its argument {name!r} for {meant!r}, and tools/list has not shown a tool that has "
                 f"{name!r}"
             )
     if arguments.count(b"{") > 1:
-        json.loads(arguments, object_pairs_hook=_check_pairs, parse_int=_no_number, parse_float=_no_number)
+        schema = b"" if listed is None or not _has_inner_names(listed.input_schema) else listed.input_schema
+        hook = _checked if schema else _check_pairs
+        found = json.loads(arguments, object_pairs_hook=hook, parse_int=_no_number, parse_float=_no_number)
+        if schema:
+            schema_names.check(schema, found)
+
+
+def _has_inner_names(schema: bytes) -> bool:
+    """False: certainly no object within the arguments has names in the schema."""
+    return schema.count(b'"properties"') > 1 or b'ef"' in schema or b"\\" in schema  # $ref, $dynamicRef
 
 
 def _check_pairs(pairs: list[tuple[str, object]]) -> None:
     """Check an object at any depth. It returns nothing, so that nothing is kept."""
     if pairs:
         _check_object([name for name, _ in pairs])
+
+
+def _checked(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    _check_pairs(pairs)
+    return dict(pairs)
 
 
 def _no_number(_: str) -> None:

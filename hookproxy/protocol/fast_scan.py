@@ -261,6 +261,11 @@ def response_id(head: bytes, tail: bytes) -> bytes | None:
     return found[1] if found else None
 
 
+def may_have_id_last(head: bytes) -> bool:
+    """True if the response that begins with `head` has its id after its content, as some servers write it."""
+    return _START_OF_RESPONSE.match(head) is not None
+
+
 def is_no_response(head: bytes) -> bool:
     """True if the message that begins with `head` is a request or a notification."""
     return _START_WITH_METHOD.match(head) is not None

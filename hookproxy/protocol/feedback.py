@@ -429,6 +429,7 @@ def refusal_sentence(refuse: Refuse) -> str:  # noqa: C901  # one case for each 
             rule = 'The configuration says on_ask = "deny", so the call is denied.'
         case RefusalCause.ASK_UNAVAILABLE:
             rule = "This agent cannot ask the user, so the call is denied. Tell the user what you want to do, and why."
+            rule = f"{rule} {refuse.remedy}".rstrip()
         case RefusalCause.DECLINED:
             rule = "The user was asked and did not allow it. Do not try it again unless the user says so."
         case RefusalCause.NOT_ANSWERED:

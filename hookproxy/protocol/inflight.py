@@ -121,13 +121,15 @@ class InFlight(dict[bytes, RequestKind]):
     def settle_all(self, found: list[fast_scan.Head], key_of: Callable[[bytes], bytes]) -> bool:
         """Settle all responses among these if each ends a request of kind OTHER. False: nothing was settled."""
         if len(found) == 1:  # by far the most frequent, and twice as fast
-            return not found[0].id or self._settle_one(found[0], key_of)
+            return self._settle_one(found[0], key_of) if found[0].id else bool(found[0].method)
         keys: list[bytes] = []
         for head in found:
             if head.id:
                 if head.method:
                     return False
                 keys.append(bytes(head.id))
+            elif not head.method:  # it may be a response without an id
+                return False
         return not keys or self._settle_each(keys if fast_scan.are_plain_integers(keys) else [*map(key_of, keys)])
 
     def _settle_one(self, head: fast_scan.Head, key_of: Callable[[bytes], bytes]) -> bool:

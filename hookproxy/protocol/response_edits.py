@@ -7,7 +7,7 @@ remain in another member of the same response. `feedback` has the texts.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Final
 
@@ -129,7 +129,8 @@ def with_replacement(line: bytes, replacement: bytes, delivery: Delivery, tool: 
     An agent that knows an outputSchema rejects a success without structuredContent that fits. Where the replacement
     has none, and none can be made of it, the result is marked as failed. Raises Unreadable, DuplicateKeys.
     """
-    span = raw_json.members(line)["result"]
+    spans = raw_json.members(line)
+    span = spans["result"]
     old = _members(line[slice(*span)])
     new = _replacement_members(replacement, old)
     note = None
@@ -147,7 +148,16 @@ def with_replacement(line: bytes, replacement: bytes, delivery: Delivery, tool: 
     if old.get("resultType") or not old:
         new = {"resultType": b'"complete"', **new}
     result = b",".join(b"%b:%b" % (json_string(name), value) for name, value in new.items())
-    return DeliveredResponse(raw_json.splice(line, [(span, b"{%b}" % result)]), note)
+    return DeliveredResponse(_with_result(line, spans, b"{%b}" % result), note)
+
+
+def _with_result(line: bytes, spans: Mapping[str, raw_json.Span], result: bytes) -> bytes:
+    """Return the response with another result. A member that no response has may repeat output: it does not remain."""
+    for name in spans.keys() - {"jsonrpc", "id", "result"}:
+        line = raw_json.without_member(line, name)
+    if "jsonrpc" in spans:
+        line = raw_json.with_member(line, "jsonrpc", b'"2.0"')
+    return raw_json.with_member(line, "result", result)
 
 
 def _members(result: bytes) -> dict[str, bytes]:

@@ -20,6 +20,9 @@ _ENVELOPE: Final = frozenset({"jsonrpc", "id", "method", "params", "result", "er
 _RESPONSE_MEMBERS: Final = _ENVELOPE - {"method", "params"}
 _UNSET: Final = msgspec.Raw(b"")
 
+NO_ID: Final = b"null"
+"""The id of a response that has none: readers take it for one with the id null, which answers no request."""
+
 
 class Response(Struct, frozen=True):
     """The content of a response: a result or an error."""
@@ -84,9 +87,11 @@ def _read_head(line: bytes) -> ResponseFrame | None:
         head = _HEAD.decode(line)
     except _DECODE_ERRORS:
         return _scan(line)
-    if not head.id or (head.method and not head.result and not head.error):
+    if not head.id and (head.method or not (head.result or head.error)):
         return None
-    return ResponseFrame(bytes(head.id))
+    if head.method and not head.result and not head.error:
+        return None
+    return ResponseFrame(bytes(head.id or NO_ID))
 
 
 def _read_closely(line: bytes) -> ResponseFrame | None:
@@ -135,9 +140,12 @@ def _read_members(members: Members) -> ResponseFrame | None:
         by_meaning = {raw_json.folded_key(key): key for key in members if key not in _ENVELOPE}
         if not by_meaning.keys().isdisjoint(("id", "result", "error")):
             return ResponseFrame(bytes(members.get(by_meaning.get("id", "id"), b"")), certain=False)
-    if "id" not in members or ("method" in members and not members.keys() & {"result", "error"}):
+    is_response = bool(members.keys() & {"result", "error"})
+    if ("method" in members and not is_response) or ("id" not in members and ("method" in members or not is_response)):
         return None
-    return ResponseFrame(bytes(members["id"]), _response_of(members), nothing_else=members.keys() <= _RESPONSE_MEMBERS)
+    return ResponseFrame(
+        bytes(members.get("id", NO_ID)), _response_of(members), nothing_else=members.keys() <= _RESPONSE_MEMBERS
+    )
 
 
 def _response_of(members: Members) -> Response | None:

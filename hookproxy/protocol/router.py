@@ -245,6 +245,8 @@ class Router:
             return False  # it may be an elicitation
         if self._judged is None or fast_scan.is_no_response(head):
             return True
+        if raw_id is None and not fast_scan.may_have_id_last(head):
+            return False  # its id may be null, or of a kind that no request has
         return self.requests.passes_unread(None if raw_id is None else id_key(raw_id))
 
     def may_pass_early(self, raw_id: bytes) -> bool:
@@ -393,8 +395,7 @@ class Router:
             return self._blocked_response(key, response)
         kind = self.requests.settle(key)
         if kind is None:
-            # A server answers with the id null if it could not read the request.
-            if self._judged is None or key == b"null" or self.requests.take_late_response(key):
+            if self._judged is None or self.requests.take_late_response(key):
                 return PASS
             return actions.Dropped(f"a response to no request in flight: {key.decode(errors='replace')}")
         if kind is RequestKind.INITIALIZE:
@@ -467,10 +468,7 @@ class Router:
         uncertain = any(frame is not None and not frame.certain for frame in frames)
         if uncertain or any(map(self.is_reserved, keys)) or may_have_elicitation:
             return actions.Dropped("a batch with the response to a judged call, or an elicitation that hooks judge")
-        expected = [
-            self.requests.settle(key) is not None or self.requests.take_late_response(key) or key == b"null"
-            for key in keys
-        ]
+        expected = [self.requests.settle(key) is not None or self.requests.take_late_response(key) for key in keys]
         if self.judges_calls and not all(expected):
             return actions.Dropped("a batch with a response to no request in flight")
         return PASS

@@ -74,7 +74,7 @@ def _tool(members: Members) -> Tool:
         output_schema=bytes(members.get("outputSchema", b"")),
         annotations=_annotations(bytes(members.get("annotations", b""))),
         properties=names,
-        folded={raw_json.folded_key(name): name for name in names},
+        by_loose_key={raw_json.loose_key(name): name for name in names},
     )
 
 

@@ -18,7 +18,7 @@ from ..jsonrpc import raw_json
 from ..live.messages import ConsoleAnswer, WaitingApproval
 from ..model.decision import ApprovalRequest
 from ..model.hooks import Document, Ended, Event, HookResult, HookSpec
-from ..model.settings import OnAsk, Settings
+from ..model.settings import ConsoleUse, OnAsk, Settings
 from ..policy import decide
 from ..protocol import approval_messages, calls, feedback
 from ..protocol.actions import ApprovalAnswered
@@ -31,8 +31,8 @@ _MAX_PENDING: Final = 512  # requests at a time: nobody answers so many, and eac
 _MAX_PROMPTERS: Final = 4  # at a time: a person reads one dialog after another
 
 
-AskConsole = Callable[[Call, WaitingApproval], Awaitable[ConsoleAnswer | None]]
-"""Asks on a console, until the approval's time is over: then None."""
+AskConsole = Callable[[Call, WaitingApproval, bool], Awaitable[ConsoleAnswer | None]]
+"""Asks on a console, until the approval's time is over: then None. True: only as long as a console is open."""
 
 
 class ApprovalResult(Struct, frozen=True):
@@ -99,6 +99,8 @@ class Approvals:
         self._pending: dict[bytes, _PendingApproval] = {}
         self.console: AskConsole | None = None
         """Set while consoles can find this run."""
+        self.console_is_open: Callable[[], bool] = lambda: False
+        """Whether a person has a console open that shows this run."""
 
     @cached_property
     def _prompters(self) -> anyio.Semaphore:
@@ -121,8 +123,13 @@ class Approvals:
     def uses_console(self, request: ApprovalRequest | None, agent_cannot: bool) -> bool:
         """This request is for a console; `agent_cannot` ask."""
         settings = decide.settings_for(self._settings, request)
-        wanted = settings.on_ask is OnAsk.CONSOLE or (settings.console and agent_cannot)
-        return wanted and self.console is not None
+        if self.console is None:
+            return False
+        if settings.on_ask is OnAsk.CONSOLE or not agent_cannot:
+            return settings.on_ask is OnAsk.CONSOLE
+        return settings.console is ConsoleUse.ALWAYS or (
+            settings.console is ConsoleUse.IF_OPEN and self.console_is_open()
+        )
 
     async def ask(self, call: Call, approval: ApprovalDetails) -> ApprovalResult:
         """Ask, and wait as long as it takes: on a console, through the agent, or else with the prompter.
@@ -132,7 +139,9 @@ class Approvals:
         request = approval.request
         settings = decide.settings_for(self._settings, request)
         if self.console is not None and self.uses_console(request, not self.may_ask(call)):
-            return _on_console(await self.console(call, approval.for_console(call, settings.ask_seconds)))
+            only_while_open = settings.on_ask is not OnAsk.CONSOLE and settings.console is ConsoleUse.IF_OPEN
+            waiting = approval.for_console(call, settings.ask_seconds)
+            return _on_console(await self.console(call, waiting, only_while_open))
         if self.may_ask(call):
             return ApprovalResult(await self._ask_agent(call, approval.message, bool(approval.similar)))
         async with self._prompters:

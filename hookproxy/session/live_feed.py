@@ -83,6 +83,8 @@ class _Waiting(Struct):
     """An approval that waits for an answer."""
 
     approval: WaitingApproval
+    only_while_open: bool
+    """It waits only as long as a console is open."""
     answered: anyio.Event = field(default_factory=anyio.Event)
     answer: ConsoleAnswer | None = None
 
@@ -141,6 +143,7 @@ class LiveFeed:
         self._sessions[proxy.session.id] = _Session(proxy, user)
         if self.can_ask:
             proxy.approvals.console = partial(self._ask, proxy)
+            proxy.approvals.console_is_open = lambda: self.is_watched
         self.follow(proxy)
 
     def follow(self, proxy: Proxy) -> None:
@@ -169,10 +172,13 @@ class LiveFeed:
 
     # --- approvals ---
 
-    async def _ask(self, proxy: Proxy, call: Call, approval: WaitingApproval) -> ConsoleAnswer | None:
+    async def _ask(
+        self, proxy: Proxy, call: Call, approval: WaitingApproval, only_while_open: bool
+    ) -> ConsoleAnswer | None:
         """Ask whoever has a console open until `approval.until`; None if nobody has answered by then.
 
-        On cancel the approval is withdrawn.
+        With `only_while_open`, the approval ends when the last console is closed, as if its time were over. On cancel
+        the approval is withdrawn.
         """
         self._numbers += 1
         self._asked += 1
@@ -180,7 +186,8 @@ class LiveFeed:
         call_id = next((key for key, (_, one, _) in proxy.audit.in_flight.items() if one is call), "")
         session_id = proxy.session.id
         user = self._sessions[session_id].user if session_id in self._sessions else ""
-        waiting = _Waiting(replace(approval, id=name, call=call_id, session=session_id, user=user))
+        named = replace(approval, id=name, call=call_id, session=session_id, user=user)
+        waiting = _Waiting(named, only_while_open)
         self._approvals[name] = waiting
         settled = Settled(name, "withdrawn")
         try:
@@ -290,6 +297,10 @@ class LiveFeed:
             pass
         finally:
             self._consoles.discard(console)
+            if not self._consoles:
+                for waiting in self._approvals.values():
+                    if waiting.only_while_open:
+                        waiting.answered.set()
 
     def sessions(self) -> Iterator[_Session]:
         """All sessions."""

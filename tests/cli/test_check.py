@@ -114,7 +114,7 @@ SHOWN: Final = """\
 .claude/settings.json:16  hooks.PreToolUse[1].hooks[0]
   dialect  claude
   event    PreToolUse, fires behind MCP
-  matcher  all
+  matcher  all; under a tool's familiar name if it has one
   command  true
            false \\x1b[31m\\u202e
   timeout  600 seconds
@@ -123,7 +123,7 @@ SHOWN: Final = """\
 .claude/settings.json:27  hooks.PostToolUse[0].hooks[0]
   dialect  claude
   event    PostToolUse, fires behind MCP
-  matcher  all
+  matcher  all; under a tool's familiar name if it has one
   command  true
   timeout  1.5 seconds
   failure  the result passes, and the model is informed that it was not judged
@@ -131,7 +131,7 @@ SHOWN: Final = """\
 .claude/settings.json:39  hooks.PostToolUseFailure[0].hooks[0]
   dialect  claude
   event    PostToolUseFailure, fires behind MCP
-  matcher  all
+  matcher  all; under a tool's familiar name if it has one
   command  true
   timeout  600 seconds
   failure  the result passes; the failure is reported on standard error
@@ -392,6 +392,7 @@ def test_programs_get_one_document_whose_keys_stay(project: Path) -> None:
         "awaited": True,
         "fires": True,
         "managed": False,
+        "names": None,
         "tools": None,
         "findings": [f"there is no file {project}/gone.sh"],
         "remarks": [],
@@ -401,6 +402,7 @@ def test_programs_get_one_document_whose_keys_stay(project: Path) -> None:
     ]  # fmt: skip
     assert read["hooks"][1]["command"] == "true\nfalse \x1b[31m\u202e"
     assert read["hooks"][1]["awaited"] is False
+    assert [hook["names"] for hook in read["hooks"]] == [None, *["familiar"] * 3, None, None, "own"]
     reason = "hooks.Stop cannot fire behind MCP: an MCP server does not see turns, tasks and subagents"
     assert read["hooks"][5] == dict.fromkeys(read["hooks"][0]) | {
         "file": path,

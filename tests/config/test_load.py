@@ -16,7 +16,7 @@ from hookproxy.config.load import DEFAULT_AUDIT, Loaded, load
 from hookproxy.dialects.dialect import Group
 from hookproxy.model.errors import ConfigError, UserError
 from hookproxy.model.hooks import Event
-from hookproxy.model.settings import Delivery, OnAsk, OnFailure, Results, Settings, ToolNames
+from hookproxy.model.settings import ConsoleUse, Delivery, OnAsk, OnFailure, Results, Settings, ToolNames
 
 DEFAULTS = Settings(
     audit_file="/state/hookproxy/audit.jsonl",
@@ -675,6 +675,7 @@ def test_commands_start_in_the_project_of_their_hook_file(cwd: Path, file: str, 
         ('on_ask_fallback = { command = ["./ask", "-x"] }', OnFailure.DENY, ("{cwd}/ask", "-x")),
         ('on_ask_fallback = { command = ["zenity"] }', OnFailure.DENY, ("zenity",)),
         ('on_ask_fallback = "console"', OnFailure.DENY, ()),
+        ('on_ask_fallback = "auto"', OnFailure.DENY, ()),
     ],
 )
 def test_the_fallback_when_nobody_can_ask_is_read(
@@ -683,7 +684,8 @@ def test_the_fallback_when_nobody_can_ask_is_read(
     write(cwd / "hookproxy.toml", text)
     settings = loaded(cwd, config="hookproxy.toml").settings
     assert settings.on_ask_fallback is fallback
-    assert settings.console is ("console" in text)
+    uses = {"": ConsoleUse.IF_OPEN, "auto": ConsoleUse.IF_OPEN, "console": ConsoleUse.ALWAYS}
+    assert settings.console is uses.get(text.partition('"')[2].rstrip('"'), ConsoleUse.NEVER)
     assert settings.prompter == tuple(word.format(cwd=cwd) for word in prompter)
 
 

@@ -11,7 +11,7 @@ from hookproxy.config.load import KEYS_OF_SETTINGS
 from hookproxy.config.managed_merge import merge
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Event
-from hookproxy.model.settings import AgentRule, Delivery, OnAsk, OnFailure, Settings
+from hookproxy.model.settings import AgentRule, ConsoleUse, Delivery, OnAsk, OnFailure, Settings
 from hookproxy.trust.sources import Layer
 from tests.support.proxy_rig import group, hook
 
@@ -115,7 +115,8 @@ def test_a_managed_fallback_replaces_the_users_prompter() -> None:
     settings, notes = merge_settings(prompter, {"on_ask_fallback": D, "prompter": ("theirs",)})
     assert settings.prompter == ("theirs",)
     settings, notes = merge_settings(
-        {"on_ask_fallback": D, "prompter": ()}, {"on_ask_fallback": D, "prompter": ("theirs",)}
+        {"on_ask_fallback": D, "prompter": (), "console": ConsoleUse.NEVER},
+        {"on_ask_fallback": D, "prompter": ("theirs",), "console": ConsoleUse.NEVER},
     )
     assert (settings.prompter, notes) == ((), ())
 
@@ -138,7 +139,9 @@ def test_rules_add_up_and_an_allow_rule_that_a_managed_rule_contradicts_is_noted
         {"on_ask": OnAsk.CONSOLE},
         {"on_ask_fallback": A},
         {"prompter": ("yes",)},
-        {"console": True},
+        {"console": ConsoleUse.ALWAYS},
+        {"console": ConsoleUse.IF_OPEN},
+        {},
     ],
 )
 def test_managed_rules_ask_the_person_even_if_the_user_answers_by_configuration(
@@ -147,7 +150,14 @@ def test_managed_rules_ask_the_person_even_if_the_user_answers_by_configuration(
     settings, notes = merge_settings(wanted, {"ask": ("x",)})
     assert settings.managed
     assert (settings.managed.on_ask, settings.managed.on_ask_fallback) == (OnAsk.ELICIT, D)
-    assert (settings.managed.prompter, settings.managed.console, notes) == ((), False, ())
+    assert (settings.managed.prompter, settings.managed.console, notes) == ((), ConsoleUse.NEVER, ())
+
+
+@pytest.mark.parametrize("use", [ConsoleUse.IF_OPEN, ConsoleUse.ALWAYS])
+def test_managed_rules_ask_on_a_console_only_where_the_administrator_says_so(use: ConsoleUse) -> None:
+    settings, _ = merge_settings({}, {"ask": ("x",), "console": use})
+    assert settings.managed
+    assert settings.managed.console is use
 
 
 def test_a_user_can_have_the_questions_of_managed_rules_denied() -> None:

@@ -22,6 +22,8 @@ OTHERWISE_SHOWN = ("allow", "ask", "deny", "agent_rules", "aliases", "limits")
         ("max_depth = 20", "max_depth"),
         ('on_ask_fallback = "allow"', "on_ask_fallback"),
         ('on_ask_fallback = "console"', "console"),
+        ('on_ask_fallback = "auto"', "console"),
+        ('on_ask_fallback = "deny"', "console"),
         ('on_ask_fallback = { command = ["/bin/true", "a \\"b\\""] }', "prompter"),
         ('aliases = "off"', "auto_aliases"),
         ('audit.arguments = "digest"', "audit_digest"),

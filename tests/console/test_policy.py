@@ -44,7 +44,12 @@ def test_settings_say_where_they_are_set(tmp_path: Path) -> None:
 
 
 def test_one_key_is_one_setting_although_several_fields_hold_it(tmp_path: Path) -> None:
-    for text, value in (('"console"', "console"), ('{ command = ["./ask", "a b"] }', f"command {tmp_path}/ask 'a b'")):
+    for text, value in (
+        ('"console"', "console"),
+        ('"auto"', "auto"),
+        ('"deny"', "deny"),
+        ('{ command = ["./ask", "a b"] }', f"command {tmp_path}/ask 'a b'"),
+    ):
         found = policy.settings_in_force(loaded(tmp_path, f"on_ask_fallback = {text}\n"))
         assert [one.value for one in found if one.key == "on_ask_fallback"] == [value]
     assert len({one.key for one in found}) == len(found)

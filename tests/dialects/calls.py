@@ -14,6 +14,7 @@ from hookproxy.hooks.familiar_tools import FamiliarTools
 from hookproxy.hooks.select import HookGroups
 from hookproxy.jsonrpc import normalize
 from hookproxy.model.hooks import Event, EventContext, HookSpec, Outcome, Session
+from hookproxy.model.settings import SeenNames
 from hookproxy.trust.sources import FileContext
 
 SESSION = Session(id="s1", server="files", cwd="/repo", project_dir="/repo")
@@ -66,7 +67,8 @@ def inputs(
     if not hooks.hooks:
         return []
     dialect = DIALECTS[hooks.hooks[0].dialect]
-    groups = HookGroups([Group(dialect, "f", hooks.hooks, dialect.tool_names)], SESSION.server, (), FamiliarTools())
+    group = Group(dialect, "f", hooks.hooks, dialect.tool_names, names=SeenNames.BOTH)
+    groups = HookGroups([group], SESSION.server, (), FamiliarTools())
     raw = normalize.normalize(json.dumps(arguments or {}).encode())
     alias = groups.alias(tool, raw) if tool else None
     context = EventContext(

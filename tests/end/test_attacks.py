@@ -246,14 +246,25 @@ async def test_such_an_answer_in_a_batch_is_dropped_and_the_call_goes_on(scene: 
 
 
 @pytest.mark.parametrize("waiting", [False, True])
-async def test_an_error_to_what_the_server_could_not_read_passes(scene: Scene, waiting: bool) -> None:
+@pytest.mark.parametrize(
+    "response",
+    [
+        '{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"SECRET"}}',
+        '{"jsonrpc":"2.0","id":null,"result":{"content":[{"type":"text","text":"SECRET"}]}}',
+        '{"jsonrpc":"2.0","result":{"content":[{"type":"text","text":"SECRET"}]}}',
+        '[{"jsonrpc":"2.0","id":null,"result":{"x":"SECRET"}}]',
+    ],
+)
+async def test_a_response_without_an_id_answers_nothing_and_is_dropped(
+    scene: Scene, waiting: bool, response: str
+) -> None:
     agent = await begun(scene, redacting(scene))
     if waiting:
         await agent.send(call(1, "hold"))
         await agent.notified("notifications/holding")
-    error = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}'
-    await agent.send(notification("raw", text=error.decode() + "\n"))
-    assert await agent.line() == error
+    await agent.send(notification("raw", text=response + "\n"))
+    await until(lambda: "dropped" in agent.standard_error())
+    assert await lines_until(agent, "sync") == []
     if waiting:
         await agent.send(notification("release", requestId=1))
         assert text_of(await agent.answer(1)) == "REDACTED"

@@ -23,7 +23,7 @@ from hookproxy.gateway.store import Store
 from hookproxy.live import messages
 from hookproxy.live.messages import Answer, AnswerTaken, WaitingApproval
 from hookproxy.model.hooks import Event
-from hookproxy.model.settings import Settings
+from hookproxy.model.settings import ConsoleUse, Settings
 from hookproxy.protocol.request_state import SealKey
 from hookproxy.session.live_feed import LiveFeed
 from tests.support.proxy_rig import DIRECT_LOOP, Rig, rig, stub, stub_group
@@ -104,7 +104,10 @@ class Gateways:
 @asynccontextmanager
 async def two(server: StoreProcess, folder: Path, key_there: SealKey | None = KEY) -> AsyncIterator[Gateways]:
     reports: list[str] = []
-    async with rig(stub_group(ASKS), settings=Settings(console=True)) as one, anyio.create_task_group() as tasks:
+    async with (
+        rig(stub_group(ASKS), settings=Settings(console=ConsoleUse.ALWAYS)) as one,
+        anyio.create_task_group() as tasks,
+    ):
         feeds, shared = [], []
         for name, key in (("here", KEY if key_there else None), ("there", key_there)):
             place = folder / name

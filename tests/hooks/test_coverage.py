@@ -13,10 +13,10 @@ from hookproxy.dialects.own import OWN
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.hooks.coverage import Coverage, HookCoverage, SeenTool, coverage
 from hookproxy.hooks.select import HookGroups
-from hookproxy.model.aliases import Alias
+from hookproxy.model.aliases import Alias, with_command_line
 from hookproxy.model.errors import printable
 from hookproxy.model.hooks import Event, HookSpec, Tool
-from hookproxy.model.settings import Limit, Per, Settings, ToolNames
+from hookproxy.model.settings import Limit, Per, SeenNames, Settings, ToolNames
 from hookproxy.policy import matchers
 
 GIT: Final = ("git_commit", "git_log")
@@ -51,7 +51,8 @@ def test_a_hook_sees_the_names_that_its_dialect_uses() -> None:
 
 def test_a_configured_alias_is_the_name_that_hooks_see() -> None:
     settings = Settings(aliases=(ALIAS,), auto_aliases=False)
-    assert only(covered(group(spec("Bash")), settings=settings)).seen == (SeenTool("git_commit", "Bash", ALIAS),)
+    seen = (SeenTool("git_commit", "Bash", with_command_line(ALIAS)),)
+    assert only(covered(group(spec("Bash")), settings=settings)).seen == seen
 
 
 def test_coverage_is_what_hooks_are_selected_for() -> None:
@@ -170,7 +171,7 @@ SCHEMA: Final = b'{"type":"object","properties":{"command":{"type":"string"}},"r
 
 
 def test_a_recognised_tool_is_seen_under_its_familiar_name_only_by_hooks_for_that_name() -> None:
-    tool = Tool("execute_command", SCHEMA, properties=frozenset({"command"}), folded={"command": "command"})
+    tool = Tool("execute_command", SCHEMA, properties=frozenset({"command"}), by_loose_key={"command": "command"})
     found = coverage([group(spec("Bash"), spec("mcp__.*"))], Settings(), "shell", [tool])
     bash, all_tools = found.hooks
     assert [(one.name, one.alias is not None and one.alias.automatic) for one in bash.seen] == [("Bash", True)]
@@ -179,32 +180,31 @@ def test_a_recognised_tool_is_seen_under_its_familiar_name_only_by_hooks_for_tha
     assert only(off).why_never
 
 
-def test_a_hook_for_all_tools_sees_own_names_and_is_told_how_to_see_familiar_ones() -> None:
-    tool = Tool("execute_command", SCHEMA, properties=frozenset({"command"}), folded={"command": "command"})
-    for matcher in ("", "*", ".*"):
-        found = coverage([group(spec(matcher), spec("Bash"), spec("mcp__.*"))], Settings(), "shell", [tool])
-        for_all, *others = found.hooks
-        assert for_all.about_unseen() == (
-            "it is for all tools, so it sees 'execute_command' under its own name, not as Bash: if it looks for Bash "
-            'itself, [tools.X] with as = "Bash" in hookproxy.toml gives it this name'
-        )
-        assert [hook.about_unseen() for hook in others] == ["", ""]
-        told = "; 1 hook for all tools sees own names, not Bash: see hookproxy check -- COMMAND"
-        assert found.summary() == f"3 hooks on 1 of 1 tool{told}"
-    start = Tool("start_process", SCHEMA, properties=frozenset({"command"}), folded={"command": "command"})
-    server = coverage([group(spec())], Settings(), "dc", [start], ["npx", "-y", "@wonderwhy-er/desktop-commander"])
-    assert 'itself, preset = "desktop-commander" in hookproxy.toml' in only(server).about_unseen()
-    configured = Settings(aliases=(Alias("start_process", "Bash"),))
-    assert only(coverage([group(spec())], configured, "dc", [start])).about_unseen() == ""
+@pytest.mark.parametrize(
+    ("names", "before", "after"),
+    [
+        (SeenNames.BOTH, ["mcp__shell__execute_command", "Bash"], ["Bash"]),
+        (SeenNames.FAMILIAR, ["Bash"], ["Bash"]),
+        (SeenNames.OWN, ["mcp__shell__execute_command"], ["mcp__shell__execute_command"]),
+    ],
+)
+def test_a_hook_for_all_tools_sees_the_names_that_its_file_chooses(
+    names: SeenNames, before: list[str], after: list[str]
+) -> None:
+    tool = Tool("execute_command", SCHEMA, properties=frozenset({"command"}), by_loose_key={"command": "command"})
+    hooks = replace(group(spec(), spec(event=Event.POST_TOOL_USE)), names=names)
+    found = coverage([hooks], Settings(), "shell", [tool])
+    assert [[one.name for one in hook.seen] for hook in found.hooks] == [before, after]
+    assert found.summary() == "2 hooks on 1 of 1 tool"
 
 
-def test_what_only_observes_is_not_reported_at_start_up() -> None:
-    tool = Tool("execute_command", SCHEMA, properties=frozenset({"command"}), folded={"command": "command"})
-    found = coverage([group(spec(event=Event.POST_TOOL_USE))], Settings(), "shell", [tool])
-    assert found.summary() == "1 hook on 1 of 1 tool"
-    assert only(found).unseen
-    unlisted = coverage([group(spec())], Settings(), "shell", [Tool("execute_command")])
-    assert unlisted.summary() == "1 hook on 1 of 1 tool"  # only its calls show whether it is Bash
+def test_names_that_hold_for_the_same_call_are_seen_together() -> None:
+    schema = b'{"properties":{"path":{"type":"string"},"edits":{"type":"array"}},"required":["path","edits"]}'
+    tool = Tool("edit_file", schema, properties=frozenset({"path", "edits"}))
+    hooks = replace(group(spec(), spec(event=Event.POST_TOOL_USE)), names=SeenNames.BOTH)
+    before, after = coverage([hooks], Settings(), "files", [tool]).hooks
+    assert [one.name for one in before.seen] == ["mcp__files__edit_file", "MultiEdit", "Edit"]
+    assert [one.name for one in after.seen] == ["MultiEdit"]
 
 
 def of_gemini(matcher: str) -> Group:
@@ -228,3 +228,38 @@ def test_what_a_hook_of_another_system_waits_for_has_that_systems_names() -> Non
     assert why.endswith('; none is known as write_file or replace: [tools.X] with as = "Write" names one')
     why = only(covered(of_gemini("^git_log$"))).why_never
     assert why.endswith("; it sees 'mcp_git_git_log', not 'git_log'")
+
+
+LEFT_OUT: Final = (
+    Tool("execute_sql", b'{"type":"object","properties":{"sql":{"type":"string"}}}'),
+    Tool("redis_execute", b'{"type":"object","properties":{"command":{"type":"string"}}}'),
+    Tool("do_it", b'{"type":"object","properties":{"shell_cmd":{"type":"string"}}}'),
+    Tool("get_weather", b'{"type":"object","properties":{"city":{"type":"string"}}}'),
+)
+
+
+@pytest.mark.parametrize(
+    ("hooks", "settings", "named"),
+    [
+        ([spec("Bash")], Settings(), True),
+        ([], Settings(deny=("Bash(rm *)",)), True),
+        ([], Settings(managed=Settings(deny=("Bash(rm *)",))), True),
+        ([spec("Write|Bash")], Settings(), True),
+        ([spec("execute_sql")], Settings(), False),
+        ([spec("Bash")], Settings(auto_aliases=False), False),
+        ([], Settings(deny=("Write(x)",)), False),
+    ],
+)
+def test_the_line_at_start_names_the_tools_that_look_like_commands_and_are_not_bash(
+    hooks: list[HookSpec], settings: Settings, *, named: bool
+) -> None:
+    found = coverage((group(*hooks, names=ToolNames.BARE),), settings, "files", LEFT_OUT)
+    assert found.left_out == (("execute_sql", "redis_execute") if named else ())
+    text = "not Bash: 'execute_sql', 'redis_execute' ([tools.X] in hookproxy.toml names one)"
+    assert (text in found.summary()) is named
+
+
+def test_of_many_tools_the_line_at_start_names_a_few() -> None:
+    tools = [Tool(f"execute_sql{number}", LEFT_OUT[0].input_schema) for number in range(9)]
+    found = coverage((group(spec("Bash")),), Settings(), "files", tools)
+    assert "not Bash: 'execute_sql0', 'execute_sql1', 'execute_sql2' and 6 more" in found.summary()

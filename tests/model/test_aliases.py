@@ -34,6 +34,68 @@ def test_only_names_change(alias: Alias, server: bytes, hooks: bytes | None) -> 
     assert held.for_server(renamed) == server
 
 
+EDITS = Alias("edit_file", "MultiEdit", {"file_path": "path"}, edits="edits")
+
+
+@pytest.mark.parametrize(
+    ("server", "hooks"),
+    [
+        (
+            b'{"path":"a","edits":[{"oldText":"x","newText":"\\u00e4"},{"oldText":"y","newText":""}]}',
+            b'{"file_path":"a","edits":[{"old_string":"x","new_string":"\\u00e4"},{"old_string":"y","new_string":""}]}',
+        ),
+        (b'{"edits":[{"OldText":1,"new_code":2,"n":3.0}]}', b'{"edits":[{"old_string":1,"new_string":2,"n":3.0}]}'),
+        (b'{"edits":[{"old_string":"x","newStr":"y"}]}', b'{"edits":[{"old_string":"x","new_string":"y"}]}'),
+        (b'{"edits":[{"oldText":"x"},"y",[{"oldText":1}]]}', b'{"edits":[{"old_string":"x"},"y",[{"oldText":1}]]}'),
+        (b'{"edits":[{"old_string":"x","new_string":"y"}],"dryRun":true}', None),
+        (b'{"edits":[]}', None),
+        (b'{"edits":"[{}]"}', None),
+        (b'{"edits":{"oldText":"x"}}', None),
+    ],
+)
+def test_the_texts_of_a_list_of_edits_have_claude_codes_names(server: bytes, hooks: bytes | None) -> None:
+    held = EDITS.for_call(server)
+    renamed = held.for_hooks(server)
+    assert renamed == (hooks or server)
+    assert held.for_server(renamed) == server
+
+
+def test_a_list_of_edits_may_have_another_name() -> None:
+    alias = Alias("patch", "MultiEdit", {"edits": "patches"}, edits="patches")
+    server, hooks = b'{"patches":[{"oldText":"x"}]}', b'{"edits":[{"old_string":"x"}]}'
+    assert alias.for_call(server).for_hooks(server) == hooks
+    assert alias.for_call(server).for_server(hooks) == server
+
+
+def test_a_hook_may_add_edits() -> None:
+    held = EDITS.for_call(b'{"path":"a","edits":[{"oldText":"x","newText":"y"}]}')
+    rewritten = b'{"file_path":"a","edits":[{"old_string":"x","new_string":"y"},{"old_string":"v","new_string":"w"}]}'
+    expected = b'{"path":"a","edits":[{"oldText":"x","newText":"y"},{"oldText":"v","newText":"w"}]}'
+    assert held.for_server(rewritten) == expected
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        b'[{"oldText":"x","old_string":"y"}]',
+        b'[{"oldText":"x","old_text":"y"}]',
+        b'[{"oldText":"x","OLDTEXT":"y"}]',
+        b'[{"oldText":"x","oldText\\u0000z":"y"}]',
+        b'[{"oldText":"x"},{"old_string":"y"}]',
+        b'[{"newText":"x"},{"newText":"y","new_str":"z"}]',
+    ],
+)
+def test_an_edit_with_a_text_under_two_names_is_ambiguous(edits: bytes) -> None:
+    with pytest.raises(Unreadable, match="the same text for its hooks"):
+        EDITS.for_call(b'{"edits":%b}' % edits)
+
+
+def test_a_rewrite_with_a_text_under_two_names_is_ambiguous() -> None:
+    held = EDITS.for_call(b'{"edits":[{"oldText":"x"}]}')
+    with pytest.raises(DuplicateKeys):
+        held.for_server(b'{"edits":[{"old_string":"x","oldText":"y"}]}')
+
+
 def test_arguments_without_an_alias_are_the_same_object() -> None:
     plain = b'{ "x" : 1 }'
     assert BASH.for_call(plain) is BASH

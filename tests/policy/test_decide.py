@@ -75,7 +75,10 @@ def test_an_ask_verdict_creates_an_approval_request() -> None:
 def test_an_approval_request_that_no_hook_answers_is_decided_as_configured(
     settings: Settings, can_ask: bool, decision: Proceed | Refuse
 ) -> None:
-    assert without_person(Proceed(approval_request=QUESTION), settings, can_ask) == decision
+    found = without_person(Proceed(approval_request=QUESTION), settings, can_ask)
+    assert (replace(found, remedy="") if isinstance(found, Refuse) else found) == decision
+    helps = isinstance(found, Refuse) and found.cause is RefusalCause.ASK_UNAVAILABLE
+    assert (isinstance(found, Refuse) and "on_ask_fallback" in found.remedy) is helps
     assert without_person(Proceed(), settings, can_ask) == Proceed()
 
 

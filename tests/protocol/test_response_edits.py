@@ -42,6 +42,11 @@ def answer(result: bytes) -> bytes:
     return b'{"jsonrpc": "2.0", "id": 7, "result": %b, "x-trace":1.0}\n' % result
 
 
+def replaced(result: bytes) -> bytes:
+    """The answer with its result replaced: nothing beside it remains."""
+    return b'{"jsonrpc": "2.0", "id": 7, "result": %b}\n' % result
+
+
 def failed(error: bytes) -> bytes:
     return b'{"error":%b,"id":"a","jsonrpc":"2.0"}\n' % error
 
@@ -332,7 +337,7 @@ def test_a_replacement_replaces_the_whole_result(replacement: bytes, content: by
         b'{"_meta": {"raw":"SECRET"}, "content": [%b], "Content": [%b], "toolResult": "SECRET"}' % (secret, secret)
     )
     went = with_replacement(line, replacement, AUTO, PLAIN).line
-    assert went == answer(b'{"content":%b}' % content)
+    assert went == replaced(b'{"content":%b}' % content)
     check_valid(went, ("2025-11-25",))
 
 
@@ -358,7 +363,7 @@ def test_replaced_output_does_not_remain_in_structured_content(
     if rest is None:
         assert json.loads(went.line)["result"]["structuredContent"] == {"result": "clean\nclean"}
         return
-    assert went.line == answer(b'{"content":%b%b}' % (BLOCKS, rest))
+    assert went.line == replaced(b'{"content":%b%b}' % (BLOCKS, rest))
     is_error = b"isError" in rest and b"isError" not in replacement
     assert went.note is (DeliveryNote.REPLACEMENT_IS_ERROR if is_error else None)
 
@@ -493,7 +498,7 @@ def test_a_comment_is_in_structured_content_wherever_its_schema_allows_any_way(
     ],
 )
 def test_invalid_output_is_replaced_too(result: bytes, expected: bytes) -> None:
-    assert with_replacement(answer(result), b'"clean"', AUTO, PLAIN).line == answer(expected % BLOCKS)
+    assert with_replacement(answer(result), b'"clean"', AUTO, PLAIN).line == replaced(expected % BLOCKS)
 
 
 @pytest.mark.parametrize("result", [b'"x"', b"null", b"[]", b"true", b"5"])
@@ -591,3 +596,22 @@ def test_a_failure_is_a_valid_result_in_its_era(stateless: bool, versions: Seque
 
 def test_half_of_a_surrogate_pair_from_a_hook_does_not_break_the_response() -> None:
     assert json_string("a\ud800") == b'"a?"'
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"jsonrpc":"2.0","id":7,"result":{"content":[]},"log":"SECRET"}\n',
+        b'{"SECRET":1,"jsonrpc":"2.0","result":{"content":[]},"id":7}\n',
+        b'{ "params" : {"x":"SECRET"} , "id" : 7 , "result" : {} , "jsonrpc" : "2.0" , "_meta" : ["SECRET"] }',
+        b'{"jsonrpc":"SECRET","id":7,"result":{"content":["SECRET"]}}\n',
+    ],
+)
+def test_nothing_beside_a_replaced_result_remains(line: bytes) -> None:
+    changed = with_replacement(line, b'"clean"', AUTO, PLAIN).line
+    assert b"SECRET" not in changed
+    message = json.loads(changed)
+    assert message.keys() == {"jsonrpc", "id", "result"}
+    assert (message["jsonrpc"], message["id"]) == ("2.0", 7)
+    assert message["result"]["content"] == [{"type": "text", "text": "clean"}]
+    assert changed.endswith(b"\n") is line.endswith(b"\n")

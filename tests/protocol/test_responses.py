@@ -23,9 +23,11 @@ def test_responses_are_distinguished_from_other_messages(closely: bool) -> None:
         b'{"method":"x"}',
         b'{"id":1,"method":"ping"}',
         b'{ "id" : 1, "method" : "ping" }\n',
-        b'{"result":{}}',
+        b'{"jsonrpc":"2.0"}',
     ):
         assert responses.read(line, closely=closely) is None
+    for line in (b'{"result":{}}', b'{ "error" : {"code":1} }'):
+        assert response_in(line, closely).id == b"null", "readers take it for a response to nothing"
     for line in (b'{"id":7,"result":{}}', b'{ "method":"x", "error":1, "id" : 7 }', b'{"id":7}'):
         found = response_in(line, closely)
         assert (found.id, found.certain) == (b"7", True)

@@ -41,6 +41,43 @@ def test_a_response_to_a_judged_call_never_passes_in_a_batch(router: Router) -> 
     assert isinstance(router.from_server(b"[no JSON\n"), NotJson)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"jsonrpc":"2.0","id":null,"result":{}}\n',
+        b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"m"}}\n',
+        b'{"jsonrpc":"2.0","result":{"x":[1]}}\n',
+        b'{"error":{"code":1,"message":"m"}}\n',
+        b'[{"jsonrpc":"2.0","id":null,"result":{}}]\n',
+        b'[{"jsonrpc":"2.0","result":{}}]\n',
+    ],
+)
+@pytest.mark.parametrize("waiting", [False, True])
+def test_a_response_without_an_id_passes_only_if_a_request_had_none(router: Router, line: bytes, waiting: bool) -> None:
+    assert router.from_agent(PING + b"\n") is PASS
+    if waiting:
+        call = router.from_agent(CALL + b"\n")
+        assert isinstance(call, StartCall)
+        router.release(call.call)
+    assert not router.scan_from_server(line)
+    assert not router.scan_from_server(PONG + b"\n" + line)
+    assert not router.scan_response(line)
+    assert isinstance(router.from_server(line), Dropped)
+    assert router.from_agent(PING.replace(b"9", b"null") + b"\n") is PASS
+    assert router.from_server(line) is PASS
+    assert isinstance(router.from_server(line), Dropped), "only once"
+
+
+@pytest.mark.parametrize("head", [b'{"jsonrpc":"2.0","id":null,"result":{"x":"', b'{"id":{},"result":"', b'{"x":"'])
+def test_the_beginning_of_a_response_without_a_usual_id_does_not_pass_before_its_end(
+    router: Router, head: bytes
+) -> None:
+    assert router.from_agent(PING + b"\n") is PASS
+    assert not router.may_pass_in_pieces(head + b"x" * 70_000)
+    assert router.may_pass_in_pieces(b'{"result":"' + b"x" * 70_000), "its id may be at its end"
+    assert router.may_pass_in_pieces(b'{"jsonrpc":"2.0","method":"x","params":{"x":"' + b"x" * 70_000)
+
+
 def test_without_hooks_every_batch_passes() -> None:
     router = Router(None)
     assert router.from_agent(b"[%b]\n" % CALL) is PASS

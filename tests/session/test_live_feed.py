@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 import anyio
+import anyio.lowlevel
 import pytest
 from msgspec.structs import replace
 
@@ -20,7 +21,7 @@ from hookproxy.dialects.dialect import Group
 from hookproxy.live import messages, registry
 from hookproxy.live.messages import Action, WaitingApproval
 from hookproxy.model.hooks import Event
-from hookproxy.model.settings import OnAsk, OnFailure, Settings
+from hookproxy.model.settings import ConsoleUse, OnAsk, OnFailure, Settings
 from hookproxy.session import live_feed
 from hookproxy.session.live_feed import LiveFeed
 from tests.support.proxy_rig import DIRECT_LOOP, TIMEOUT, Rig, rig, stub, stub_group
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.anyio
 
 PRE: Final = Event.PRE_TOOL_USE
 ASKS: Final = stub(PRE, permission="ask", reason="sure?")
-FALLBACK: Final = Settings(console=True)
+FALLBACK: Final = Settings(console=ConsoleUse.ALWAYS)
 FIRST: Final = Settings(on_ask=OnAsk.CONSOLE)
 RUN: Final = messages.Run(messages.VERSION, "run", 1, 0.0)
 
@@ -251,13 +252,56 @@ async def test_a_run_that_no_console_can_find_asks_the_agent_or_denies(tmp_path:
 async def test_an_approval_of_the_administrator_is_not_answered_where_the_administrator_does_not_ask(
     tmp_path: Path,
 ) -> None:
-    managed = Settings(on_ask_fallback=OnFailure.DENY, ask=("write",))
-    settings = Settings(console=True, managed=managed)
+    managed = Settings(on_ask_fallback=OnFailure.DENY, console=ConsoleUse.NEVER, ask=("write",))
+    settings = Settings(console=ConsoleUse.ALWAYS, managed=managed)
     async with watched(tmp_path, settings=settings) as one:
         await handshake(one)
         await one.agent.send(call(1))
-        assert "requires the user's approval" in await one.refusal()
+        refusal = await one.refusal()
+        assert "requires the user's approval" in refusal
+        assert "administrator's configuration names no other way to ask (on_ask_fallback)" in refusal
         assert one.console.state.approvals == {}
+
+
+async def test_without_a_key_an_open_console_asks_and_without_one_the_refusal_says_what_helps(tmp_path: Path) -> None:
+    async with watched(tmp_path, stub_group(ASKS), settings=Settings()) as one:
+        await handshake(one)
+        await one.agent.send(call(1))
+        assert (await one.say(await one.approval(), "allow")).accepted
+        assert await one.server.line() == call(1)
+        await one.server.send(answer(1))
+        assert b"done" in await one.agent.line()
+    async with watched(tmp_path, stub_group(ASKS), settings=Settings(), follows=False) as one:
+        await handshake(one)
+        await one.agent.send(call(1))
+        refusal = await one.refusal()
+        assert 'on_ask_fallback = "auto"' in refusal
+        assert "`hookproxy console` or `hookproxy top`" in refusal
+    async with watched(tmp_path, stub_group(ASKS), settings=Settings(console=ConsoleUse.NEVER)) as one:
+        await handshake(one)
+        await one.agent.send(call(1))
+        assert 'With on_ask_fallback = "auto" in hookproxy.toml, such calls wait' in await one.refusal()
+
+
+async def test_without_a_key_a_call_waits_only_as_long_as_a_console_is_open(tmp_path: Path) -> None:
+    for settings, waits in ((Settings(), False), (FALLBACK, True)):
+        folder = tmp_path / str(waits)
+        folder.mkdir()
+        async with watched(folder, stub_group(ASKS), settings=settings, follows=False) as one:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(one.console.follow)
+                await one.until(lambda: bool(one.console.state.runs))
+                await handshake(one)
+                await one.agent.send(call(1))
+                await one.approval()
+                tasks.cancel_scope.cancel()
+            with anyio.fail_after(TIMEOUT):
+                while one.feed.is_watched:
+                    await anyio.lowlevel.checkpoint()
+            if waits:
+                assert [approval.tool for approval in one.feed.waiting_here()] == ["write"]
+            else:
+                assert "no answer came" in await one.refusal()
 
 
 async def test_an_approval_is_withdrawn_when_the_agent_cancels_its_call(tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ def _below(entry: CallRecord, own_writer: tuple[str, str]) -> Iterator[tuple[str
 
 _CAUSES: Final = {
     "ask denied": "it needs a person's approval, and on_ask is deny",
-    "cannot ask": "the agent cannot ask the person",
+    "cannot ask": "the agent cannot ask the person, and nobody else could be asked (on_ask_fallback)",
     "declined": "the person said no",
     "not answered": "nobody answered, or not in time",
     "audit": "the audit log could not be written",

@@ -15,7 +15,7 @@ from ...model.hooks import Order
 from ...model.settings import ToolNames
 from ..dialect import Dialect
 from ..shared.identity_variables import IDENTITY_VARIABLES
-from . import hook_file, input, output
+from . import hook_file, input, output, tools
 
 CLAW: Final = Dialect(
     name=hook_file.DOCUMENTED.dialect,
@@ -29,6 +29,7 @@ CLAW: Final = Dialect(
     read_hook_file=partial(hook_file.read_hook_file, hook_file.DOCUMENTED),
     write_input=input.write_input,
     read_output=output.read_output,
+    tool_spellings=tools.TOOL_SPELLINGS,
     recognises=hook_file.recognises,
     folders=(".claw", ".claude"),
     agents=("runtime",),  # the name that claw-code gives as an MCP client

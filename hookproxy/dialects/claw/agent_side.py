@@ -11,7 +11,6 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ...model.aliases import ToolSpelling
 from ...model.hooks import Event, Permission, Session
 from ..agent_documents import Members
 from ..agent_side import (
@@ -29,9 +28,9 @@ from ..agent_side import (
 )
 from .hook_file import FAILURE_EVENT
 from .output import DENIES
+from .tools import TOOLS
 
 _FILE: Final = ".claw/settings.json"
-_PATH: Final = {"file_path": "path"}
 
 
 def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
@@ -85,16 +84,6 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     events={"PreToolUse": Event.PRE_TOOL_USE, "PostToolUse": Event.POST_TOOL_USE},
     also={Event.POST_TOOL_USE_FAILURE: "PostToolUse"},
     refuse=_refuse,
-    own_tools={
-        "Bash": (ToolSpelling("bash"),),
-        "Read": (ToolSpelling("read_file", _PATH),),
-        "Write": (ToolSpelling("write_file", _PATH),),
-        "Edit": (ToolSpelling("edit_file", _PATH),),
-        "Glob": (ToolSpelling("glob_search"),),
-        "Grep": (ToolSpelling("grep_search"),),
-        "WebFetch": (ToolSpelling("WebFetch"),),
-        "WebSearch": (ToolSpelling("WebSearch"),),
-        "NotebookEdit": (ToolSpelling("NotebookEdit"),),
-    },
+    own_tools=TOOLS,
     user_variable="CLAW_CONFIG_HOME",
 )

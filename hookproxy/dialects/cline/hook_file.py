@@ -14,7 +14,6 @@ from ..shared import hook_file as shared_hook_file
 from ..shared import labels
 from ..shared.events import INSIDE_AGENT, PROMPTS_UNSEEN
 from ..shared.hook_file import CANNOT_FIRE
-from .tools import OWN_TOOLS
 
 NAME: Final = "cline"
 
@@ -70,8 +69,7 @@ def read_folder(path: str, _files: Files) -> FolderContent | None:
 def read_hook_file(file: HookFile) -> HookList:
     """The hooks of one program. Raises ConfigError if it cannot be one.
 
-    One before or after a call runs once for the tool by Cline's name of it and, if the tool does what one of Cline's
-    own does, once more for that name: there are no matchers, and the program decides by the name that it reads.
+    There are no matchers: the program decides by the name of the tool that it reads.
     """
     name = os.path.basename(file.path)
     event_name = _event_of(name)
@@ -101,15 +99,9 @@ def hooks_of(event_name: str, source: str, argv: tuple[str, ...], project_dir: s
         timeout=timeout or usual,
         event_name=event_name,
     )
-    if event not in (Event.PRE_TOOL_USE, Event.POST_TOOL_USE):
-        return HookList((hook,))
-    by_own_name = replace(hook, matches=lambda tool: tool not in OWN_TOOLS)
-    names = "|".join(sorted(OWN_TOOLS))
-    familiar = replace(hook, matcher=names, matches=lambda tool: tool in OWN_TOOLS, stage=1)  # not after a denial
-    hooks = (by_own_name, familiar)
-    if event is Event.PRE_TOOL_USE:
-        return HookList(hooks)
-    return HookList((*hooks, *(replace(one, event=Event.POST_TOOL_USE_FAILURE) for one in hooks)))
+    if event is Event.POST_TOOL_USE:
+        return HookList((hook, replace(hook, event=Event.POST_TOOL_USE_FAILURE)))
+    return HookList((hook,))
 
 
 def _is_hook_file(name: str) -> bool:

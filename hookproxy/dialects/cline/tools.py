@@ -21,7 +21,6 @@ TOOL_SPELLINGS: Final[ToolSpellings] = {
     "WebFetch": (ToolSpelling("web_fetch"),),
     "WebSearch": (ToolSpelling("web_search"),),
 }
-OWN_TOOLS: Final = frozenset(spelling.name for spellings in TOOL_SPELLINGS.values() for spelling in spellings)
 
 _LONGEST: Final = 64
 _KEPT: Final = 55

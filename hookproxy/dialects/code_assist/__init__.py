@@ -11,7 +11,7 @@ from typing import Final
 from ...model.hooks import Order
 from ...model.settings import ToolNames
 from ..dialect import Dialect
-from . import hook_file, input, output
+from . import hook_file, input, output, tools
 
 CODE_ASSIST: Final = Dialect(
     name=hook_file.NAME,
@@ -25,6 +25,7 @@ CODE_ASSIST: Final = Dialect(
     read_hook_file=hook_file.read_hook_file,
     write_input=input.write_input,
     read_output=output.read_output,
+    tool_spellings=tools.TOOL_SPELLINGS,
     recognises=hook_file.recognises,
     options=("max_retries",),
     folders=(".claude",),  # its page on configuration has .claude/settings.json, also in the home folder

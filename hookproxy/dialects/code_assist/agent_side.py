@@ -29,6 +29,7 @@ from ..agent_side import (
     text_outcome,
 )
 from ..shared.events import by_name
+from .tools import TOOLS
 
 _FILE: Final = ".claude/settings.json"
 _DECISIONS: Final = {Permission.ALLOW: "approve", Permission.DENY: "deny"}
@@ -94,11 +95,6 @@ def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
     return hook_file(_FILE, entries, _hook)
 
 
-def _named(name: str) -> tuple[ToolSpelling, ...]:
-    """The page has `BashTool`; the program calls it `Bash`."""
-    return (ToolSpelling(f"{name}Tool"), ToolSpelling(name))
-
-
 AGENT_SIDE: Final[AgentSide] = AgentSide(
     name="code-assist",
     file=_FILE,
@@ -116,8 +112,5 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     ),
     refuse=_refuse,
     has_matchers=False,
-    own_tools={
-        **{name: _named(name) for name in ("Bash", "Glob", "Grep", "WebFetch", "WebSearch", "NotebookEdit")},
-        **{name: (ToolSpelling(f"File{name}Tool"), ToolSpelling(name)) for name in ("Read", "Write", "Edit")},
-    },
+    own_tools={known: (*of_tool, ToolSpelling(known)) for known, of_tool in TOOLS.items()},
 )

@@ -11,7 +11,7 @@ from ...model.hooks import Order
 from ...model.settings import ToolNames
 from ..dialect import Dialect
 from ..shared.identity_variables import IDENTITY_VARIABLES
-from . import hook_file, input, output
+from . import hook_file, input, output, tools
 
 COPILOT: Final = Dialect(
     name=hook_file.NAME,
@@ -25,6 +25,8 @@ COPILOT: Final = Dialect(
     read_hook_file=partial(hook_file.read_hook_file, hook_file.OLDER_FORMAT),
     write_input=input.write_input,
     read_output=output.read_output,
+    tool_spellings=tools.TOOL_SPELLINGS,
+    spellings_for=tools.spellings_for,
     recognises=hook_file.recognises,
     options=("fire_permission_request", "tool_args"),
     folders=(".github/hooks", ".copilot/hooks"),

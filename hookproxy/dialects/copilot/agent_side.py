@@ -9,7 +9,6 @@ import msgspec
 from msgspec.structs import replace
 
 from ...jsonrpc import raw_json
-from ...model.aliases import ToolSpelling
 from ...model.hooks import Event, EventContext, Permission, Session
 from ..agent_documents import Members
 from ..agent_side import (
@@ -27,6 +26,7 @@ from ..agent_side import (
     seconds,
     text_outcome,
 )
+from .tools import TOOLS
 
 _FILE: Final = ".github/hooks/hookproxy.json"
 _PERMISSIONS: Final = {Permission.ALLOW: "allow", Permission.ASK: "ask", Permission.DENY: "deny"}
@@ -128,15 +128,7 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
         "SessionEnd": Event.SESSION_END,
     },
     own_mcp_names=lambda server, tool: f"{server}-{tool}",
-    own_tools={
-        "Bash": (ToolSpelling("bash"),),
-        "Read": (ToolSpelling("view", {"file_path": "path"}),),
-        "Write": (ToolSpelling("create", {"file_path": "path", "content": "file_text"}),),
-        "Edit": (ToolSpelling("edit", {"file_path": "path", "old_string": "old_str", "new_string": "new_str"}),),
-        "Grep": (ToolSpelling("grep"),),
-        "Glob": (ToolSpelling("glob"),),
-        "WebFetch": (ToolSpelling("web_fetch"),),
-    },
+    own_tools=TOOLS,
     user_folder=(".github/", ".copilot/"),
     user_variable="COPILOT_HOME",
 )

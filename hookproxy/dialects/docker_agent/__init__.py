@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ...model.hooks import Event, Order
 from ...model.settings import ToolNames
 from ..dialect import Dialect
-from . import hook_file, input, output
+from . import hook_file, input, output, tools
 
 
 def _events(file_format: hook_file.FileFormat) -> dict[str, Event]:
@@ -32,6 +32,7 @@ DOCKER_AGENT: Final = Dialect(
     read_hook_file=partial(hook_file.read_hook_file, hook_file.DOCUMENTED),
     write_input=input.write_input,
     read_output=partial(output.read_output, output.DOCUMENTED),
+    tool_spellings=tools.TOOL_SPELLINGS,
     recognises=hook_file.recognises,
     options=("agent",),
     suffixes=(".yaml", ".yml", ".json"),

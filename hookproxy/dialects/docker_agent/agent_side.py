@@ -10,7 +10,6 @@ import msgspec
 from msgspec.structs import replace
 
 from ...jsonrpc import raw_json
-from ...model.aliases import ToolSpelling
 from ...model.hooks import Event, EventContext, Permission, Session
 from ..agent_documents import Members
 from ..agent_side import (
@@ -31,6 +30,7 @@ from ..agent_side import (
 )
 from ..shared import familiar_call
 from .hook_file import CURRENT
+from .tools import TOOLS
 
 _FILE: Final = "agent.yaml"
 _EDITOR: Final = "edit_file"
@@ -137,15 +137,6 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     also={Event.POST_TOOL_USE_FAILURE: "post_tool_use"},
     merges=True,
     own_names_are_unique=False,  # the tools of a server without a name have no prefix
-    own_tools={
-        "Bash": (ToolSpelling("shell", {"command": "cmd"}),),
-        "Read": (ToolSpelling("read_file", _PATH), ToolSpelling("read_multiple_files", {"file_path": "paths"})),
-        "Write": (ToolSpelling("write_file", _PATH),),
-        "Edit": (ToolSpelling("edit_file", _PATH),),
-        "MultiEdit": (ToolSpelling("edit_file", _PATH),),
-        "LS": (ToolSpelling("list_directory"), ToolSpelling("directory_tree")),
-        "Grep": (ToolSpelling("search_files_content", {"pattern": "query"}),),
-        "WebFetch": (ToolSpelling("fetch"),),
-    },
+    own_tools=TOOLS,
     user_folder=None,
 )

@@ -8,7 +8,7 @@ from ...model.hooks import Order
 from ...model.settings import ToolNames
 from ..dialect import Dialect
 from ..shared.identity_variables import IDENTITY_VARIABLES
-from . import hook_file, input, output
+from . import hook_file, input, output, tools
 
 LIME: Final = Dialect(
     name=hook_file.NAME,
@@ -22,6 +22,7 @@ LIME: Final = Dialect(
     read_hook_file=hook_file.read_hook_file,
     write_input=input.write_input,
     read_output=output.read_output,
+    tool_spellings=tools.TOOL_SPELLINGS,
     recognises=hook_file.recognises,
     options=("await_post",),
     folders=(".lime",),

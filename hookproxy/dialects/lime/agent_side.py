@@ -9,12 +9,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ...model.aliases import ToolSpelling
 from ...model.hooks import Event
 from ..agent_documents import Members
 from ..agent_side import AgentEvent, AgentSide, Can, Entry, result_outcome
 from ..shared import claude_agent_side as envelope
 from ..shared.events import by_name
+from .tools import TOOLS
 
 _FILE: Final = ".lime/settings.json"
 
@@ -53,5 +53,5 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
         Event.NOTIFICATION,
     ),
     has_matchers=False,
-    own_tools={"Bash": (ToolSpelling("bash"),)},
+    own_tools=TOOLS,
 )

@@ -24,7 +24,6 @@ VSCODE: Final = Dialect(
     hook_identity=lambda spec: (spec.source,),
     mcp_tool_name=hook_file.mcp_tool_name,
     tool_spellings=hook_file.TOOL_SPELLINGS,
-    sees_familiar_names=True,
     recognises=hook_file.recognises,
     recognises_at_home=hook_file.recognises_at_home,
     folders=(".github/hooks", ".copilot/hooks"),

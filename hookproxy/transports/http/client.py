@@ -519,6 +519,8 @@ class Client:
 
     def _message(self, exchange: Exchange, line: bytes, ids: list[bytes]) -> None:
         """Deliver one message that answers the requests with these ids, and note that they are answered."""
+        if line.lstrip()[:1] == b"[" and self._fail_array(exchange, ids):
+            return
         for raw_id in ids:
             key = messages.key_of(raw_id)
             owner = exchange if key in exchange.ids else self._awaiting.get(key)
@@ -533,6 +535,27 @@ class Client:
             if not owner.ids and owner is not exchange and owner.kind is Kind.REQUEST and self._old_endpoint:
                 self._done(owner)
         self._wire.deliver(line + b"\n")
+
+    def _fail_array(self, exchange: Exchange, ids: list[bytes]) -> bool:
+        """Answer requests that came alone with an error: an array is not a response to them. False: there are none.
+
+        Only an agent that has sent a batch (2025-03-26) can read one, and hooks judge no response in it.
+        """
+        alone: list[tuple[Exchange, bytes]] = []
+        for key in map(messages.key_of, ids):
+            owner = exchange if key in exchange.ids else self._awaiting.get(key)
+            if owner is not None and key in owner.ids and owner.kind is not Kind.REOPEN and not owner.is_batch:
+                alone.append((owner, owner.ids.pop(key)))
+                self._awaiting.pop(key, None)
+        for owner, raw_id in alone:
+            is_call = owner.method == messages.CALL_TOOL
+            why = "The server has sent an array of messages as a response"
+            self._wire.deliver_failure(feedback.remote_failure(raw_id, why, Progress.NO_RESPONSE, is_call=is_call))
+            if not owner.ids and owner is not exchange and self._old_endpoint:
+                self._done(owner)
+            if self._opening is owner:
+                self._opened()
+        return bool(alone)
 
     def _note_response(self, owner: Exchange, raw_id: bytes, line: bytes) -> bytes:
         """Note what the response says about the session; return the line that the agent gets."""

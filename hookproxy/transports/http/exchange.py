@@ -111,6 +111,11 @@ class Exchange:
         return self.message.method if self.message else ""
 
     @property
+    def is_batch(self) -> bool:
+        """It brings a batch of the agent."""
+        return self.message is not None and self.message.body.lstrip()[:1] == b"["
+
+    @property
     def kept(self) -> int:
         """Bytes of its response that are in memory."""
         return len(self.collected) + (self.reader.kept if self.reader is not None else 0)

@@ -13,7 +13,7 @@ from hookproxy.dialects.cline import CLINE
 from hookproxy.dialects.cline.tools import mcp_tool_name
 from hookproxy.model.aliases import Alias
 from hookproxy.model.errors import ConfigError, UserError
-from hookproxy.model.hooks import Event, EventContext, HookSpec
+from hookproxy.model.hooks import Event, EventContext, HookSpec, Outcome
 from hookproxy.trust.sources import FileContext
 from tests.dialects.calls import SESSION, inputs, program
 
@@ -68,13 +68,13 @@ def test_a_program_in_clines_folder_needs_no_dialect_and_one_elsewhere_does(tmp_
     path = folder(tmp_path / ".clinerules" / "hooks", "PreToolUse") / "PreToolUse"
     assert loaded(path) == {}  # the file itself: its source is the path
     (one,) = read_use(parse_option(str(path), str(tmp_path)), FileContext({}, str(tmp_path)))
-    assert (one.group.dialect.name, len(one.group.hooks)) == ("cline", 2)
+    assert (one.group.dialect.name, len(one.group.hooks)) == ("cline", 1)
     assert one.group.hooks[0].cwd == str(tmp_path)
     elsewhere = folder(tmp_path / "x", "PreToolUse") / "PreToolUse"
     with pytest.raises(ConfigError, match="not JSON"):
         list(read_use(parse_option(str(elsewhere), str(tmp_path)), FileContext({}, str(tmp_path))))
     (one,) = read_use(parse_option(f"cline={elsewhere}", str(tmp_path)), FileContext({}, str(tmp_path)))
-    assert len(one.group.hooks) == 2
+    assert len(one.group.hooks) == 1
 
 
 def test_a_folder_without_hooks_is_an_error(tmp_path: Path) -> None:
@@ -104,9 +104,12 @@ def test_a_program_runs_by_itself_or_by_what_it_is_written_in(
     assert (hook.event_name, hook.timeout, hook.label) == ("PreToolUse", 120.0, name)
 
 
-def test_a_hook_after_a_call_runs_for_both_outcomes_and_names(tmp_path: Path) -> None:
-    events = [hook.event for hook in program(tmp_path / "PostToolUse").hooks]
-    assert events == [Event.POST_TOOL_USE] * 2 + [Event.POST_TOOL_USE_FAILURE] * 2
+def test_a_hook_after_a_call_runs_for_both_outcomes_and_once_for_a_call(tmp_path: Path) -> None:
+    hooks = program(tmp_path / "PostToolUse")
+    assert [hook.event for hook in hooks.hooks] == [Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE]
+    outcome = Outcome(has_result=True)
+    (once,) = inputs(hooks, "run_command", {"command": "ls"}, Event.POST_TOOL_USE, outcome)
+    assert once.tool_name == "execute_command"
 
 
 def test_a_hook_runs_once_for_a_tool_that_is_like_none_of_clines(tmp_path: Path) -> None:

@@ -414,3 +414,46 @@ def test_a_404_in_the_stateless_era_is_a_response_because_there_is_no_session(co
     refuse(world, in_flight(world, 1), 404, refusal(1, code))
     assert [one["error"]["code"] for one in world.delivered] == [code]
     assert not world.in_flight
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '[{"jsonrpc":"2.0","id":1,"result":{"content":[]}}]',
+        ' [{"jsonrpc":"2.0","id":"1","error":{"code":1,"message":"m"}}]',
+        '[{"jsonrpc":"2.0","method":"x"},{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":2,"result":{}}]',
+        "[]",
+        "[null]",
+        "[[]]",
+        '[{"jsonrpc":"2.0","id":9,"result":{}}]',
+        '[{"jsonrpc":"2.0","result":{}}]',
+    ],
+)
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+@pytest.mark.parametrize("status", [200, 400])
+def test_an_array_as_the_response_to_one_request_ends_it_with_an_error(body: str, kind: str, status: int) -> None:
+    world = opened()
+    send(world, 1, "tools/call", {"name": "t"})
+    exchange = in_flight(world, 1)
+    world.client.head(exchange, status, {b"content-type": kind.encode()})
+    text = f"data: {body}\n\n" if kind == "text/event-stream" and status == 200 else body
+    world.client.body(exchange, text.encode())
+    if exchange in world.in_flight:
+        world.complete(exchange)
+    ended = [one for one in world.delivered if isinstance(one, dict) and one.get("id") == 1]
+    assert [list(one) for one in ended] == [["jsonrpc", "id", "error"]]
+    assert not exchange.ids
+    assert not world.client._awaiting
+
+
+def test_an_array_is_the_response_to_a_batch() -> None:
+    world = opened()
+    batch = [{"jsonrpc": "2.0", "id": number, "method": "ping"} for number in (1, 2)]
+    world.client.send_line(json.dumps(batch).encode() + b"\n")
+    exchange = in_flight(world, 1)
+    answers: list[Any] = [{"jsonrpc": "2.0", "id": number, "result": {}} for number in (1, 2)]
+    world.client.head(exchange, 200, {b"content-type": b"application/json"})
+    world.client.body(exchange, json.dumps(answers).encode())
+    world.complete(exchange)
+    delivered: list[Any] = list(world.delivered)
+    assert delivered == [answers]
