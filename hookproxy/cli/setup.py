@@ -280,6 +280,7 @@ def _plan(
     shared = wrap.shared_files(found)
     planned: list[PlannedFile] = []
     errors: list[UserError] = []
+    explain = wrap.said_once(lambda planned_file: wrap.explain_wrap(planned_file, program, shared))
     _heading("changes")
     for file in found:
         path = file.config_file.path
@@ -312,7 +313,7 @@ def _plan(
             wrap.report_error(error)
             continue
         planned.append(PlannedFile(file.config_file, file.snapshot, plan))
-        wrap.show_change(planned[-1], lambda planned_file: wrap.explain_wrap(planned_file, program, shared))
+        wrap.show_change(planned[-1], explain)
     return planned, errors
 
 

@@ -56,6 +56,7 @@ def main(arguments: Sequence[str]) -> int:
     if not has_work:
         show(_NOTHING)
     status = _carry_out(plan, state)
+    show(f"{'restart the agents; ' if has_work else ''}what is left of hookproxy, to remove it:\n")
     _show_rest(state)
     return status
 
@@ -143,12 +144,13 @@ def _forget(state: str, undone: Sequence[str]) -> None:
     """Take what is undone out of the record, with the folders that were made for it, as far as they are empty."""
     if not state or not os.path.isdir(state):
         return
-    files.remove_empty(written.read(state).folders)
+    folders = written.read(state).folders
+    files.remove_empty(folders)
     try:
         written.update(state, lambda record: record.without(undone))
     except UserError as error:
         wrap.report_error(error)
-    files.remove_empty([state])
+    files.remove_empty([*folders, state])
 
 
 # --- what is left ---
@@ -158,7 +160,6 @@ def _show_rest(state: str) -> None:
     """Print the commands that remove the rest: no verb of a program can remove that program."""
     lines = [f"rm -r {shlex.quote(path)}  # {what}" for path, what in _folders(state)]
     lines += [f"rm {shlex.quote(path)}  # the audit log" for path in _audit_files(state)]
-    show("restart the agents; what is left of hookproxy, to remove it:\n")
     for line in [*lines, uninstall_command()]:
         show_line(f"  {line}")
 
