@@ -228,3 +228,20 @@ def test_all_of_it_at_a_terminal_with_enter_where_enter_says_yes(
     done = uninstall_at_terminal(project, ("that hookproxy wrote? [y/N] ", b"y\n"))
     assert done.returncode == 0
     assert everything_below(home, project) == before
+
+
+def test_converted_hooks_that_a_person_merged_by_hand_are_named(
+    project: Path, home: Path, cursor: Path, hooks: Path
+) -> None:
+    assert run(project, "wrap", "cursor").returncode == 0
+    converted = run(project, "convert", str(hooks), "--to", "gemini", "--fail-closed").stdout
+    merged = home / ".gemini" / "settings.json"
+    merged.parent.mkdir()
+    merged.write_text(json.dumps(json.loads(converted) | {"theme": "dark"}))
+    done = run(project, "uninstall", "--yes")
+    assert done.returncode == 1
+    assert f"error: {merged} stays: it has hooks that start hookproxy hook" in done.stderr
+    assert cursor.read_text() == configuration("git")
+    assert run(project, "uninstall", "--yes").returncode == 2  # nothing else is left to undo
+    merged.unlink()
+    assert run(project, "uninstall", "--yes").returncode == 0
