@@ -124,6 +124,10 @@ class ToolsListed(Struct, frozen=True):
     """The tools on this page that can be read."""
 
 
+class NotificationHeld(Struct, frozen=True):
+    """A notification that waits until a call's output is judged. The router keeps it."""
+
+
 class NotJson(Struct, frozen=True):
     """Output of the server that is not JSON."""
 
@@ -148,6 +152,7 @@ ServerAction = (
     | ElicitationWithdrawn
     | ElicitationCompleted
     | HookToolCallAnswered
+    | NotificationHeld
     | NotJson
     | Dropped
 )

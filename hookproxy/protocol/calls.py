@@ -115,6 +115,10 @@ class Call(Struct, eq=False):
     """It has a request state that looks like hookproxy's own: no server may see it."""
     alias: Alias | None = None
     """The names by which hooks may know the tool and its arguments; None: only the server's own."""
+    holds_notifications: bool = False
+    """Notifications of the server that may repeat its output wait until its hooks have judged the output."""
+    output_passes: bool = False
+    """Hooks have judged its output, and replaced nothing of it."""
     trace: tuple[tuple[str, str], ...] = ()
     """Environment variables with which hooks continue its trace; empty: it has none."""
 

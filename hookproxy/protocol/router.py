@@ -22,6 +22,7 @@ from .actions import PASS, AgentAction, ServerAction, as_one_line
 from .calls import Call, Phase, Progress, id_key
 from .elicitations import Elicitations
 from .handshake import Handshake
+from .held_notifications import HeldNotifications
 from .inflight import REQUEST_KINDS, InFlight, RequestKind
 from .responses import Members, Response
 from .tasks import Tasks
@@ -62,6 +63,8 @@ class Router:
         """The tools in the tools/list results that have passed."""
         self.is_own_state: Callable[[str], bool] = calls.is_of_this_process
         """Recognises our request states: a call with one of them is judged, whatever its tool."""
+        self.held = HeldNotifications()
+        """Notifications that wait for the hooks of calls."""
         self.tasks = Tasks()
         """The tasks of judged calls."""
         self.handshake = Handshake()
@@ -206,12 +209,18 @@ class Router:
         if (frame is None or not frame.nothing_else) and (action := self.tasks.notification(body, self.calls, frame)):
             return action
         if frame is None:
-            return (self.elicitations and self.elicitations.read_from_server(body)) or PASS
+            return (self.elicitations and self.elicitations.read_from_server(body)) or self._other_from_server(body)
         key = id_key(frame.id)
         if not frame.certain and not self.is_taken(key):
             return self.dropped_as_unclear(frame.id)
         # some readers skip VT and FF before JSON, which are not JSON: without them, the response can be edited
         return self._response_from_server(body if line[:1] in (b"\v", b"\f") else line, key, frame.response)
+
+    def _other_from_server(self, body: bytes) -> ServerAction:
+        """A notification or a request of the server."""
+        if (self.calls or self.tasks) and self.held.take(body, self.calls.values(), self.tasks):
+            return actions.NotificationHeld()
+        return PASS
 
     def scan_from_server(self, block: bytes) -> bool:
         """The fast path: True if all these lines pass, and responses in them are noted. False: read them one by one."""
@@ -463,6 +472,9 @@ class Router:
             return actions.NotJson()
         if self.tasks.notification_in_batch(line, self.calls):
             return actions.Dropped("a batch with a notification about a judged call's task")
+        in_flight = self.calls.values()
+        if any(self.held.would_take(bytes(item), in_flight, self.tasks) for item in raw_json.items(line)):
+            return actions.Dropped("a batch with a notification that may be about a judged call")
         may_have_elicitation = self.elicitations is not None and self.elicitations.may_be_in_batch(line)
         keys = [id_key(frame.id) for frame in frames if frame is not None]
         uncertain = any(frame is not None and not frame.certain for frame in frames)

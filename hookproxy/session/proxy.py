@@ -16,6 +16,7 @@ from ..hooks.evaluate import Hooks
 from ..hooks.session_events import SessionContext, SessionEvents
 from ..hooks.skipped import SkippedHooks
 from ..jsonrpc import raw_json
+from ..model.counts import counted
 from ..model.decision import RefusalCause, Refuse
 from ..model.errors import RESOURCE_HINT, describe_error, resource_shortage
 from ..model.hooks import Event, Session, Tool
@@ -293,6 +294,8 @@ class Proxy:
                 server_name = self.router.handshake.server_name or tool_list.server_name(line)
                 self.relay.to_agent(self._edit_tool_list(line, tools, server_name))
                 self.on_tools_listed(line, tools, server_name)
+            case actions.NotificationHeld():
+                pass
             case actions.NotJson():
                 shown = self.remove_secrets(line)[:_MAX_NOISE_SHOWN].decode(errors="replace").rstrip()
                 self.report(f"the server printed a line that is not JSON: {shown}")
@@ -375,6 +378,8 @@ class Proxy:
             services.running -= 1
             del self._running[call]
             self._mcp_tasks.close(call)
+            if call.holds_notifications and call.key not in self.router.calls:  # else its response will follow
+                self.release_notifications(call)
             self._backpressure.remove(call)
             if call in self._final_responses:
                 self.respond(call, self._final_responses.pop(call))
@@ -458,7 +463,19 @@ class Proxy:
     def respond(self, call: Call, line: bytes) -> None:
         """As in CallServices."""
         if self.router.finish(call):
+            self.release_notifications(call)  # what is about a call comes before its response
             self.relay.to_agent(line)
+
+    def release_notifications(self, call: Call) -> None:
+        """As in CallServices."""
+        released = self.router.held.release(call, self.router.tasks)
+        for notification in released.lines:
+            self.relay.to_agent(raw_json.one_line(notification))
+        if released.dropped:
+            text = f"dropped {counted(released.dropped, 'notification')} that may repeat the output of {call.tool}"
+            self.report(text)
+            if problem := self.audit.note(self.session, text):
+                self.report_once(f"{NOT_WRITTEN}: {problem}")
 
     def refuse_other_calls(self, call: Call, refuse: Refuse) -> None:
         """As in CallServices."""
@@ -539,6 +556,7 @@ class _Services:
         self.session = proxy.session
         self.agent, self.tool, self.take_feedback = proxy.agent, proxy.tool, proxy.take_feedback
         self.forward, self.forward_without_waiting = proxy.forward, proxy.forward_without_waiting
+        self.release_notifications = proxy.release_notifications
         self.release_backpressure, self.respond = proxy.release_backpressure, proxy.respond
         self.refuse_other_calls, self.prepare_repeat = proxy.refuse_other_calls, proxy.prepare_repeat
         self.follow_tasks, self.start_hooks = proxy.follow_tasks, proxy.start_hooks
