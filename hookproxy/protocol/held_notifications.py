@@ -70,7 +70,7 @@ class HeldNotifications:
         self._lost = 0
 
     def take(self, line: bytes, in_flight: Iterable[Call], tasks: Tasks) -> bool:
-        """Keep the line if it is a notification that may be about a call whose output is judged later. False: it is not.
+        """Keep the line if it is a notification that may be about a call whose output will be judged. False: it passes.
 
         `line` holds an object that is neither a response nor an elicitation.
         """
