@@ -25,6 +25,8 @@ from .select import TOOL_EVENTS, HookGroups, MatchedHook, SelectedHooks
 
 _MAX_SHOWN: Final = 60  # characters of a name: a tool's usual name in full, and a line that still fits a screen
 
+_MOST_NAMED: Final = 3  # tools in the line at start: `check` shows all
+
 _OTHER_SERVER: Final = re.compile(r"mcp__([A-Za-z0-9_-]+?)__")
 """In a matcher: the name of a server."""
 
@@ -62,6 +64,8 @@ class Coverage(Struct, frozen=True):
     """The tools that some hook sees."""
     ruled: frozenset[str] = frozenset()
     """The tools that a permission rule or a limit applies to."""
+    left_out: tuple[str, ...] = ()
+    """The tools that look like ones that run commands, and that no hook or rule for Bash is about."""
 
     def summary(self) -> str:
         """One line for people: `3 hooks on 5 of 12 tools; 1 hook never matches: see hookproxy check -- COMMAND`."""
@@ -71,8 +75,12 @@ class Coverage(Struct, frozen=True):
         text = f"{counted(seeing, 'hook')} on {f'{len(self.seen)} of {of_all}' if seeing else of_all}"
         if self.ruled:
             text += f", permission rules on {len(self.ruled)}"
+        if self.left_out:
+            shown = ", ".join(map(_shown, self.left_out[:_MOST_NAMED]))
+            more = f" and {len(self.left_out) - _MOST_NAMED} more" if len(self.left_out) > _MOST_NAMED else ""
+            text += f"; not Bash: {shown}{more} ([tools.X] in hookproxy.toml names one)"
         if not never:
-            return text
+            return f"{text}: see hookproxy check -- COMMAND" if self.left_out else text
         text += f"; {counted(len(never), 'hook')} never {'matches' if len(never) == 1 else 'match'}"
         if unknown := _unknown_names(never):
             text += f", and no tool is known as {' or '.join(unknown)} ([tools.X] in hookproxy.toml names one)"
@@ -126,7 +134,13 @@ def coverage_in_steps(
         yield from each.ruled(ruled)
     for each in found:
         hooks += yield from each.hooks()
-    return Coverage(tuple(listed), tuple(hooks), frozenset(seen), frozenset(ruled))
+    left_out: list[str] = []
+    if any(each.is_about_commands for each in found):
+        for name in listed:
+            if familiar.is_left_out(name):
+                left_out.append(name)
+            yield
+    return Coverage(tuple(listed), tuple(hooks), frozenset(seen), frozenset(ruled), tuple(left_out))
 
 
 _Steps = Generator[None, None, None]
@@ -146,6 +160,15 @@ class _LayerCoverage:
         self._seen_tools = seen
         self._seen: dict[int, dict[tuple[str, str], SeenTool]] = {}
 
+    @property
+    def is_about_commands(self) -> bool:
+        """Some hook or rule is about tools by the name Bash, if tools get this name by themselves."""
+        if not self._selection.recognises_names:
+            return False
+        rules = self._permissions.rules
+        hooks = ((spec, group) for group in self._groups for spec in group.hooks)
+        return bool(rules and rules.concerns(("Bash",))) or any("Bash" in _familiar(*each).values() for each in hooks)
+
     def look_at_tools(self) -> _Steps:
         """Find out which hooks see which tool."""
         events = {spec.event for group in self._groups for spec in group.hooks} & TOOL_EVENTS
@@ -160,7 +183,8 @@ class _LayerCoverage:
         """The aliases that a call of this tool may have; None stands for no alias."""
         known = self._selection.aliases(tool)
         if not known and b'"properties"' not in self._tools[tool].input_schema:
-            return self._selection.possible_aliases(tool)  # its arguments are not listed: those of a call decide
+            # its arguments are not listed: those of a call decide
+            return [one for one in self._selection.possible_aliases(tool) if one is None or not one.guessed]
         together: dict[frozenset[str], list[Alias]] = {}
         for alias in known:  # those that need the same arguments hold for the same calls
             together.setdefault(alias.needed, []).append(alias)

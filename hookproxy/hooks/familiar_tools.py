@@ -1,7 +1,8 @@
 """The familiar names of one server's tools: names of Claude Code's tools that do the same, as far as they are known.
 
-They only add names: no hook or rule that knows a tool by the server's own name is affected (law 4). The recogniser and
-the presets are imported when a tool is first looked up, because a run without a tool call never needs them.
+They only add names: no hook or rule that knows a tool by the server's own name is affected (law 4). Once known, a name
+stays for the session: neither the arguments of a call nor another list of tools takes it away (law 1). The recogniser
+and the presets are imported when a tool is first looked up, because a run without a tool call never needs them.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class FamiliarTools:
         self._server_name = ""
         self._preset: str | None = None  # its name; None: not looked up yet
         self._listed = ListedTools()
+        self._kept: dict[str, tuple[Alias, ...]] = {}  # what earlier lists said of tools that have changed since
         self._aliases: dict[str, tuple[Alias, ...]] = {}
         self._possible: dict[str, tuple[Alias, ...]] = {}
         self._of_arguments: dict[tuple[str, frozenset[tuple[str, str]]], tuple[Alias, ...]] = {}
@@ -44,7 +46,13 @@ class FamiliarTools:
 
         Returns whether the names of other tools may change as well.
         """
+        tools = list(tools)
         renamed = server_name != self._server_name
+        earlier = (self._listed.get(tool.name) for tool in tools if not renamed)
+        changed = [one for one, tool in zip(earlier, tools, strict=False) if one is not None and one != tool]
+        for known in list(self._listed.values()) if renamed else changed:
+            if aliases := self.aliases(known.name):
+                bounded_cache.keep(self._kept, known.name, aliases)
         if renamed:
             self._server_name, self._preset = server_name, None
         self._listed.note(tools)
@@ -57,6 +65,8 @@ class FamiliarTools:
         cached = self._aliases.get(tool)
         if cached is None:
             cached = self._known_aliases(tool)
+            if kept := self._kept.get(tool):
+                cached = (*cached, *(one for one in kept if one not in cached))
             bounded_cache.keep(self._aliases, tool, cached)
         return cached
 
@@ -65,15 +75,27 @@ class FamiliarTools:
         cached = self._possible.get(tool)
         if cached is None:
             known = self.aliases(tool)
-            guessed = frozenset() if self._in_preset(tool) is not None else _possible_names(tool)
-            if self._any_server:
-                from ..policy import presets
-
-                guessed |= presets.names_in_any_preset(tool)
-            names = guessed - {one.name for one in known}
-            cached = (*known, *(Alias(tool, name, automatic=True) for name in sorted(names)))
+            names = self._names_by_arguments(tool)
+            for one in known:
+                names.pop(one.name, None)
+            cached = (*known, *(Alias(tool, name, automatic=True, guessed=names[name]) for name in sorted(names)))
             bounded_cache.keep(self._possible, tool, cached)
         return cached
+
+    def _names_by_arguments(self, tool: str) -> dict[str, bool]:
+        """The names that the arguments of a call may add to a tool that is not listed; True: a guess."""
+        names: dict[str, bool] = {}
+        if self._in_preset(tool) is None and not self._has_listed_arguments(tool):
+            from ..policy import familiar_names
+
+            if not self._any_server and familiar_names.may_be_command(tool):
+                names["Bash"] = True
+            names |= dict.fromkeys(familiar_names.possible_names(tool), False)
+        if self._any_server:
+            from ..policy import presets
+
+            names |= dict.fromkeys(presets.names_in_any_preset(tool), False)
+        return names
 
     def alias(self, tool: str, arguments: bytes) -> Alias | None:
         """The alias for a call with these arguments, a JSON object; None: it has none.
@@ -85,21 +107,23 @@ class FamiliarTools:
         from ..policy import familiar_names
 
         types = familiar_names.types_of(arguments)
-        aliases = self.aliases(tool)
-        if not aliases:
-            key = (tool, frozenset(types.items()))
-            found = self._of_arguments.get(key)
-            if found is None:
-                listed = self._listed.get(tool)
-                if listed is not None and listed.properties:
-                    found = familiar_names.familiar_aliases(tool, types, listed.annotations)
-                else:
-                    found = familiar_names.aliases_of_unlisted(tool, types)
-                bounded_cache.keep(self._of_arguments, key, found)
-            aliases = found
+        aliases = self.aliases(tool) or self._aliases_by_arguments(tool, types)
         self._check_rivals(tool, aliases, types)
         action = familiar_names.action_of(aliases, arguments)
         return _combined(familiar_names.aliases_for_call(aliases, types, action))
+
+    def _aliases_by_arguments(self, tool: str, types: Mapping[str, str]) -> tuple[Alias, ...]:
+        """The aliases of a tool whose arguments only a call shows."""
+        if self._in_preset(tool) is not None or self._has_listed_arguments(tool):
+            return ()
+        from ..policy import familiar_names
+
+        key = (tool, frozenset(types.items()))
+        found = self._of_arguments.get(key)
+        if found is None:
+            found = familiar_names.aliases_of_unlisted(tool, types)
+            bounded_cache.keep(self._of_arguments, key, found)
+        return found
 
     def _check_rivals(self, tool: str, aliases: Sequence[Alias], arguments: Mapping[str, str]) -> None:
         from ..policy import familiar_names
@@ -123,8 +147,27 @@ class FamiliarTools:
             return ()
         from ..policy import familiar_names
 
-        types = familiar_names.argument_types(listed.input_schema)
-        return familiar_names.familiar_aliases(tool, types, listed.annotations)
+        return familiar_names.listed_aliases(
+            tool, familiar_names.listed_arguments(listed.input_schema), listed.annotations
+        )
+
+    def _has_listed_arguments(self, tool: str) -> bool:
+        """tools/list says which arguments the tool has, and its schema can be read."""
+        listed = self._listed.get(tool)
+        if listed is None:
+            return False
+        from ..policy import familiar_names
+
+        return familiar_names.listed_arguments(listed.input_schema).known
+
+    def is_left_out(self, tool: str) -> bool:
+        """True for a listed tool that looks like one that runs commands, and is not known as Bash."""
+        listed = self._listed.get(tool)
+        if listed is None or any(one.name == "Bash" for one in self.aliases(tool)):
+            return False
+        from ..policy import familiar_names
+
+        return familiar_names.is_left_out(tool, familiar_names.listed_arguments(listed.input_schema))
 
     def _in_preset(self, tool: str) -> tuple[Alias, ...] | None:
         """The aliases that the server's preset gives to the tool; None if the preset does not know this tool."""

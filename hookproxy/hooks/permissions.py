@@ -106,10 +106,18 @@ class Permissions:
         own = self._judge(self.groups.own_names(context.tool), context.arguments)
         if context.alias is None:
             return own
-        by_alias = [self._judge((name,), arguments) for name, arguments in _under_aliases(context)]
+        by_alias = [self._judge_readings(name, readings) for name, readings in _under_aliases(context)]
         if context.alias.automatic:
             by_alias = [one for one in by_alias if one is not None and one.permission is not Permission.ALLOW]
         return max((one for one in (own, *by_alias) if one is not None), key=lambda one: one.permission, default=None)
+
+    def _judge_readings(self, name: str, readings: Sequence[bytes]) -> RuleDecision | None:
+        """The strictest ruling on the readings of a call; one of them alone does not allow it."""
+        rulings = [self._judge((name,), arguments) for arguments in readings]
+        known = [one for one in rulings if one is not None]
+        strictest = max(known, key=lambda one: one.permission, default=None)
+        allows = strictest is not None and strictest.permission is Permission.ALLOW
+        return None if allows and len(known) < len(rulings) else strictest
 
     def _judge(self, names: tuple[str, ...], arguments: bytes) -> RuleDecision | None:
         """What the rules about a tool with these names decide about a call."""
@@ -241,22 +249,28 @@ def _names(groups: HookGroups, context: EventContext) -> tuple[str, ...]:
     return (*names, *context.alias.names) if context.alias is not None else names
 
 
-def _under_aliases(context: EventContext) -> list[tuple[str, bytes]]:
-    """Each name that an alias gives to the tool, with the arguments under the names of this alias."""
+def _under_aliases(context: EventContext) -> list[tuple[str, list[bytes]]]:
+    """Each name that an alias gives to the tool, with the arguments under the names of this alias, in all readings."""
     if context.alias is None:
         return []
     aliases = (one for one in (context.alias, *context.alias.alternatives) if one.name)
-    return [(one.name, one.for_call(context.arguments).for_hooks(context.arguments)) for one in aliases]
+    return [(one.name, one.for_call(context.arguments).readings(context.arguments)) for one in aliases]
 
 
 def _covers(
     rule: Callable[[str, bytes], bool], groups: HookGroups, context: EventContext, *, recognised: bool = True
 ) -> bool:
     """True if an allow rule covers the call under one of its tool's names; `recognised`: automatic ones count, too."""
-    views: list[tuple[tuple[str, ...], bytes]] = [(groups.own_names(context.tool), context.arguments)]
-    if recognised or context.alias is None or not context.alias.automatic:
-        views += [((name,), arguments) for name, arguments in _under_aliases(context)]
-    return any(rule(name, arguments) for names, arguments in views for name in matchers.allowed_as(names))
+    own = groups.own_names(context.tool)
+    if any(rule(name, context.arguments) for name in matchers.allowed_as(own)):
+        return True
+    if not recognised and context.alias is not None and context.alias.automatic:
+        return False
+    return any(
+        all(rule(name, arguments) for arguments in readings)
+        for known, readings in _under_aliases(context)
+        for name in matchers.allowed_as((known,))
+    )
 
 
 def _similar_calls(context: EventContext) -> SimilarCalls | None:

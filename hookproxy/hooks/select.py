@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..dialects.dialect import Group, claude_tool_name
-from ..model.aliases import Alias, ToolSpellings, spelled
+from ..model.aliases import Alias, ToolSpellings, spelled, with_command_line
 from ..model.hooks import Event, EventContext, HookSpec
 from ..model.settings import SeenNames, ToolNames
 from ..policy import matchers
@@ -140,7 +140,7 @@ class HookGroups:
     ) -> None:
         """`aliases` are configured. `familiar` has those of all other tools; None: they have none."""
         self._groups = groups
-        self._aliases = {one.tool: one for one in aliases}
+        self._aliases = {one.tool: with_command_line(one) for one in aliases}
         self._familiar = familiar
         self._server = server
         spellings = {group.dialect.name: group.dialect.tool_spellings for group in groups}
@@ -243,6 +243,11 @@ class HookGroups:
         return selected[0].hooks[0].tool_name if selected else _configured_name(alias) or tool
 
     # --- names of tools ---
+
+    @property
+    def recognises_names(self) -> bool:
+        """Tools get familiar names by themselves."""
+        return self._familiar is not None
 
     def forget_tools(self) -> None:
         """Decide anew which hooks match which tool: more is known of the server's tools."""

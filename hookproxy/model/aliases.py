@@ -7,12 +7,16 @@ choice. Law 2: values keep every byte and their order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ..jsonrpc import raw_json
+
+if TYPE_CHECKING:
+    from .command_line import Composed, Parts
 
 
 class Alias(Struct, frozen=True):
@@ -40,6 +44,14 @@ class Alias(Struct, frozen=True):
     """Arguments of this call for which the agent itself uses the hooks' name: they keep that name on both sides."""
     spellings: tuple[Alias, ...] = ()
     """The same alias as the hooks of other systems know it, as in `spelled`."""
+    line: str = ""
+    """The hooks' name of the argument that is a command line; empty: there is none."""
+    parts: Parts | None = None
+    """The server's arguments of which that line is made, if it is not one text; None: it always is one."""
+    guessed: bool = False
+    """It is known by the name of an argument alone: it is good for refusing calls. A call may have no command."""
+    composed: Composed | None = None
+    """The command line of this call, made of `parts`; None: hooks see the arguments as they are."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -71,14 +83,61 @@ class Alias(Struct, frozen=True):
                 raise raw_json.Unreadable(
                     f"its arguments {self.arguments[name]!r} and {name!r} are the same argument for its hooks"
                 )
+        composed = self._compose(members)
         texts = _edit_texts(bytes(members[self.edits])) if self.edits in keys else {}
-        return replace(self, used_by_agent=given, edit_texts=texts) if given or texts else self
+        if not (given or texts or composed):
+            return self
+        return replace(self, used_by_agent=given, edit_texts=texts, composed=composed)
+
+    def _compose(self, members: Mapping[str, msgspec.Raw]) -> Composed | None:
+        """The command line of a call, if it is made of several arguments or of a list. Raises Unreadable."""
+        if self.parts is None:
+            return None
+        from .command_line import Composed, compose  # only for tools with commands
+
+        composed = compose(members, self.parts, self.arguments.get(self.line, self.line))
+        nothing = {name: b"null" for name in self.parts.commands if name in members}
+        if composed is None and self.guessed and all(bytes(members[name]) == b"null" for name in nothing):
+            return None if self.line in members and not nothing else Composed(("",), nothing)
+        return composed
 
     def for_hooks(self, arguments: bytes) -> bytes:
-        """Return the server's arguments under the names that hooks know; `arguments` itself if no name differs."""
+        """Return the server's arguments under the names that hooks know; `arguments` itself if nothing differs.
+
+        Raises Unreadable for a command that is not a text, and of which no text can be made.
+        """
+        composed = self._composed(arguments)
+        return self._for_hooks(arguments, composed, composed.lines[0] if composed else "")
+
+    def readings(self, arguments: bytes) -> list[bytes]:
+        """As `for_hooks`, once for each line that the call's command may be."""
+        composed = self._composed(arguments)
+        if composed is None:
+            return [self._for_hooks(arguments, None, "")]
+        return [self._for_hooks(arguments, composed, line) for line in composed.lines]
+
+    def _composed(self, arguments: bytes) -> Composed | None:
+        if self.composed is None and self.parts is not None:
+            return self._compose(raw_json.fields(arguments))
+        return self.composed
+
+    def _for_hooks(self, arguments: bytes, composed: Composed | None, line: str) -> bytes:
         if self.edit_texts:
             arguments = _with_edits(arguments, self.edits, {own: name for name, own in self.edit_texts.items()})
-        return _renamed(arguments, {self.arguments[name]: name for name in self.arguments.keys() - self.used_by_agent})
+        names = {self.arguments[name]: name for name in self.arguments.keys() - self.used_by_agent}
+        if composed is None:
+            return _renamed(arguments, names)
+        members = raw_json.fields(arguments)
+        first = next((name for name in members if name in composed.arguments), "")
+        shown: dict[str, bytes] = {}
+        for key, value in members.items():
+            if key == first:
+                shown[self.line] = raw_json.encode(line)
+            elif key not in composed.arguments:
+                shown[names.get(key, key)] = bytes(value)
+        if len(shown) < len(members) - len(composed.arguments) + bool(first):
+            raise raw_json.DuplicateKeys(self.line)
+        return _object({self.line: raw_json.encode(line), **shown} if not first else shown)
 
     def for_server(self, arguments: bytes) -> bytes:
         """Return a hook's arguments under the server's names; `arguments` itself if no name differs.
@@ -90,10 +149,29 @@ class Alias(Struct, frozen=True):
         for name, own in self.arguments.items():
             if own in keys and own not in self.arguments:
                 raise raw_json.Unreadable(f"{own!r} is the tool's own name for {name!r}")
-        renamed = _renamed(
-            arguments, {name: self.arguments[name] for name in self.arguments.keys() - self.used_by_agent}
-        )
+        names = {name: self.arguments[name] for name in self.arguments.keys() - self.used_by_agent}
+        if self.composed is not None:
+            return self._divided(arguments, self.composed, names)
+        renamed = _renamed(arguments, names)
         return _with_edits(renamed, self.edits, self.edit_texts) if self.edit_texts else renamed
+
+    def _divided(self, arguments: bytes, composed: Composed, names: Mapping[str, str]) -> bytes:
+        """A hook's arguments with the command line in the parts of which it was made. Raises Unreadable."""
+        from .command_line import Parts, divide
+
+        members: dict[str, bytes] = {}
+        for key, value in raw_json.fields(arguments).items():
+            if key != self.line:
+                parts = {names.get(key, key): bytes(value)}
+            elif (line := raw_json.text(value)) is not None:
+                parts = divide(line, composed, self.parts or Parts(()))
+            else:
+                raise raw_json.Unreadable(f"{key!r} is not a text")
+            for name, part in parts.items():
+                if name in members or (key != self.line and name in composed.arguments):
+                    raise raw_json.Unreadable(f"{name!r} is a part of {self.line!r}")
+                members[name] = part
+        return _object(members)
 
     def _check_spelling(self, keys: Iterable[str]) -> None:
         """Raise Unreadable for a name that readers who ignore case or stop at NUL take for a known one."""
@@ -102,6 +180,22 @@ class Alias(Struct, frozen=True):
         for key in keys:
             if key not in known and (meant := taken.get(raw_json.folded_key(key))) is not None:
                 raise raw_json.Unreadable(f"the argument {key!r} may be taken for {meant!r}")
+
+
+def with_command_line(alias: Alias, arguments: Iterable[str] | None = None) -> Alias:
+    """The alias of a tool, so that hooks see one command line if it is Bash and takes a list of words.
+
+    `arguments` are those that are listed; None: not known.
+    """
+    if alias.name != "Bash" or alias.parts is not None:
+        return alias
+    from .command_line import Parts, is_code, word_arguments
+
+    own = alias.arguments.get("command", "command")
+    words: tuple[str, ...] | None = ()
+    if not is_code(own):
+        words = None if arguments is None else word_arguments(arguments)
+    return replace(alias, line="command", parts=Parts((own,), words))
 
 
 _TEXTS_OF_EDITS: Final = {
@@ -189,7 +283,8 @@ def spelled_names(names: Iterable[str], spellings: ToolSpellings) -> dict[str, s
 def _spelled(alias: Alias, spelling: ToolSpelling) -> Alias:
     known = (*spelling.arguments, *alias.arguments)
     names = {spelling.arguments.get(name, name): alias.arguments.get(name, name) for name in known}
-    return replace(alias, name=spelling.name, arguments={name: own for name, own in names.items() if name != own})
+    arguments = {name: own for name, own in names.items() if name != own}
+    return replace(alias, name=spelling.name, arguments=arguments, line=spelling.arguments.get(alias.line, alias.line))
 
 
 def for_hooks(alias: Alias | None, arguments: bytes) -> bytes:
@@ -213,4 +308,8 @@ def _renamed(arguments: bytes, names: Mapping[str, str]) -> bytes:
         if name in renamed:
             raise raw_json.DuplicateKeys(name)
         renamed[name] = bytes(value)
-    return b"{%b}" % b",".join(b"%b:%b" % (raw_json.encode(name), value) for name, value in renamed.items())
+    return _object(renamed)
+
+
+def _object(members: Mapping[str, bytes]) -> bytes:
+    return b"{%b}" % b",".join(b"%b:%b" % (raw_json.encode(name), value) for name, value in members.items())

@@ -8,7 +8,7 @@ rules and hooks that allow `Read` would then allow something else.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final
 
@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from ..jsonrpc import raw_json
 from ..model.aliases import Alias
+from . import command_tools
 
 FAMILIAR_NAMES: Final = ("Bash", "Write", "Edit", "MultiEdit", "Read", "WebFetch", "WebSearch", "Grep", "Glob", "LS")
 """The tools of Claude Code for which tools of servers can stand, as messages list them."""
@@ -302,6 +303,12 @@ class _Tool(Struct, frozen=True):
     words: list[str]
     types: Mapping[str, str]
     names: Mapping[str, str]
+    required: frozenset[str] | None = None
+    """The arguments that every call has, without case, `_` and `-`; None: not known, so it may be all of them."""
+
+    def lacks(self, names: frozenset[str]) -> bool:
+        """True if no argument that rules a name out is one of these."""
+        return names.isdisjoint(self.names if self.required is None else self.required)
 
     @property
     def is_editor(self) -> bool:
@@ -343,45 +350,130 @@ def _plain(argument: str) -> str:
     return argument.lower().replace("_", "").replace("-", "")
 
 
-def _read_tool(name: str, words: list[str], types: Mapping[str, str]) -> _Tool | None:
+def _read_tool(
+    name: str, words: list[str], types: Mapping[str, str], required: frozenset[str] | None = None
+) -> _Tool | None:
     names: dict[str, str] = {}
     for own in types:
         if names.setdefault(_plain(own), own) != own:
             return None  # two spellings of one name: it is not known which one the server uses
-    return _Tool(name, words, types, names)
+    return _Tool(name, words, types, names, required)
+
+
+def _unclear_tool(name: str, words: list[str], types: Mapping[str, str], required: Collection[str] | None) -> _Tool:
+    """A tool of which two arguments may have the same name, for recognition that does not depend on this."""
+    names = {_plain(own): own for own in types}
+    return _Tool(name, words, types, names, None if required is None else frozenset(map(_plain, required)))
 
 
 # --- the rules ---
 
 
 def possible_names(tool: str) -> frozenset[str]:
-    """The familiar names that a tool of this name may get, whatever its arguments are: never fewer than it gets."""
+    """The familiar names that a tool of this name may get, whatever its arguments are: never fewer than it gets.
+
+    `may_be_command` says for which other tools arguments may add `Bash`.
+    """
     return frozenset(_possible(_words(tool)))
 
 
-def familiar_aliases(tool: str, arguments: Mapping[str, str], annotations: bytes = b"") -> tuple[Alias, ...]:
+def may_be_command(tool: str) -> bool:
+    """True if a tool of this name is Bash where an argument is named like a command."""
+    return bool(command_tools.guessed_aliases(tool, _words(tool), {"shell_command": "string"}))
+
+
+class ToolArguments(Struct, frozen=True):
+    """The arguments of a tool."""
+
+    types: Mapping[str, str]
+    """The JSON type of each; "" for an unknown one, or where it may have several."""
+    required: frozenset[str] | None = None
+    """Those that every call has; None: not known."""
+    choices: frozenset[str] = frozenset()
+    """Those with a few fixed values, such as the actions of an editor."""
+    known: bool = True
+    """These are all arguments, even if there are none; False: only a call shows them."""
+
+
+def familiar_aliases(
+    tool: str,
+    arguments: Mapping[str, str],
+    annotations: bytes = b"",
+    required: Collection[str] | None = None,
+) -> tuple[Alias, ...]:
     """Return the aliases that fit a tool with these arguments (JSON type by name), the most specific first.
 
     Several, where one tool does several things: `aliases_for_call` chooses by a call's arguments.
     A list of edits is both `MultiEdit` and `Edit`. An empty type stands for an unknown one.
+    An argument that says that something else is meant rules a name out only if it is `required`: the agent chooses the
+    others. None: not known, so each of them does.
 
     Annotations are what the server says of itself, so they only ever make recognition stricter where a familiar name
     may allow a call: a tool that says that it destroys gets none of the names of tools that only read.
     """
     words = _words(tool)
     possible = _possible(words)
-    known = _read_tool(tool, words, arguments) if possible and arguments else None
-    if known is None:
+    if not possible or not arguments:
         return ()
     if b"destructiveHint" in annotations and _destroys(annotations):
         possible -= _READ_ONLY
+    found = _recognised(tool, words, arguments, possible)
+    if not found and required is not None:
+        found = _recognised(tool, words, arguments, possible, frozenset(map(_plain, required)))
+    if "Bash" in possible and all(one.name != "Bash" for one in found):  # two of its arguments have the same name
+        found += _bash(_unclear_tool(tool, words, arguments, required))
+    return tuple(found)
+
+
+def _recognised(
+    tool: str,
+    words: list[str],
+    arguments: Mapping[str, str],
+    possible: set[str],
+    required: frozenset[str] | None = None,
+) -> list[Alias]:
     found: list[Alias] = []
     for name, recognise in _RECOGNISE.items():
-        if name in possible:
+        ruling_out = _RULED_OUT_BY.get(name, _REMOTE)
+        given = arguments if required is None else _without_optional(arguments, ruling_out, required)
+        known = _read_tool(tool, words, given, required) if name in possible else None
+        if known is not None:
             found += (one for one in recognise(known) if one is not None)
-    if not found and any(each.fits(words) for each in _PART):
+    known = _read_tool(tool, words, arguments, required)
+    if not found and known is not None and any(each.fits(words) for each in _PART):
         found += (one for one in _edit_of_a_part(known) if one is not None)
-    return tuple(found)
+    return found
+
+
+def _without_optional(
+    arguments: Mapping[str, str], ruling_out: frozenset[str], required: frozenset[str]
+) -> Mapping[str, str]:
+    return {own: kind for own, kind in arguments.items() if _plain(own) in required or _plain(own) not in ruling_out}
+
+
+def listed_aliases(tool: str, arguments: ToolArguments, annotations: bytes = b"") -> tuple[Alias, ...]:
+    """Return the aliases of a tool whose arguments are listed, with `Bash` where it may run commands: to refuse them.
+
+    Calls have no say in this: an agent chooses what it sends.
+    """
+    found = familiar_aliases(tool, arguments.types, annotations, arguments.required or ())
+    if any(one.name == "Bash" for one in found) or _has_actions(tool, arguments):
+        return found
+    words, required = _words(tool), arguments.required or ()
+    return (*found, *command_tools.guessed_aliases(tool, words, arguments.types, arguments.choices, required))
+
+
+def _has_actions(tool: str, arguments: ToolArguments) -> bool:
+    """One tool that views, creates and edits files: its `command` says which of these."""
+    return _is_editor(_words(tool)) and not {_plain(own) for own in arguments.types}.isdisjoint(_PATH)
+
+
+def is_left_out(tool: str, arguments: ToolArguments) -> bool:
+    """True for a tool that looks like one that runs commands, and is not Bash: for a database, in another language."""
+    types = {own: kind for own, kind in arguments.types.items() if own not in arguments.choices}
+    if _has_actions(tool, arguments) or listed_aliases(tool, arguments):
+        return False
+    return command_tools.looks_like_command(_words(tool), types)
 
 
 def aliases_of_unlisted(tool: str, arguments: Mapping[str, str]) -> tuple[Alias, ...]:
@@ -394,6 +486,9 @@ def aliases_of_unlisted(tool: str, arguments: Mapping[str, str]) -> tuple[Alias,
     spellings = _spellings(arguments)
     found: list[Alias] = []
     for name, recognise in _RECOGNISE.items():
+        if name == "Bash" and name in possible:
+            found += _bash(_unclear_tool(tool, words, arguments, ()), listed=False)
+            continue
         shown = _shown(arguments, spellings, _NEEDED[name]) if name in possible else {}
         known = _read_tool(tool, words, shown) if shown else None
         if known is not None:
@@ -402,7 +497,10 @@ def aliases_of_unlisted(tool: str, arguments: Mapping[str, str]) -> tuple[Alias,
         known = _read_tool(tool, words, _shown(arguments, spellings, (_PATH,)))
         reading = known.alias("Read", {"file_path": _local_path(known)}, {}) if known is not None else None
         found += [reading] if reading is not None and all(one.name != "Read" for one in found) else []
-    return tuple(found) or familiar_aliases(tool, arguments)
+    found = found or list(familiar_aliases(tool, arguments))
+    if any(one.name == "Bash" for one in found) or _has_actions(tool, ToolArguments(arguments)):
+        return tuple(found)
+    return (*found, *command_tools.guessed_aliases(tool, words, arguments, listed=False))
 
 
 def _shown(
@@ -526,22 +624,26 @@ def _is_editor(words: list[str]) -> bool:
     return "editor" in words or ("edit" in words and "tool" in words)
 
 
-def _bash(tool: _Tool) -> Iterable[Alias | None]:
-    command = tool.named(_COMMAND)
-    timeout = tool.named(("timeoutms",), "number")
-    background = tool.named(_BACKGROUND, "boolean")
-    if not {"sql", "query", "database", "table", "collection", "image"}.isdisjoint(tool.names):
-        return  # a statement for a database, or the first process of a new container
-    if "command" in tool.types and command != "command":
-        return  # its `command` is a list or an object
-    optional = {"timeout": timeout, "run_in_background": background}
-    first = tool.alias("Bash", {"command": command}, optional)
-    yield first
-    if first is None:
-        return
-    for own in tool.all_named(_COMMAND):  # a call has only one of them: see `rival_commands`
-        if own != command:
-            yield Alias(tool.name, "Bash", {**first.arguments, "command": own}, automatic=True, needed=frozenset({own}))
+def _bash(tool: _Tool, *, listed: bool = True) -> list[Alias]:
+    """Every argument with a command gives an alias: a call usually has one of them (see `rival_commands`)."""
+    if not tool.lacks(command_tools.DATABASE_ARGUMENTS):
+        return []
+    named = {own: None for name in _COMMAND for own, kind in tool.types.items() if _plain(own) == name}
+    texts = [own for own in named if tool.types[own] in ("string", "array", "") or not listed]
+    commands = list(dict.fromkeys([*texts, *command_tools.named_commands(tool.types, listed=listed)]))
+    if not commands and not command_tools.has_words_alone(tool.types):
+        return []
+    optional = {
+        "timeout": _own_name(tool.types, ("timeoutms",), "number"),
+        "run_in_background": _own_name(tool.types, _BACKGROUND, "boolean"),
+    }
+    return list(command_tools.command_aliases(tool.name, commands, tool.types, optional, listed=listed))
+
+
+def _own_name(types: Mapping[str, str], names: Sequence[str], kind: str) -> str:
+    """The tool's own name of the first of these arguments that has this type or an unknown one; empty: none."""
+    spelled = ((own, _plain(own)) for own, found in types.items() if found in (kind, ""))
+    return next((own for own, plain in spelled if plain in names), "")
 
 
 def _edit(tool: _Tool) -> Iterable[Alias | None]:
@@ -591,20 +693,20 @@ def _read(tool: _Tool) -> Iterable[Alias | None]:
 
 
 def _ls(tool: _Tool) -> Iterable[Alias | None]:
-    if _REMOTE.isdisjoint(tool.names) and not tool.named(_CONTENT):
+    if tool.lacks(_REMOTE) and not tool.named(_CONTENT):
         yield tool.alias("LS", {"path": tool.named(_DIRECTORY)}, {})
 
 
 def _glob(tool: _Tool) -> Iterable[Alias | None]:
     pattern = tool.named(_NAME_PATTERN)
     beside = _ABOUT_CONTENT.intersection(name for name, own in tool.names.items() if own != pattern)
-    if _REMOTE.isdisjoint(tool.names) and (not beside or "glob" in tool.words):
+    if tool.lacks(_REMOTE) and (not beside or "glob" in tool.words):
         yield tool.alias("Glob", {"pattern": pattern}, {"path": tool.named(_DIRECTORY)})
 
 
 def _grep(tool: _Tool) -> Iterable[Alias | None]:
     pattern, place, files = tool.named(_PATTERN), tool.named(_DIRECTORY), tool.named(_FILE_FILTER)
-    if not _REMOTE.isdisjoint(tool.names) or not ("grep" in tool.words or place or files):
+    if not tool.lacks(_REMOTE) or not ("grep" in tool.words or place or files):
         return
     names_only = _set("code text content regex pattern in grep").isdisjoint(tool.words)
     if names_only and _ABOUT_CONTENT.isdisjoint(name for name, own in tool.names.items() if own != pattern):
@@ -613,7 +715,7 @@ def _grep(tool: _Tool) -> Iterable[Alias | None]:
 
 
 def _web_fetch(tool: _Tool) -> Iterable[Alias | None]:
-    if _set("owner repo body path filepath outputpath destination").isdisjoint(tool.names):
+    if tool.lacks(_RULED_OUT_BY["WebFetch"]):
         yield tool.alias("WebFetch", {"url": tool.named(_URL)}, {})
 
 
@@ -636,12 +738,20 @@ _RECOGNISE: Final = {
 """Whether arguments fit a name, the most specific first."""
 
 
+_RULED_OUT_BY: Final[Mapping[str, frozenset[str]]] = {
+    "Write": _REMOTE.union(_NEW),
+    "Read": _REMOTE.union(_CONTENT, _NEW),
+    "LS": _REMOTE.union(_CONTENT),
+    "Glob": _REMOTE | _ABOUT_CONTENT,
+    "WebFetch": _set("owner repo body path filepath outputpath destination"),
+}
+"""Arguments that say that something else is meant, without case, `_` and `-`; of all other names, `_REMOTE`."""
+
 _BACKGROUND: Final = ("isbackground", "background")
 _NEEDED: Final[Mapping[str, tuple[Sequence[str], ...]]] = {
     "MultiEdit": (_PATH, _EDITS),
     "Edit": (_PATH, _OLD_OF_A_REPLACEMENT, _NEW),
     "Write": (_PATH, _CONTENT),
-    "Bash": (_COMMAND, ("timeoutms",), _BACKGROUND),
     "Read": (_PATH, ("viewrange",)),
     "Glob": (_NAME_PATTERN, _DIRECTORY),
     "Grep": (_PATTERN, _DIRECTORY, _FILE_FILTER),
@@ -653,7 +763,7 @@ _NEEDED: Final[Mapping[str, tuple[Sequence[str], ...]]] = {
 
 
 def _local_path(tool: _Tool) -> str:
-    return tool.named(_PATH) if _REMOTE.isdisjoint(tool.names) else ""
+    return tool.named(_PATH) if tool.lacks(_REMOTE) else ""
 
 
 def _destroys(annotations: bytes) -> bool:
@@ -676,8 +786,11 @@ _MAX_PARTS: Final = 10_000
 """How many parts of one schema are read: far more than any listed tool has, and a few milliseconds."""
 
 
-def argument_types(schema: bytes) -> Mapping[str, str]:
-    """Return the JSON type of each argument in a listed inputSchema; "" where it has none or several.
+_NOT_LISTED: Final = ToolArguments({}, frozenset(), known=False)
+
+
+def listed_arguments(schema: bytes) -> ToolArguments:
+    """Return the arguments in a listed inputSchema.
 
     An unreadable schema has no arguments, nor has one with too many parts: then the arguments of a call say what the
     tool does. References to other documents are not followed.
@@ -685,10 +798,20 @@ def argument_types(schema: bytes) -> Mapping[str, str]:
     try:
         root: object = msgspec.json.decode(schema)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return {}
+        return _NOT_LISTED
     reader = _SchemaReader(root)
-    types = {name: reader.type_of(each, _DEPTH) for name, each in reader.properties(root, _DEPTH).items()}
-    return types if reader.parts_left > 0 else {}
+    properties = reader.properties(root, _DEPTH)
+    types = {name: reader.type_of(each, _DEPTH) for name, each in properties.items()}
+    choices = frozenset(name for name, each in properties.items() if reader.has_choices(each))
+    required = root.get("required") if isinstance(root, dict) else None
+    names = frozenset(name for name in required if isinstance(name, str)) if isinstance(required, list) else frozenset()
+    known = bool(properties) or (isinstance(root, dict) and isinstance(root.get("properties"), dict))
+    return ToolArguments(types, names, choices, known) if reader.parts_left > 0 else _NOT_LISTED
+
+
+def argument_types(schema: bytes) -> Mapping[str, str]:
+    """Return the JSON type of each argument in a listed inputSchema, as `listed_arguments`."""
+    return listed_arguments(schema).types
 
 
 def types_of(arguments: bytes) -> Mapping[str, str]:
@@ -735,6 +858,15 @@ class _SchemaReader:
             alternatives = [each for each in _parts(members) if each != {"type": "null"}]
             kinds = {self.type_of(each, depth - 1) for each in alternatives}
         return kinds.pop() if len(kinds) == 1 else ""
+
+    def has_choices(self, schema: object) -> bool:
+        """True if the schema's values are a few fixed texts."""
+        members = self._members(schema, _DEPTH)
+        return (
+            "enum" in members
+            or "const" in members
+            or any("enum" in each or "const" in each for each in _parts(members) if isinstance(each, dict))
+        )
 
     def _members(self, schema: object, depth: int) -> Mapping[str, object]:
         """The members of a schema, of the one that its `$ref` points to; none if it has none or may not be read."""

@@ -8,7 +8,8 @@ from typing import Final
 PREFIX_ENDINGS: Final = (":*", " *")
 """The endings of a rule about the beginning of a command."""
 
-_FOLDERS: Final = re.compile(r"(?:(?<=/)|\A)\*\*/+")
+_FOLDERS: Final = re.compile(r"(?:(?<=/)|\A)(?:\*\*+/+)+")
+"""In a path: any number of folders, or none."""
 _MOST_FOLDERS: Final = 4  # of them have both meanings: each doubles the work
 
 

@@ -7,14 +7,14 @@ service that is the whole point: whatever its tools are called, they are not thi
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..model.aliases import Alias
+from ..model.aliases import Alias, with_command_line
 
 
 class Preset(Struct, frozen=True):
@@ -283,17 +283,13 @@ PRESETS: Final[Mapping[str, Preset]] = {
         alternatives=tuple(
             Alias(tool, "Bash", {"command": "cmd"}, needed=frozenset({"cmd"})) for tool in ("run", "run_background")
         ),
-        notes=(
-            "run may have `cmd` instead of `command`: with a configured preset, hooks see it as it is",
-            "run may have a list as its command: hooks see it as it is",
-        ),
+        notes=("run may have `cmd` instead of `command`: with a configured preset, hooks see it as it is",),
         packages=_names("bash-command-mcp"),
         server_names=_names("bash-command-mcp"),
     ),
     "mcp-shell-server": Preset(
         "mcp-shell-server",
-        others=_names("shell_execute"),
-        notes=("the `command` of shell_execute is a list, so hooks for Bash do not run for it",),
+        _as("Bash", "shell_execute"),
         packages=_names("mcp-shell-server mcp_shell_server"),
     ),
     "mako10k-shell": Preset(
@@ -453,12 +449,12 @@ PRESETS: Final[Mapping[str, Preset]] = {
     ),
     "kubernetes": Preset(
         "mcp-server-kubernetes",
+        _as("Bash", "exec_in_pod"),
         others=_names(
-            "exec_in_pod kubectl_get kubectl_apply kubectl_create kubectl_delete kubectl_patch kubectl_scale "
+            "kubectl_get kubectl_apply kubectl_create kubectl_delete kubectl_patch kubectl_scale "
             "kubectl_rollout kubectl_generic kubectl_logs node_management install_helm_chart upgrade_helm_chart "
             "uninstall_helm_chart port_forward cleanup"
         ),
-        notes=("the `command` of exec_in_pod is a list, so hooks for Bash do not run for it",),
         packages=_names("mcp-server-kubernetes"),
     ),
     "kubectl": Preset(
@@ -813,7 +809,7 @@ PRESETS: Final[Mapping[str, Preset]] = {
 """The presets, by the value of the key `preset`."""
 
 
-def preset_aliases(preset: str, tool: str, arguments: Container[str] | None = None) -> tuple[Alias, ...] | None:
+def preset_aliases(preset: str, tool: str, arguments: Collection[str] | None = None) -> tuple[Alias, ...] | None:
     """Return the aliases that a recognised preset has for a tool, for `familiar_names.aliases_for_call`.
 
     As there, a list of edits is both `MultiEdit` and `Edit`. Empty: the preset knows the tool, and it has no familiar
@@ -831,7 +827,7 @@ def names_in_any_preset(tool: str) -> frozenset[str]:
     return frozenset(one.name for found in aliases for one in found if one.name)
 
 
-def _automatic(alias: Alias, preset: str, arguments: Container[str] | None) -> Alias:
+def _automatic(alias: Alias, preset: str, arguments: Collection[str] | None) -> Alias:
     renamed = alias.arguments
     if arguments is not None:
         renamed = {
@@ -839,7 +835,7 @@ def _automatic(alias: Alias, preset: str, arguments: Container[str] | None) -> A
             for known, own in renamed.items()
             if own in arguments and (known not in arguments or own in alias.needed)
         }
-    return replace(alias, arguments=renamed, preset=preset, automatic=True)
+    return with_command_line(replace(alias, arguments=renamed, preset=preset, automatic=True), arguments)
 
 
 # --- which preset is for a server ---

@@ -19,6 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..jsonrpc import raw_json
+from ..model import command_line
 from ..model.hooks import Permission
 from ..model.settings import AgentRule, Settings
 from . import matchers, shell_commands
@@ -232,9 +233,9 @@ def _reason_to_match(call: _Call, judged: str, rule: _DenyOrAskRule) -> _Reason:
         if _long_text_may_match(arguments.members[key], rule):
             return _Reason(f"its argument {_shown(key)} may be such a path")
     arguments.decode()
-    for key, value in arguments.lines.items():
-        if isinstance(value, list | dict):
-            return _Reason(f"its argument {_shown(key)} is not a text, so the command in it cannot be read")
+    if arguments.not_a_line:
+        key = _shown(arguments.not_a_line)
+        return _Reason(f"its argument {key} is not a text, so the command in it cannot be read")
     if not arguments.texts.values and not arguments.long:
         return _Reason(_NO_ARGUMENT)
     if arguments.unreadable:
@@ -277,8 +278,11 @@ class _Arguments:
             if without_long and len(raw) > _MOST_BYTES and raw[:1] == b'"' and key not in line_keys
         ]
         """The texts that are left out of all below because they are long."""
-        self.lines: dict[str, object] = dict.fromkeys(line_keys)
-        """The arguments that are command lines."""
+        self._line_keys: Final = line_keys
+        self.lines: list[tuple[str, str]] = []
+        """The command lines, each with the argument in which it, or its first word, is."""
+        self.not_a_line = ""
+        """An argument with a command of which no line can be made."""
         self.texts = _Texts([], [], [], [])
         self.known: list[str] = []
         """All texts, and all names that may be a path or an address."""
@@ -295,11 +299,33 @@ class _Arguments:
             return
         short = {key: raw for key, raw in self.members.items() if key not in self.long} if self.long else self.members
         values = _values(short, self._budget)
-        self.lines = {key: values.get(key) for key in self.lines}
+        self._read_lines(values)
         self.texts = _Texts.of(values)
         self.known = self.texts.values + [key for key in self.members if _LIKE_A_PLACE.search(key)] + self.texts.keys
         self.unreadable = len(self.known) > _MOST_TEXTS or _HALF_PAIR.search("".join(self.known)) is not None
         self._decoded = True
+
+    @property
+    def has_commands(self) -> bool:
+        """Some argument is a command by its name."""
+        return bool(self._line_keys)
+
+    def _read_lines(self, values: dict[str, object]) -> None:
+        """Note the command lines: texts, and lists of words, also behind the program in another argument."""
+        if not self._line_keys and not any(isinstance(value, list) for value in values.values()):
+            return
+        lists = (key for key in command_line.word_arguments(values) if isinstance(values[key], list))
+        words = [key for key in lists if command_line.has_words(values[key])]
+        keys = self._line_keys or [key for key in values if words and command_line.is_program(key)]
+        tail = [values[key] for key in words if key not in keys]
+        for key in keys or words[:1]:
+            value = values.get(key) if keys else None
+            if value is None and keys:
+                continue
+            try:
+                self.lines += [(key, line) for line in _lines(key, value, tail)]
+            except raw_json.Unreadable:
+                self.not_a_line = key if keys else ""
 
     def whole(self) -> list[str]:
         """All texts that may be or spell one value: also a text and a list together. Raises BudgetExceeded."""
@@ -321,23 +347,30 @@ class _Arguments:
 def _reason_of_texts(arguments: _Arguments, rule: _DenyOrAskRule, budget: WorkBudget) -> _Reason:
     """As `_reason_to_match`, for arguments that can be read."""
     unreadable = _NO_REASON
-    for key, value in arguments.lines.items():
-        if isinstance(value, str):
-            runs = rule.runs(value, budget)
-            if runs.certain:
-                return _Reason(f"its argument {_shown(key)} may run such a command")
-            if runs.unreadable and not unreadable.text:
-                unreadable = _Reason(
-                    f"its argument {_shown(key)} cannot be read, so it may run such a command ({runs.unreadable})", True
-                )
+    for key, line in arguments.lines:
+        runs = rule.runs(line, budget)
+        if runs.certain:
+            return _Reason(f"its argument {_shown(key)} may run such a command")
+        if runs.unreadable and not unreadable.text:
+            unreadable = _Reason(
+                f"its argument {_shown(key)} cannot be read, so it may run such a command ({runs.unreadable})", True
+            )
     if rule.is_path:  # no path is composed of several texts
         matches = any(_path_may_match(text, rule, budget) for text in arguments.known)
     else:
-        in_parts = not arguments.lines and not rule.is_place
+        in_parts = not arguments.has_commands and not rule.is_place
         matches = any(map(rule.matches_text, arguments.whole())) or (
             in_parts and any(map(rule.matches_text, arguments.parts()))
         )
     return _Reason(_MATCHES) if matches else unreadable
+
+
+def _lines(key: str, value: object, words: list[object]) -> list[str]:
+    """The lines that a command and the words behind it may be; a text is also one alone. Raises Unreadable."""
+    if isinstance(value, str) and not words:
+        return [value]
+    lines = command_line.readings(key, value, words)
+    return [*lines, value] if isinstance(value, str) else lines
 
 
 def _values(members: dict[str, bytes], budget: WorkBudget) -> dict[str, object]:

@@ -13,7 +13,7 @@ from hookproxy.dialects.own import OWN
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.hooks.coverage import Coverage, HookCoverage, SeenTool, coverage
 from hookproxy.hooks.select import HookGroups
-from hookproxy.model.aliases import Alias
+from hookproxy.model.aliases import Alias, with_command_line
 from hookproxy.model.errors import printable
 from hookproxy.model.hooks import Event, HookSpec, Tool
 from hookproxy.model.settings import Limit, Per, SeenNames, Settings, ToolNames
@@ -51,7 +51,8 @@ def test_a_hook_sees_the_names_that_its_dialect_uses() -> None:
 
 def test_a_configured_alias_is_the_name_that_hooks_see() -> None:
     settings = Settings(aliases=(ALIAS,), auto_aliases=False)
-    assert only(covered(group(spec("Bash")), settings=settings)).seen == (SeenTool("git_commit", "Bash", ALIAS),)
+    seen = (SeenTool("git_commit", "Bash", with_command_line(ALIAS)),)
+    assert only(covered(group(spec("Bash")), settings=settings)).seen == seen
 
 
 def test_coverage_is_what_hooks_are_selected_for() -> None:
@@ -227,3 +228,38 @@ def test_what_a_hook_of_another_system_waits_for_has_that_systems_names() -> Non
     assert why.endswith('; none is known as write_file or replace: [tools.X] with as = "Write" names one')
     why = only(covered(of_gemini("^git_log$"))).why_never
     assert why.endswith("; it sees 'mcp_git_git_log', not 'git_log'")
+
+
+LEFT_OUT: Final = (
+    Tool("execute_sql", b'{"type":"object","properties":{"sql":{"type":"string"}}}'),
+    Tool("redis_execute", b'{"type":"object","properties":{"command":{"type":"string"}}}'),
+    Tool("do_it", b'{"type":"object","properties":{"shell_cmd":{"type":"string"}}}'),
+    Tool("get_weather", b'{"type":"object","properties":{"city":{"type":"string"}}}'),
+)
+
+
+@pytest.mark.parametrize(
+    ("hooks", "settings", "named"),
+    [
+        ([spec("Bash")], Settings(), True),
+        ([], Settings(deny=("Bash(rm *)",)), True),
+        ([], Settings(managed=Settings(deny=("Bash(rm *)",))), True),
+        ([spec("Write|Bash")], Settings(), True),
+        ([spec("execute_sql")], Settings(), False),
+        ([spec("Bash")], Settings(auto_aliases=False), False),
+        ([], Settings(deny=("Write(x)",)), False),
+    ],
+)
+def test_the_line_at_start_names_the_tools_that_look_like_commands_and_are_not_bash(
+    hooks: list[HookSpec], settings: Settings, *, named: bool
+) -> None:
+    found = coverage((group(*hooks, names=ToolNames.BARE),), settings, "files", LEFT_OUT)
+    assert found.left_out == (("execute_sql", "redis_execute") if named else ())
+    text = "not Bash: 'execute_sql', 'redis_execute' ([tools.X] in hookproxy.toml names one)"
+    assert (text in found.summary()) is named
+
+
+def test_of_many_tools_the_line_at_start_names_a_few() -> None:
+    tools = [Tool(f"execute_sql{number}", LEFT_OUT[0].input_schema) for number in range(9)]
+    found = coverage((group(spec("Bash")),), Settings(), "files", tools)
+    assert "not Bash: 'execute_sql0', 'execute_sql1', 'execute_sql2' and 6 more" in found.summary()

@@ -16,7 +16,7 @@ from hookproxy.hooks.evaluate import Hooks
 from hookproxy.model.aliases import Alias
 from hookproxy.model.decision import Proceed, RefusalCause, Refuse
 from hookproxy.model.errors import ConfigError
-from hookproxy.model.hooks import Event, EventContext
+from hookproxy.model.hooks import Event, EventContext, Tool
 from hookproxy.model.settings import OnAsk, OnFailure, Settings
 from hookproxy.policy.decide import settings_for, without_person
 from hookproxy.protocol.tool_results import NO_OUTCOME
@@ -229,6 +229,7 @@ def test_no_name_of_the_users_keeps_an_outcome_from_managed_hooks(users: Setting
     assert hooks.concerns("execute_command")
     assert hooks.observes_outcome("execute_command")
     assert hooks.has_post_hooks_for("execute_command")
+    hooks.note_tools([Tool("create_issue", b'{"type":"object","properties":{"title":{"type":"string"}}}')], "")
     assert not hooks.observes_outcome("create_issue")
 
 

@@ -92,7 +92,7 @@ async def test_a_guard_for_bash_runs_for_a_tool_that_was_never_listed_and_sees_i
     async with rig(mcp_group(hook(f"{seen_by(tmp_path)}; exit 2", matcher="Bash"))) as proxied:
         assert "Blocked" in await judged(proxied, call(1, "execute_command", cmd="rm -rf x"))
         assert "Blocked" in await judged(proxied, call(2, "execute_command", command="ls"))
-        assert await judged(proxied, call(3, "list_issues", cmd="x")) == {"cmd": "x"}
+        assert await judged(proxied, call(3, "list_issues", text="x")) == {"text": "x"}
     assert documents(tmp_path) == [("Bash", {"command": "rm -rf x"}), ("Bash", {"command": "ls"})]
 
 
@@ -186,7 +186,7 @@ async def test_a_rate_limit_counts_calls_by_the_familiar_name() -> None:
 
 async def test_a_tool_whose_every_call_a_rule_denies_is_hidden_by_its_familiar_name() -> None:
     async with rig(settings=Settings(deny=("Bash",))) as proxied:
-        listed = {"name": "execute_command", "inputSchema": SCHEMA}, {"name": "echo", "inputSchema": SCHEMA}
+        listed = {"name": "execute_command", "inputSchema": SCHEMA}, {"name": "echo", "inputSchema": {"type": "object"}}
         assert await list_tools(proxied, *listed) == ["echo"]
 
 
@@ -409,3 +409,213 @@ def test_lists_of_tools_do_not_fill_memory() -> None:
     for number in range(500):
         familiar.note_tools([Tool(f"tool{number}")], "")
     assert len(familiar._listed) < 20
+
+
+# --- commands in parts ---
+
+
+def listed(name: str, required: tuple[str, ...] = (), **types: object) -> dict[str, Any]:
+    """An entry of tools/list; `types` are JSON types or whole schemas."""
+    properties = {key: {"type": kind} if isinstance(kind, str) else kind for key, kind in types.items()}
+    return {"name": name, "inputSchema": {"type": "object", "properties": properties, "required": list(required)}}
+
+
+PARTS: Final = [
+    ({"command": "git", "args": ["push", "a b"]}, "git push 'a b'"),
+    ({"command": "git push", "args": ["-f"]}, "git push -f"),
+    ({"command": ["git", "push", "$x"]}, "git push '$x'"),
+    ({"argv": ["git", "push"]}, "git push"),
+    ({"commands": ["git add .", "git push"]}, "git add .\ngit push"),
+    ({"program": "git", "arguments": ["push"]}, "git push"),
+]
+
+
+@pytest.mark.parametrize("lists_first", [True, False])
+@pytest.mark.parametrize(("arguments", "line"), PARTS)
+async def test_a_hook_for_bash_sees_a_command_in_parts_as_one_line(
+    tmp_path: Path, arguments: dict[str, Any], line: str, *, lists_first: bool
+) -> None:
+    guard = mcp_group(hook(seen_by(tmp_path), matcher="Bash"))
+    async with rig(guard) as proxied:
+        if lists_first:
+            kinds: dict[str, Any] = {
+                key: "array" if isinstance(each, list) else "string" for key, each in arguments.items()
+            }
+            await list_tools(proxied, listed("run_it", **kinds))
+        assert await judged(proxied, call(1, "run_it", cwd="/x", **arguments)) == {"cwd": "/x", **arguments}
+    assert documents(tmp_path) == [("Bash", {"cwd": "/x", "command": line})]
+
+
+def rewriting(line: str) -> str:
+    """A hook that replaces the command."""
+    answer = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "updatedInput": {"command": line}}}
+    return f"printf %s {shlex.quote(json.dumps(answer))}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line", "sent"),
+    [
+        ({"command": "git", "args": ["push"]}, "git pull 'a b'", {"command": "git", "args": ["pull", "a b"]}),
+        ({"command": "git", "args": ["push"]}, "ls", {"command": "ls", "args": []}),
+        ({"command": "git", "args": "push -f"}, "git pull -v", {"command": "git", "args": "pull -v"}),
+        ({"command": ["git", "push"]}, 'git "pull"', {"command": ["git", "pull"]}),
+        ({"argv": ["git", "push"]}, "git pull", {"argv": ["git", "pull"]}),
+        ({"commands": ["git add .", "git push"]}, "git add .\ngit pull", {"commands": ["git add .", "git pull"]}),
+        ({"command": "git", "args": ["push"]}, "git push", {"command": "git", "args": ["push"]}),
+        ({"shell_cmd": "git push"}, "cd x && git pull", {"shell_cmd": "cd x && git pull"}),
+    ],
+)
+async def test_a_rewritten_line_reaches_the_server_in_the_parts_of_which_it_was_made(
+    arguments: dict[str, Any], line: str, sent: dict[str, Any]
+) -> None:
+    async with rig(mcp_group(hook(rewriting(line), matcher="Bash"))) as proxied:
+        assert await judged(proxied, call(1, "run_it", **arguments)) == sent
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ({"command": "git", "args": ["push"]}, "git pull && ls"),
+        ({"command": "git", "args": ["push"]}, "git $X"),
+        ({"command": "git", "args": ["push"]}, "A=1 git pull"),
+        ({"command": "git", "args": ["push"]}, ""),
+        ({"command": "git push", "args": ["x"]}, "git pull x"),
+        ({"command": ["git", "push"]}, "git pull > x"),
+        ({"command": ["git", "push"]}, "git 'pull"),
+        ({"commands": ["git add .", "git push"]}, "git add ."),
+        ({"commands": [{"command": "git"}]}, "ls"),
+    ],
+)
+async def test_a_rewritten_line_that_cannot_be_divided_exactly_refuses_the_call(
+    arguments: dict[str, Any], line: str
+) -> None:
+    async with rig(
+        mcp_group(hook(rewriting(line), matcher="Bash")), settings=Settings(on_failure=OnFailure.DENY)
+    ) as proxied:
+        text = await judged(proxied, call(1, "run_it", **arguments))
+    assert "cannot be divided among them exactly" in text
+
+
+async def test_a_configured_name_gets_one_line_as_well(tmp_path: Path) -> None:
+    guard = mcp_group(hook(seen_by(tmp_path), matcher="Bash"))
+    alias = Alias("do_it", "Bash", {"command": "what"})
+    async with rig(guard, settings=Settings(aliases=(alias,), deny=("Bash(git push:*)",))) as proxied:
+        ls = {"what": ["ls", "-l"]}
+        assert await judged(proxied, call(1, "do_it", **ls)) == ls
+        assert "Bash(git push:*)" in await judged(proxied, call(2, "do_it", what=["git", "push"]))
+        assert "Bash(git push:*)" in await judged(proxied, call(3, "do_it", what="git", args=["push"]))
+    assert documents(tmp_path)[0] == ("Bash", {"command": "ls -l"})
+
+
+async def test_a_command_of_which_no_line_can_be_made_is_refused(tmp_path: Path) -> None:
+    guard = mcp_group(hook(seen_by(tmp_path), matcher="Bash"))
+    async with rig(guard) as proxied:
+        for number, command in enumerate(({"a": 1}, [None], [{"a": "b"}], [[["x", None]]])):
+            await proxied.agent.send(call(number, "run_it", command=command))
+            assert "command" in (await proxied.agent.message())["error"]["message"]
+    assert documents(tmp_path) == []
+
+
+async def test_two_commands_of_a_tool_are_seen_together(tmp_path: Path) -> None:
+    guard = mcp_group(hook(seen_by(tmp_path), matcher="Bash"))
+    async with rig(guard, settings=Settings(deny=("Bash(git push:*)",))) as proxied:
+        await list_tools(proxied, listed("deploy", build_command="string", start_command="string"))
+        both = {"build_command": "make", "start_command": "./run"}
+        assert await judged(proxied, call(1, "deploy", **both)) == both
+        assert "git push" in await judged(proxied, call(2, "deploy", build_command="make", start_command="git push"))
+        assert await judged(proxied, call(3, "deploy", start_command=None)) == {"start_command": None}
+    assert documents(tmp_path)[0] == ("Bash", {"command": "make\n./run"})
+    assert documents(tmp_path)[-1] == ("Bash", {"command": ""})
+
+
+# --- nothing that an agent or a later list sends takes a name away ---
+
+OPTIONAL: Final = (
+    "image",
+    "query",
+    "database",
+    "table",
+    "collection",
+    "sql",
+    "host",
+    "owner",
+    "repo",
+    "content",
+    "text",
+)
+
+
+@pytest.mark.parametrize("value", [None, "x", [], {}, 1, True])
+@pytest.mark.parametrize("optional", OPTIONAL)
+def test_no_optional_argument_that_a_call_sends_takes_a_name_away(optional: str, value: object) -> None:
+    for tool, argument, name in (
+        ("execute_command", "command", "Bash"),
+        ("run_shell", "cmd", "Bash"),
+        ("do_it", "shell_cmd", "Bash"),
+        ("read_file", "path", "Read"),
+        ("fetch_url", "url", "WebFetch"),
+    ):
+        one = listed(tool, (argument,), **{argument: "string", optional: {}})
+        familiar = FamiliarTools()
+        for schema in (None, one["inputSchema"]):
+            if schema is not None:
+                familiar.note_tools(
+                    [Tool(tool, json.dumps(schema).encode(), properties=frozenset({argument, optional}))], ""
+                )
+            for arguments in ({argument: "x"}, {argument: "x", optional: value}, {optional: value, argument: "x"}):
+                alias = familiar.alias(tool, json.dumps(arguments).encode())
+                assert alias is not None
+                assert name in alias.names
+
+
+def test_an_argument_that_every_call_must_have_says_what_a_tool_is_for() -> None:
+    familiar = FamiliarTools()
+    for required in ((), ("database",)):
+        tool = listed("execute_command", required, command="string", database="string")
+        familiar = FamiliarTools()
+        familiar.note_tools([Tool("execute_command", json.dumps(tool["inputSchema"]).encode())], "")
+        assert bool(familiar.aliases("execute_command")) is not bool(required)
+
+
+FIRST: Final = {"type": "object", "properties": {"command": {"type": "string"}}}
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        {"type": "object", "properties": {"n": {"type": "number"}}},
+        {"type": "object", "properties": {}},
+        {"type": "object"},
+        {"type": "object", "properties": {"command": {"type": "object"}}},
+        {"type": "object", "properties": {"command": {"enum": ["a"]}, "sql": {"type": "string"}}, "required": ["sql"]},
+        {"type": "object", "properties": {"cmd": {"type": "string"}, "CMD": {"type": "string"}}},
+        7,
+    ],
+    ids=json.dumps,
+)
+def test_a_later_list_may_add_a_name_and_never_takes_one_away(later: object) -> None:
+    familiar = FamiliarTools()
+    familiar.note_tools([Tool("run_it", json.dumps(FIRST).encode())], "")
+    for _ in range(2):
+        familiar.note_tools([Tool("run_it", json.dumps(later).encode())], "")
+        alias = familiar.alias("run_it", b'{"command":"rm x"}')
+        assert alias is not None
+        assert json.loads(alias.for_call(b'{"command":"rm x"}').for_hooks(b'{"command":"rm x"}'))["command"] == "rm x"
+    familiar.note_tools([Tool("run_it", json.dumps(FIRST).encode())], "redis")
+    assert familiar.alias("run_it", b'{"command":"rm x"}') is not None
+
+
+def test_another_name_of_the_server_takes_no_name_away() -> None:
+    familiar = FamiliarTools()
+    familiar.note_tools([Tool("run_container", json.dumps(FIRST).encode())], "")
+    assert [one.name for one in familiar.aliases("run_container")] == ["Bash"]
+    familiar.note_tools([], "mcp-server-docker")  # its preset says that this tool is not Bash
+    assert "Bash" in [one.name for one in familiar.aliases("run_container")]
+
+
+def test_annotations_of_a_later_list_take_no_name_away() -> None:
+    familiar = FamiliarTools()
+    schema = b'{"type":"object","properties":{"path":{"type":"string"}}}'
+    familiar.note_tools([Tool("read_file", schema)], "")
+    familiar.note_tools([Tool("read_file", schema, annotations=b'{"destructiveHint":true}')], "")
+    assert [one.name for one in familiar.aliases("read_file")] == ["Read"]

@@ -12,7 +12,7 @@ from hookproxy.dialects.registry import DIALECTS
 from hookproxy.hooks import select
 from hookproxy.hooks.select import HookGroups
 from hookproxy.jsonrpc.raw_json import Unreadable
-from hookproxy.model.aliases import Alias, ToolSpelling
+from hookproxy.model.aliases import Alias, ToolSpelling, with_command_line
 from hookproxy.model.hooks import Event, EventContext, HookSpec
 from hookproxy.model.settings import OnFailure, ToolNames
 from tests.support.proxy_rig import SESSION, group, hook, stub, stub_group
@@ -209,7 +209,7 @@ def test_the_names_of_a_call_are_those_of_its_alias() -> None:
     hook_groups = HookGroups([], "my files", [BASH, Alias("quiet", "", {"path": "p"})])
     assert hook_groups.possible_names("run") == ("run", "mcp__my_files__run", "Bash")
     assert hook_groups.possible_names("quiet") == ("quiet", "mcp__my_files__quiet")
-    assert hook_groups.alias("run", b'{"cmd":1}') is BASH
+    assert hook_groups.alias("run", b'{"cmd":1}') == with_command_line(BASH)
     assert hook_groups.alias("other", b"{}") is None
     with pytest.raises(Unreadable):
         hook_groups.alias("run", b'{"cmd":1,"command":2}')

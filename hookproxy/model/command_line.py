@@ -1,0 +1,335 @@
+"""One command line from the arguments of a tool that takes a program and a list of words, and a rewritten one back.
+
+A tool may take its command in parts: `{"command": "git", "args": ["push"]}`, `{"argv": ["git", "push"]}`, or
+`{"commands": ["git add .", "git push"]}`. Hooks and rules know one text, so the parts are joined as a shell would have
+to read them: the words of a list are quoted, several commands stand on lines of their own (law 1). Where it is not
+certain how the server reads the parts, there are several readings, and the first one is what hooks get.
+
+What hooks rewrite is divided again only where that is exact. Everything else is an error, never a guess.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from ..jsonrpc import raw_json
+
+_SUFFIX: Final = "string|text|str|line|lines|list|array|input|to_?run|to_?execute|to_?exec|args|argv|arguments"
+_POLICY: Final = "allow|block|den[iy]|forbid|ban|white|black|safe|known|support|disable|enable|exclude|list"
+_COMMAND: Final = re.compile(
+    rf"(?!(?:{_POLICY})[a-z]*_(?:list_)?(?:commands|cmds)$)"
+    rf"(?:[a-z_]*(?<!sub)(?<!sub_))?(?:(?:command|cmd)s?_?(?:{_SUFFIX})?|(?:shell|bash|terminal|powershell|pwsh)_?"
+    rf"(?:script|code|{_SUFFIX})|argv|bash)",
+)
+"""The name of an argument that is a command by its name, in lower case: `shell_cmd`, `commandLine`, `argv`."""
+_SIGNS: Final = re.compile(r"[^a-z]+")
+_BORDER: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+_WORDS: Final = (
+    "subcommand", "args", "arguments", "argv", "arg", "argument", "params", "parameters", "argslist", "arglist",
+    "argsarray", "argumentlist", "argumentslist", "cmdargs", "cmdarguments", "commandargs", "commandarguments",
+    "programargs", "programarguments", "extraargs", "flags", "options", "switches",
+)  # fmt: skip
+"""The names of arguments with further words of a command, without case and signs, in the order in which they follow."""
+
+_PROGRAMS: Final = frozenset({
+    "program", "executable", "exe", "exec", "binary", "bin", "prog", "programname", "commandname", "cmdname",
+    "executablepath", "programpath", "commandpath", "binarypath", "file", "interpreter",
+})  # fmt: skip
+"""The names of arguments with a program, where a list of words stands beside them."""
+
+_PLAIN_WORD: Final = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
+_QUOTED: Final = r"'[^']*'|\"[^\"$`\\!]*\""
+_LITERAL: Final = re.compile(rf"[ \t]*(?:(?:[\w@%+:,./-]|{_QUOTED})(?:[\w@%+=:,./-]|{_QUOTED})*[ \t]*)+")
+"""A line of which every shell makes the same words, without expansions, operators and assignments."""
+
+_DECODER: Final = msgspec.json.Decoder()
+_MOST_WORDS: Final = 10_000  # in one list, at any depth: more than a system takes for one program
+_DEEPEST: Final = 8  # lists and objects in each other: people write two
+
+
+class Parts(Struct, frozen=True):
+    """The arguments of one tool that are its command, under the server's names."""
+
+    commands: tuple[str, ...]
+    """Each is a command: a text, a list of words, a list of commands, or the program to which `words` belong."""
+    words: tuple[str, ...] | None = ()
+    """Further words of the command, in their order; None: it is not known which arguments the tool has, so those of the
+    call are read by their names, as if they counted and as if they did not."""
+    program: str = ""
+    """The program that the tool itself may be, such as `git` with `args`; empty: not known."""
+
+
+class Composed(Struct, frozen=True):
+    """The command of one call as one text."""
+
+    lines: tuple[str, ...]
+    """Each reading of it; the first one is for hooks."""
+    arguments: Mapping[str, bytes]
+    """The arguments of which it is made, as they were sent."""
+
+
+# --- names ---
+
+
+def is_command(argument: str) -> bool:
+    """True if an argument of this name is a command, whatever its tool is called."""
+    spelled = _SIGNS.sub("_", _BORDER.sub("_", argument).lower()).strip("_")
+    return _COMMAND.fullmatch(spelled) is not None
+
+
+def is_program(argument: str) -> bool:
+    """True if an argument of this name is a program, if a list of words stands beside it."""
+    return _plain(argument) in _PROGRAMS
+
+
+def is_code(argument: str) -> bool:
+    """True if an argument of this name is a whole program in some language: no further words follow it."""
+    return _plain(argument).endswith(("code", "script", "content", "source"))
+
+
+def word_arguments(arguments: Iterable[str]) -> tuple[str, ...]:
+    """Those of these arguments that hold further words of a command, in the order in which they follow."""
+    found = sorted((_WORDS.index(plain), own) for own in arguments if (plain := _plain(own)) in _WORDS)
+    return tuple(own for _, own in found)
+
+
+def _plain(argument: str) -> str:
+    return _SIGNS.sub("", argument.lower())
+
+
+# --- from parts to one text ---
+
+
+def compose(arguments: Mapping[str, bytes | msgspec.Raw], parts: Parts, text_in: str = "") -> Composed | None:
+    """Return the command of a call with these arguments; None if there is none, or only a text in `text_in`.
+
+    Raises Unreadable for a command that is not a text, and of which no text can be made.
+    """
+    commands = [name for name in parts.commands if name in arguments and bytes(arguments[name]) != b"null"]
+    words = _given_words(arguments, parts)
+    if not commands and not words:
+        return None
+    is_text = len(commands) == 1 and not words and not parts.program and bytes(arguments[commands[0]])[:1] == b'"'
+    if is_text and commands[0] == text_in:
+        return None
+    used = {name: bytes(arguments[name]) for name in (*commands, *words)}
+    values = {name: _decoded(raw) for name, raw in used.items()}
+    tail = [values[name] for name in words]
+    if len(commands) > 1:
+        each = [readings(name, values[name], ()) for name in commands] + ([readings("", None, tail)] if tail else [])
+        lines = ["\n".join(one[0] for one in each), *(line for one in each for line in one[1:])]
+    else:
+        name = commands[0] if commands else ""
+        lines = readings(name, values.get(name), tail)
+        if tail and name and parts.words is None:
+            lines += readings(name, values[name], ())
+        lines = _with_program(lines, parts.program, first=not commands and _plain(words[0]) != "argv")
+    return Composed(tuple(dict.fromkeys(lines)), used)
+
+
+def _with_program(lines: list[str], program: str, *, first: bool) -> list[str]:
+    """The readings with the tool's own program before them: it is the likely one where no argument is the program."""
+    if not program:
+        return lines
+    added = [f"{program} {line}" for line in lines if line.split(" ", 1)[0] != program]
+    return [*added, *lines] if first else [*lines, *added]
+
+
+def _given_words(arguments: Mapping[str, bytes | msgspec.Raw], parts: Parts) -> list[str]:
+    """The arguments with further words that the call has."""
+    named = word_arguments(arguments) if parts.words is None else parts.words
+    given = [name for name in named if name in arguments and name not in parts.commands]
+    return [name for name in given if has_words(_decoded(bytes(arguments[name])))]
+
+
+def has_words(value: object) -> bool:
+    """True if a value may be words of a command: a text, or a list with at least one. Objects are something else."""
+    if isinstance(value, list):
+        return any(isinstance(one, str | int | float) for one in value)
+    return isinstance(value, str)
+
+
+def readings(name: str, command: object, words: Sequence[object]) -> list[str]:
+    """Return the lines that a command with further words may be; the first one is the most likely.
+
+    `command` is the decoded value of the argument `name`: a text, a list or an object; None: there are only words.
+    Raises Unreadable.
+    """
+    tail = [_tail(one) for one in words]
+    if command is None:
+        return [" ".join(tail)]
+    if isinstance(command, list):
+        lists = _list_readings(name, command, 0)
+        return [" ".join([one, *tail]) for one in lists]
+    if isinstance(command, dict):
+        return [" ".join([one, *tail]) for one in _object_readings(command, 0)]
+    text = _word(command)
+    if not tail:
+        return [text]
+    exact = " ".join([_quote(text), *tail])
+    return [exact] if _PLAIN_WORD.fullmatch(text) else [" ".join([text, *tail]), exact]
+
+
+def _tail(value: object) -> str:
+    """The text of further words: those of a list are quoted, a text is what a shell reads."""
+    if isinstance(value, list):
+        return _joined(value)
+    if isinstance(value, dict):
+        raise raw_json.Unreadable("a command has words that are an object")
+    return _word(value)
+
+
+def _list_readings(name: str, items: list[object], depth: int) -> list[str]:
+    """A list is the words of one command, or a list of commands: what its name and its first item say comes first."""
+    if not items:
+        return [""]
+    if depth > _DEEPEST or len(items) > _MOST_WORDS:
+        raise raw_json.Unreadable("a command has too many words to be judged")
+    nested = any(isinstance(one, list | dict) for one in items)
+    lines = "\n".join(_line_of(one, depth) for one in items)
+    if nested:
+        return [lines]
+    words = _joined(items)
+    several = _plain(name).endswith(("commands", "cmds", "lines"))
+    if several:
+        options = any(isinstance(one, str) and one.startswith("-") for one in items[1:])
+        return list(dict.fromkeys((words, lines) if options else (lines, words)))
+    first = _word(items[0])
+    return [words] if _PLAIN_WORD.fullmatch(first) else list(dict.fromkeys((lines, words)))
+
+
+def _line_of(item: object, depth: int) -> str:
+    """One item of a list of commands, as a line."""
+    if isinstance(item, list):
+        return _list_readings("", item, depth + 1)[0]
+    return _object_readings(item, depth + 1)[0] if isinstance(item, dict) else _word(item)
+
+
+def _object_readings(item: dict[str, object], depth: int) -> list[str]:
+    """An object that has a command, and its words."""
+    if depth > _DEEPEST:
+        raise raw_json.Unreadable("a command is nested too deep to be judged")
+    words = word_arguments(item)
+    commands = [name for name in item if name not in words and (is_command(name) or is_program(name))]
+    if len(commands) != 1:
+        raise raw_json.Unreadable("a command is an object, and it is not known what in it is the command")
+    value = item[commands[0]]
+    if isinstance(value, list) and not words:
+        return _list_readings(commands[0], value, depth + 1)
+    return readings(commands[0], value, [item[name] for name in words if item[name] is not None])
+
+
+def _joined(items: Sequence[object]) -> str:
+    if len(items) > _MOST_WORDS:
+        raise raw_json.Unreadable("a command has too many words to be judged")
+    return " ".join(_quote(_word(one)) for one in items)
+
+
+def _word(value: object) -> str:
+    """The text of one word. Raises Unreadable for anything that no program can get as a word."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    raise raw_json.Unreadable("a command has a word that is not a text")
+
+
+def _quote(word: str) -> str:
+    if _PLAIN_WORD.fullmatch(word):
+        return word
+    return "'" + word.replace("'", "'\"'\"'") + "'"
+
+
+def _decoded(raw: bytes) -> object:
+    """The value. Raises Unreadable, such as for half of a surrogate pair."""
+    try:
+        value: object = _DECODER.decode(raw)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        raise raw_json.Unreadable("a command is not a text that can be read") from None
+    return value
+
+
+# --- from a rewritten text to parts ---
+
+
+def divide(line: str, composed: Composed, parts: Parts) -> dict[str, bytes]:
+    """Return the arguments, under the server's names, for a command that a hook has rewritten to `line`.
+
+    Raises Unreadable if the line cannot be divided exactly.
+    """
+    if line == composed.lines[0]:
+        return dict(composed.arguments)
+    commands = [name for name in parts.commands if name in composed.arguments]
+    words = [name for name in composed.arguments if name not in commands]
+    values = {name: _decoded(raw) for name, raw in composed.arguments.items()}
+    divided = None
+    program = f"{parts.program} " if parts.program and not commands else ""
+    if composed.lines[0].startswith(program) and line.startswith(program) and max(len(commands), len(words)) <= 1:
+        command, tail = (values[names[0]] if names else None for names in (commands, words))
+        divided = _divided(line.removeprefix(program), commands, command, words, tail)
+    if divided is None:
+        used = " and ".join(map(repr, composed.arguments))
+        raise raw_json.Unreadable(
+            f"the server takes the command in {used}, and the new line cannot be divided among them exactly: "
+            "it must be one command of plain or quoted words, without expansions and operators"
+        )
+    return {name: raw_json.encode(value) for name, value in divided.items()}
+
+
+def _divided(
+    line: str, commands: Sequence[str], command: object, words: Sequence[str], tail: object
+) -> dict[str, object] | None:
+    """The arguments by their names; None if the line does not say what they are."""
+    literal = _literal_words(line)
+    if isinstance(command, list):
+        lines = _lines(line, command)
+        value = lines or (literal if _is_flat(command) else [])
+        return {commands[0]: value} if value and not words else None
+    if command is None and words and isinstance(tail, list) and literal:
+        return {words[0]: literal}
+    if isinstance(command, str) and not words:
+        return {commands[0]: line}
+    if not isinstance(command, str) or not literal:
+        return None
+    if not _PLAIN_WORD.fullmatch(command):
+        return None
+    if isinstance(tail, list):
+        return {commands[0]: literal[0], words[0]: literal[1:]}
+    first, _, rest = line.strip().partition(" ")
+    return {commands[0]: first, words[0]: rest} if _PLAIN_WORD.fullmatch(first) else None
+
+
+def _is_flat(command: list[object]) -> bool:
+    """The items are the words of one command."""
+    return not any(isinstance(one, list | dict) for one in command) and (
+        not command or _PLAIN_WORD.fullmatch(_word(command[0])) is not None
+    )
+
+
+def _lines(line: str, command: list[object]) -> list[str] | None:
+    """The commands of a list of lines, each on a line of its own as before; None if they are not known for certain."""
+    texts = [one for one in command if isinstance(one, str)]
+    if len(texts) < 2 or len(texts) < len(command) or any("\n" in one for one in texts):
+        return None
+    if _is_flat(command) and "\n" not in line:
+        return None
+    pieces = line.split("\n")
+    return pieces if len(pieces) == len(texts) else None
+
+
+def _literal_words(line: str) -> list[str]:
+    """The words of a line that every shell reads alike; none if it is not such a line."""
+    if not _LITERAL.fullmatch(line):
+        return []
+    import shlex  # only for rewrites of such tools
+
+    words = shlex.split(line)
+    return [] if "=" in words[0] else words  # an assignment, unless it is quoted

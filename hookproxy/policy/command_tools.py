@@ -1,0 +1,185 @@
+"""Recognises the arguments that are a command line, and tools that run commands although their names do not say so.
+
+Law 1: a tool that may run commands is judged as Bash by everything that can refuse a call. So an argument that is named
+like a command is enough, whatever the tool is called. Left out are tools for a database or in another language than the
+shell's, as far as their names and arguments say so: `looks_like_command` finds them, so that people are told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final
+
+from ..model.aliases import Alias
+from ..model.command_line import Parts, is_command, is_program, word_arguments
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_DATABASE: Final = _set(
+    "sql db database mysql mariadb postgres postgresql pg psql sqlite mssql oracle mongo mongodb redis duckdb table "
+    "collection query graph graphql cypher neo4j clickhouse snowflake bigquery cassandra cql elasticsearch opensearch "
+    "influx influxdb prometheus promql kql dynamodb surrealdb etcd consul zookeeper kv memcached"
+)
+"""Words of tools whose commands are a database's."""
+
+DATABASE_ARGUMENTS: Final = _set("sql query database table collection")
+"""Arguments that say, where a call must have them, that a command is one for a database."""
+
+_SHELLS: Final = _set("shell bash sh zsh terminal powershell pwsh tty tmux subprocess popen ssh command")
+"""Words of tools whose text arguments are commands, whatever these are called."""
+_TYPED: Final = _set(
+    "script code input line text exec execute run statement content keys data instruction body stdin payload"
+)
+"""What such tools call their commands."""
+_RUNS: Final = _set("run exec execute spawn launch invoke start batch")
+"""Words of tools that run what some arguments name."""
+_RUN: Final = _set("script scriptcontent exec executable program binary cli shell")
+"""What such tools call it."""
+_OTHER_LANGUAGES: Final = _set(
+    "browser page tab playwright puppeteer selenium webdriver sql query js javascript python node"
+)
+"""Words of tools whose scripts are in another language than a shell's."""
+
+_EVALUATES: Final = _RUNS | _SHELLS | _set("eval evaluate query repl python javascript js node ruby lua sql perl php")
+_SOURCE: Final = _set(
+    "sql query statement statements code expression script source javascript js python snippet cypher"
+)
+"""What tools call a text in another language, if they have one of the words above."""
+
+_CONTEXT: Final = _set(
+    "cwd dir directory folder path workdir workingdir workingdirectory projectpath repo repopath repository env "
+    "environment stdin input timeout session sessionid host hostname server user username container pod namespace "
+    "context description"
+)
+"""Arguments that say where and how a command runs."""
+
+_TEXT: Final = ("string", "array", "")
+_LIST: Final = ("array", "")
+_FILLERS: Final = _RUNS | _set("cli tool mcp server command commands cmd the a raw any")
+_PROGRAMS: Final = _set(
+    "git gh glab hg svn docker podman kubectl helm npm npx pnpm yarn bun deno node python python3 pip pip3 uv uvx "
+    "poetry cargo rustc go make cmake mvn gradle terraform tofu ansible pulumi aws gcloud az gsutil ssh scp rsync "
+    "curl wget rm mv cp ls cat find grep sed awk tar zip unzip chmod chown systemctl service journalctl apt brew "
+    "dnf yum pacman snap jq ffmpeg adb xcodebuild vercel netlify heroku fly wrangler firebase supabase sudo su "
+    "env xargs crontab kill pkill"
+)
+"""Programs after which tools are named that take only their words."""
+
+
+def command_aliases(
+    tool: str,
+    commands: Sequence[str],
+    types: Mapping[str, str],
+    optional: Mapping[str, str],
+    *,
+    guessed: bool = False,
+    listed: bool = True,
+) -> Iterator[Alias]:
+    """Yield the aliases of a tool that takes its command in these arguments, each for calls with another one of them.
+
+    `types` are all its arguments, if it is `listed`; else those of a call. `optional` are the server's names of further
+    arguments by Claude Code's names.
+    """
+    words = word_arguments(own for own, kind in types.items() if kind in _TEXT)
+    parts = Parts(tuple(commands), words if listed else None, _program_of(tool) if guessed else "")
+    renamed = {known: name for known, name in optional.items() if name and known != name and known not in types}
+    if len(commands) == 1 and commands[0] != "command" and _is_clear(commands[0], types):
+        renamed["command"] = commands[0]
+    for own in commands or words[:1]:
+        yield Alias(
+            tool,
+            "Bash",
+            renamed,
+            automatic=True,
+            needed=frozenset({own}),
+            line="command",
+            parts=parts,
+            guessed=guessed,
+        )
+
+
+def _is_clear(own: str, types: Mapping[str, str]) -> bool:
+    """The argument can be renamed: no other one is, or may be taken for, `command` or this one."""
+    others = {name.casefold() for name in types if name != own}
+    return others.isdisjoint(("command", own.casefold()))
+
+
+def named_commands(types: Mapping[str, str], choices: Collection[str] = (), *, listed: bool = True) -> list[str]:
+    """The arguments that are named like a command, and a program beside a list of words; `choices` are fixed values.
+
+    In a call of a tool that is not `listed`, an argument of any type counts: the agent chooses it.
+    """
+    words = word_arguments(own for own, kind in types.items() if kind in _LIST)
+    texts = [own for own, kind in types.items() if (kind in _TEXT or not listed) and own not in choices]
+    commands = [own for own in texts if is_command(own) and own not in words]
+    if not commands and words:
+        commands = [own for own in texts if is_program(own)][:1]
+    return commands
+
+
+def guessed_aliases(
+    tool: str,
+    words: Collection[str],
+    types: Mapping[str, str],
+    choices: Collection[str] = (),
+    required: Collection[str] = (),
+    *,
+    listed: bool = True,
+) -> list[Alias]:
+    """Return the aliases of a tool that may run commands by what its arguments are called: good for refusing only."""
+    commands: Sequence[str] | None = named_commands(types, choices, listed=listed)
+    commands = commands or _unusual_commands(tool, words, types, choices)
+    if commands is None or _is_for_database(words, commands, required):
+        return []
+    return list(command_aliases(tool, commands, types, {}, guessed=True, listed=listed))
+
+
+def _unusual_commands(
+    tool: str, words: Collection[str], types: Mapping[str, str], choices: Collection[str]
+) -> Sequence[str] | None:
+    """The argument that is a command because the tool is a shell, or runs it. Empty: a list of words; None: none is."""
+    texts = [own for own, kind in types.items() if kind in _TEXT and own not in choices]
+    plain = {own: _plain(own) for own in texts}
+    if not _SHELLS.isdisjoint(words) and (typed := [own for own in texts if plain[own] in _TYPED]):
+        return typed[:1]
+    runs = not _RUNS.isdisjoint(words) and _OTHER_LANGUAGES.isdisjoint(words)
+    if runs and (started := [own for own in texts if plain[own] in _RUN]):
+        return started[:1]
+    runs = runs or not _SHELLS.isdisjoint(words) or bool(_program_of(tool)) or "argv" in plain.values()
+    return () if runs and has_words_alone(types) else None
+
+
+def has_words_alone(types: Mapping[str, str]) -> bool:
+    """True if a list of words is all that a tool gets, besides where and how the command runs."""
+    lists = word_arguments(own for own, kind in types.items() if kind in _LIST)
+    others = [own for own, kind in types.items() if kind in _TEXT and own not in lists and _plain(own) not in _CONTEXT]
+    return bool(lists) and not others
+
+
+def _plain(argument: str) -> str:
+    return argument.lower().replace("_", "").replace("-", "")
+
+
+def _is_for_database(words: Collection[str], commands: Sequence[str], required: Collection[str]) -> bool:
+    if any("shell" in own.lower() or "bash" in own.lower() for own in commands):
+        return False
+    return not _DATABASE.isdisjoint(words) or not DATABASE_ARGUMENTS.isdisjoint(name.lower() for name in required)
+
+
+def looks_like_command(words: Sequence[str], types: Mapping[str, str]) -> bool:
+    """True if a tool runs something that could be a command, by its name and arguments: a statement, code, a script."""
+    if named_commands(types):
+        return True
+    plain = {_plain(own) for own, kind in types.items() if kind in _TEXT}
+    if "query" in plain and (words[-1:] == ["query"] or not _RUNS.isdisjoint(words)):
+        return True
+    return not _EVALUATES.isdisjoint(words) and not plain.isdisjoint(_SOURCE)
+
+
+def _program_of(tool: str) -> str:
+    """The program after which a tool is named, such as `git` of `run_git`; empty: its name says none."""
+    words = [word for word in tool.lower().replace("-", "_").split("_") if word and word not in _FILLERS]
+    return words[0] if len(words) == 1 and words[0] in _PROGRAMS else ""

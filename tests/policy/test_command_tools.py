@@ -1,0 +1,171 @@
+"""Tools that run commands under odd names are Bash for everything that refuses, and few others are.
+
+The table has invented tools: names and arguments as servers in the wild have them, and none of them is in a preset.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+import pytest
+
+from hookproxy.hooks.familiar_tools import FamiliarTools
+from hookproxy.model.hooks import Tool
+from hookproxy.model.settings import Settings
+from hookproxy.policy.familiar_names import is_left_out, listed_aliases, listed_arguments
+from hookproxy.policy.rules import Rules
+
+LINE: Final = "git push --force"
+
+COMMANDS: Final[dict[str, dict[str, object]]] = {
+    # a text
+    "execute_shell_command": {"shell_cmd": LINE},
+    "run_shell_cmd": {"cmd_line": LINE},
+    "create_process": {"command": LINE},
+    "cmd": {"command": LINE},
+    "run_test_command": {"command": LINE},
+    "test_runner": {"test_command": LINE},
+    "build_project": {"buildCommand": LINE},
+    "start_dev_server": {"start_command": LINE},
+    "schedule_job": {"command": LINE},
+    "add_cron_job": {"schedule": "@daily", "cron_command": LINE},
+    "register_hook": {"command": LINE},
+    "job": {"commandLine": LINE},
+    "do_it": {"cmd": LINE},
+    "host_exec": {"host": "h", "cmd": LINE},
+    "sandbox": {"image": "debian", "command": LINE},
+    "run_container": {"image": "debian", "command": LINE},
+    "docker_run": {"image": "debian", "cmd": ["git", "push", "--force"]},
+    "exec_in_pod": {"pod": "p", "command": ["git", "push", "--force"]},
+    "remote_shell": {"input": LINE},
+    "ssh_session_send": {"text": LINE},
+    "tmux_send": {"keys": LINE},
+    "terminal_input": {"data": LINE},
+    "powershell": {"script": LINE},
+    "pwsh_invoke": {"code": LINE},
+    "bash_tool": {"line": LINE},
+    "sh": {"script": LINE},
+    "shell": {"body": LINE},
+    "invoke_script": {"script": LINE},
+    "batch_script": {"bash_script": LINE},
+    "evaluate": {"shell_code": LINE},
+    "step": {"shellCommand": LINE},
+    "pipeline_step": {"bash": LINE},
+    "worker": {"command_to_run": LINE},
+    "queue_task": {"cmd_to_execute": LINE},
+    "system": {"commandString": LINE},
+    "os_system": {"command_text": LINE},
+    "validate_command": {"command": LINE},
+    "list_processes": {"command": LINE},
+    "get_output": {"raw_command": LINE},
+    "vscode_run": {"command": LINE},
+    "git_helper": {"git_command": LINE},
+    "npm_script_runner": {"run_cmd": LINE},
+    "sqlite_helper": {"shell_command": LINE},
+    # a list
+    "spawn_process": {"program": "git", "args": ["push", "--force"]},
+    "popen": {"args": ["git", "push", "--force"]},
+    "subprocess_run": {"args": ["git", "push", "--force"], "cwd": "/x"},
+    "start": {"executable": "git", "arguments": ["push", "--force"]},
+    "launch_process": {"binary": "git", "argv": ["push", "--force"]},
+    "process_create": {"commandLine": "git", "args": ["push", "--force"]},
+    "exec": {"argv": ["git", "push", "--force"]},
+    "execv": {"argv": ["env", "git", "push", "--force"]},
+    "run": {"command": ["git", "push", "--force"]},
+    "run_many": {"commands": ["ls", LINE]},
+    "run_all": {"commands": [["ls"], ["git", "push", "--force"]]},
+    "batch": {"cmds": [LINE, "ls"]},
+    "parallel_exec": {"commands": [{"command": "git", "args": ["push", "--force"]}]},
+    "cli": {"command": "git", "subcommand": "push", "flags": ["--force"]},
+    "git": {"args": ["push", "--force"]},
+    "run_git": {"arguments": ["push", "--force"]},
+    "git_exec": {"command": "push --force"},
+    "tool_runner": {"command_name": "git", "command_args": ["push", "--force"]},
+    "command": {"program_name": "git", "params": ["push", "--force"]},
+    "run_program": {"program": "git", "args": "push --force"},
+}
+"""Each tool with a call that runs `git push --force`."""
+
+OTHERS: Final[dict[str, dict[str, object]]] = {
+    "run_sql": {"sql": "x"},
+    "execute_query": {"query": "x"},
+    "redis_execute": {"command": "FLUSHALL"},
+    "mongo_run_command": {"command": "x"},
+    "eval_js": {"expression": "x"},
+    "browser_evaluate": {"script": "x"},
+    "neo4j_query": {"cypher_command": "x"},
+}
+"""Tools for a database or in another language: they are left out, and people are told which."""
+
+
+def schema(call: dict[str, object]) -> bytes:
+    properties = {name: {"type": "array" if isinstance(value, list) else "string"} for name, value in call.items()}
+    return json.dumps({"type": "object", "properties": properties, "required": list(call)}).encode()
+
+
+def denied(familiar: FamiliarTools, tool: str, call: dict[str, object]) -> bool:
+    """Whether `Bash(git push:*)` denies the call in one of its readings."""
+    raw = json.dumps(call).encode()
+    alias = familiar.alias(tool, raw)
+    if alias is None:
+        return False
+    rules = Rules.of(Settings(deny=("Bash(git push:*)",)))
+    aliases = (alias, *alias.alternatives)
+    return any(rules.judge((one.name,), reading) for one in aliases for reading in one.for_call(raw).readings(raw))
+
+
+def test_there_are_enough_tools() -> None:
+    assert len(COMMANDS) >= 59
+
+
+@pytest.mark.parametrize("tool", COMMANDS)
+@pytest.mark.parametrize("listed", [True, False], ids=["listed", "not listed"])
+def test_a_tool_that_runs_commands_escapes_no_rule_for_bash(tool: str, *, listed: bool) -> None:
+    familiar = FamiliarTools()
+    if listed:
+        familiar.note_tools([Tool(tool, schema(COMMANDS[tool]))], "")
+    assert "Bash" in {one.name for one in familiar.possible_aliases(tool)}
+    assert denied(familiar, tool, COMMANDS[tool])
+
+
+@pytest.mark.parametrize("tool", COMMANDS)
+def test_its_name_allows_nothing(tool: str) -> None:
+    aliases = listed_aliases(tool, listed_arguments(schema(COMMANDS[tool])))
+    assert aliases
+    assert all(one.automatic for one in aliases)
+
+
+@pytest.mark.parametrize("tool", OTHERS)
+def test_a_tool_of_a_database_or_another_language_is_left_out_by_name(tool: str) -> None:
+    arguments = listed_arguments(schema(OTHERS[tool]))
+    assert listed_aliases(tool, arguments) == ()
+    assert is_left_out(tool, arguments)
+
+
+@pytest.mark.parametrize(
+    ("tool", "properties"),
+    [
+        ("get_weather", {"city": {"type": "string"}}),
+        ("create_issue", {"title": {"type": "string"}, "body": {"type": "string"}}),
+        ("search_docs", {"query": {"type": "string"}}),
+        ("add", {"args": {"type": "array", "items": {"type": "number"}}, "name": {"type": "string"}}),
+        ("status", {"command_id": {"type": "string"}}),
+        ("configure", {"allowed_commands": {"type": "array"}, "blocked_commands": {"type": "array"}}),
+        ("robot", {"command": {"enum": ["left", "right"]}}),
+        ("lamp", {"command": {"type": "object"}}),
+        (
+            "str_replace_editor",
+            {"command": {"type": "string"}, "path": {"type": "string"}, "old_str": {"type": "string"}},
+        ),
+        ("convert", {"text": {"type": "string"}, "options": {"type": "array"}}),
+        ("start_timer", {"name": {"type": "string"}}),
+        ("run_workflow", {"workflow": {"type": "string"}, "inputs": {"type": "object"}}),
+        ("call_tool", {"name": {"type": "string"}, "arguments": {"type": "object"}}),
+        ("process_image", {"input": {"type": "string"}}),
+    ],
+)
+def test_other_tools_are_neither_bash_nor_left_out(tool: str, properties: dict[str, object]) -> None:
+    arguments = listed_arguments(json.dumps({"type": "object", "properties": properties}).encode())
+    assert "Bash" not in {one.name for one in listed_aliases(tool, arguments)}
+    assert not is_left_out(tool, arguments)
