@@ -8,7 +8,6 @@ from typing import Final
 
 from msgspec import Struct
 
-from ..jsonrpc import raw_json
 from ..model.hooks import Elicitation, Tool
 from .calls import Call
 from .elicitation_messages import PendingElicitation
@@ -158,7 +157,6 @@ ServerAction = (
 )
 
 
-def as_one_line(line: bytes) -> Pass | Send:
-    """Return PASS, or the message without the bytes that some readers take for a line end."""
-    clean = raw_json.one_line(line)
+def pass_as(clean: bytes, line: bytes) -> Pass | Send:
+    """Return PASS, or the message as it is clean of the bytes that some readers take for a line end."""
     return PASS if clean == line else Send(clean)

@@ -291,7 +291,9 @@ def judged_call(
     max_depth: int = MAX_DEPTH,
     is_own_state: Callable[[str], bool] = is_of_this_process,
 ) -> Call:
-    """Return the call as its hooks see it. Raises Unreadable, DuplicateKeys if its arguments are ambiguous.
+    """Return the call as its hooks see it; `line` is what the server gets if no hook changes it.
+
+    Raises Unreadable, DuplicateKeys if its arguments are ambiguous.
 
     They are also unreadable if more than `max_depth` brackets are open at once, because a hook that gives up on a deep
     document judges nothing. `find_alias` is as in `Router`: the names by which hooks know the arguments must not be
@@ -321,7 +323,7 @@ def judged_call(
         key=request.key,
         sent_key=request.key,
         id=request.id,
-        line=raw_json.one_line(line),
+        line=line,
         tool=request.tool,
         arguments=arguments,
         meta=members,

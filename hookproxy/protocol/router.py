@@ -18,7 +18,7 @@ from ..jsonrpc import nesting, raw_json
 from ..model.aliases import Alias
 from ..model.settings import MAX_DEPTH
 from . import actions, calls, fast_scan, responses, tool_list
-from .actions import PASS, AgentAction, ServerAction, as_one_line
+from .actions import PASS, AgentAction, ServerAction, pass_as
 from .calls import Call, Phase, Progress, id_key
 from .elicitations import Elicitations
 from .handshake import Handshake
@@ -65,6 +65,8 @@ class Router:
         """Recognises our request states: a call with one of them is judged, whatever its tool."""
         self.held = HeldNotifications()
         """Notifications that wait for the hooks of calls."""
+        self.as_line: Callable[[bytes], bytes] = raw_json.one_line
+        """Makes of a message to the server one line for every reader; `bytes` if the server reads no lines."""
         self.tasks = Tasks()
         """The tasks of judged calls."""
         self.handshake = Handshake()
@@ -107,7 +109,7 @@ class Router:
             return self._batch_from_agent(line, problem)
         action = self._message_from_agent(line, members)
         if action is PASS and (b"\r" in line or not line.isascii()):
-            return as_one_line(line)
+            return pass_as(self.as_line(line), line)
         return action
 
     def scan_from_agent(self, block: bytes) -> bool:
@@ -308,7 +310,7 @@ class Router:
                 "Its id is the id of a tool call that may still be answered.", calls.response_id(members)
             )
         if self.tasks and method.startswith(calls.TASKS_PREFIX):
-            return self.tasks.request(line, members, self.calls, self.requests)
+            return self.tasks.request(self.as_line(line), members, self.calls, self.requests)
         self.note(members, method)
         return PASS
 
@@ -336,7 +338,8 @@ class Router:
                     "Too many calls of this session were cancelled. Start a new session.", request.id
                 )
             listed = self.tools.get(request.tool)
-            call = calls.judged_call(request, line, listed, self._find_alias, self._max_depth, self.is_own_state)
+            clean = self.as_line(line)
+            call = calls.judged_call(request, clean, listed, self._find_alias, self._max_depth, self.is_own_state)
         except (raw_json.Unreadable, raw_json.DuplicateKeys) as problem:
             return actions.Refused(f"The tool call cannot be judged: {problem}.", request.id)
         self.calls[key] = call
@@ -448,7 +451,7 @@ class Router:
                 return action
             if method and "id" in members:
                 self.note(members, method)
-        return as_one_line(line)
+        return pass_as(self.as_line(line), line)
 
     def _why_batch_is_refused(self, batch: list[tuple[Members, bytes]]) -> str:
         """Return why a readable batch of the agent must not pass; empty: it may pass."""

@@ -126,6 +126,7 @@ class Proxy:
             if isinstance(channel, Refuses):
                 channel.on_refused = self.note_refusal
         self.relay = Relay(agent, server, self.router, settings.max_message_bytes, strict, self._perform)
+        self.router.as_line = self.relay.as_line_to_server
         self._tasks: anyio.abc.TaskGroup | None = None
         self._pool: CoroutinePool  # from `open` on
         self._running: dict[Call, CallCoroutine] = {}
@@ -150,7 +151,7 @@ class Proxy:
         self.session_events = SessionEvents(session_context)
         self.approvals = Approvals(session_context, self.router.handshake, settings)
         self.elicitation_hooks = ElicitationHooks(
-            session_context, self.session_events, elicitations, settings, self.relay.to_server
+            session_context, self.session_events, elicitations, settings, self.relay
         )
         self.hook_tool_calls = HookToolCalls(session.server, self.router, self.relay.to_server)
         self._mcp_tasks = McpTasks(self, self.router, self.changes, self.relay.to_agent, self._start)
@@ -393,7 +394,7 @@ class Proxy:
         if not notification:
             self._running[call].cancel()
         else:
-            self.relay.to_server(raw_json.one_line(calls.cancellation(notification, call)))
+            self.relay.to_server(self.router.as_line(calls.cancellation(notification, call)))
             if call in self._running:  # its task may have ended already
                 self._running[call].resume(call)
         if not isinstance(call, TaskRequest):
@@ -470,7 +471,7 @@ class Proxy:
         """As in CallServices."""
         released = self.router.held.release(call, self.router.tasks)
         for notification in released.lines:
-            self.relay.to_agent(raw_json.one_line(notification))
+            self.relay.to_agent(notification)
         if released.dropped:
             text = f"dropped {counted(released.dropped, 'notification')} that may repeat the output of {call.tool}"
             self.report(text)
