@@ -151,7 +151,8 @@ class Router:
     def note(self, members: Members, method: bytes) -> None:
         """Note a request of the agent that goes to the server: its response may pass."""
         kind = REQUEST_KINDS.get(method, RequestKind.OTHER)
-        self.requests.note(id_key(bytes(members["id"])), kind)
+        raw_id = bytes(members["id"])
+        self.requests.note(id_key(raw_id), kind, raw_id)
         if not self.handshake.opened:
             self.handshake.note_request(members, method, kind is RequestKind.INITIALIZE)
 
@@ -329,7 +330,7 @@ class Router:
             if not self.handshake.opened:
                 self.handshake.note_call(calls.meta(request.meta))
             if not self._is_judged(request):
-                self.requests.note(key, RequestKind.OTHER)
+                self.requests.note(key, RequestKind.OTHER, request.id)
                 return PASS
             if self.requests.was_cancelled(key):
                 return actions.Refused("A cancelled request with its id may still be answered.", request.id)

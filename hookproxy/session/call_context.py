@@ -98,6 +98,9 @@ class CallServices(Protocol):
     def report_once(self, text: str) -> None:
         """Report one line to people, unless it has been reported before."""
 
+    def report_of_tool(self, tool: str, text: str) -> None:
+        """Report one line about a tool, unless it has been reported before, in this session or in another one."""
+
     def why_lost(self) -> str:
         """Why the server answers no more, in a sentence without a full stop."""
 

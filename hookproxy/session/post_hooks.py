@@ -135,7 +135,7 @@ def add_feedback(
     else:
         delivered = feedback.deliver_error(line, comments, texts)
     if delivered.note is not None:
-        services.report_once(f"{call.tool}: {delivered.note.value}")
+        services.report_of_tool(call.tool, delivered.note.value)
     return delivered.line
 
 

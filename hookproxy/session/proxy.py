@@ -12,6 +12,7 @@ import anyio.abc
 from msgspec.structs import replace
 
 from ..audit.log import DEFERRED_SECONDS, NOT_WRITTEN, Audit, Record, RefusedMessage
+from ..hooks import bounded_cache
 from ..hooks.evaluate import Hooks
 from ..hooks.session_events import SessionContext, SessionEvents
 from ..hooks.skipped import SkippedHooks
@@ -66,6 +67,7 @@ class Proxy:
         "_services",
         "_tasks",
         "answer_elicitations",
+        "answers_lost_requests",
         "approvals",
         "audit",
         "changes",
@@ -81,6 +83,7 @@ class Proxy:
         "remove_secrets",
         "report",
         "report_once",
+        "reports_of_tools",
         "request_states",
         "router",
         "run_changes",
@@ -136,9 +139,13 @@ class Proxy:
         self._backpressure = Backpressure(settings.max_message_bytes, partial(self.relay.pause_agent, _BACKPRESSURE))
         self.request_states = request_states or StateSealer()
         self.skipped_hooks = SkippedHooks(groups)
+        self.answers_lost_requests = False
+        """Whoever reads for the agent does not see that the server has ended: each open request gets an error then."""
         self.server_lost = ""
         """Why the server answers no more, in a sentence without a full stop; empty while it may answer."""
         self.on_tools_listed: OnToolsListed = lambda _line, _tools, _server_name: None
+        self.reports_of_tools: dict[str, None] = {}
+        """What was reported about tools; a gateway's sessions share one, so that each thing is reported once."""
         self.remove_secrets: Callable[[bytes], bytes] = bytes
         """What a line of the server that is not JSON goes through before it is reported."""
         """Called with each tools/list response and the server's own name, after the agent has got the response."""
@@ -517,6 +524,9 @@ class Proxy:
             coroutine.resume(call)
         for raw_id in self.router.requests.released.values():
             self.relay.to_agent(feedback.failed_call(raw_id, feedback.ended_early(Progress.NO_RESPONSE, why)))
+        if self.answers_lost_requests:
+            for raw_id in self.router.requests.unanswered():
+                self.relay.to_agent(feedback.remote_failure(raw_id, why, Progress.NO_RESPONSE, is_call=False))
         self._mcp_tasks.handle_server_exit()
 
     def why_lost(self) -> str:
@@ -528,6 +538,13 @@ class Proxy:
         if not self.router.prepare_retry(call):
             return None
         return raw_json.with_member(line, "id", call.sent_id)
+
+    def report_of_tool(self, tool: str, text: str) -> None:
+        """As in CallServices."""
+        key = f"{self.session.server}/{tool}: {text}"
+        if key not in self.reports_of_tools:
+            bounded_cache.keep(self.reports_of_tools, key, None)
+            self.report(f"{tool}: {text}")
 
     @property
     def has_open_calls(self) -> bool:
@@ -567,3 +584,4 @@ class _Services:
         )
         self.may_have_feedback, self.why_lost = proxy.may_have_feedback, proxy.why_lost
         self.report, self.report_once = proxy.report, proxy.report_once
+        self.report_of_tool = proxy.report_of_tool

@@ -153,6 +153,10 @@ class TrialServices:
         """As in CallServices."""
         self.remarks.append(text)
 
+    def report_of_tool(self, tool: str, text: str) -> None:
+        """As in CallServices."""
+        self.report_once(f"{tool}: {text}")
+
     def report_once(self, text: str) -> None:
         """As in CallServices."""
         if text not in self.remarks:

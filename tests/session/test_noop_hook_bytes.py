@@ -7,6 +7,7 @@ import os
 from typing import Final
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from hookproxy.audit.log import Audit
@@ -76,7 +77,7 @@ async def bodies(hooked: bool, reads_lines: bool) -> tuple[list[bytes], list[byt
             agent.says(line + b"\n")
             with anyio.fail_after(TIMEOUT):
                 while agent.got.count(b"\n") < answers or line not in [one.body for one in server.requests]:
-                    await anyio.sleep(0.001)
+                    await anyio.lowlevel.checkpoint()
         channel.close()
         tasks.cancel_scope.cancel()
     posted = [one.body for one in server.requests if one.method == "POST"]
