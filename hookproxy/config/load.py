@@ -40,6 +40,7 @@ KEYS_OF_SETTINGS: Final = {
     "strict": "strict",
     "on_cut_input": "on_cut_input",
     "max_message_bytes": "max_message_bytes",
+    "hold_notifications": "hooks.notifications",
     "max_depth": "max_depth",
     "audit_file": "audit.file",
     "audit_enabled": "audit.enabled",
@@ -158,6 +159,18 @@ def complete(user: Layer, file_context: FileContext, project: str = "") -> Loade
 
         loaded = replace(loaded, trust=verify(loaded.groups, user, file_context))
     return loaded
+
+
+def failing_closed(loaded: Loaded) -> Loaded:
+    """The configuration in which every failure of a hook refuses, whatever files say: that of `--fail-closed`."""
+
+    def strict(settings: Settings) -> Settings:
+        return replace(settings, on_failure=OnFailure.DENY, on_cut_input=OnFailure.DENY, fail_closed=True)
+
+    settings = strict(loaded.settings)
+    settings = replace(settings, managed=settings.managed and strict(settings.managed))
+    set_by = {**loaded.set_by, "on_failure": "--fail-closed", "on_cut_input": "--fail-closed"}
+    return replace(loaded, settings=settings, set_by=set_by)
 
 
 def _kept_by_user(settings: Settings, user: Layer, managed: Collection[str]) -> dict[str, str]:
@@ -374,6 +387,7 @@ def _settings(file: ConfigFile, path: str, text: str, file_context: FileContext,
         strict=file.strict,
         on_cut_input=OnFailure(file.on_cut_input),
         max_message_bytes=file.max_message_bytes,
+        hold_notifications=file.hooks.notifications == "hold",
         max_depth=file.max_depth,
         audit_file=_audit_file(file.audit.file, folder, file_context),
         audit_enabled=file.audit.enabled,

@@ -123,6 +123,8 @@ class Settings(Struct, frozen=True):
     """The configuration's choices that concern every call."""
 
     on_failure: OnFailure = OnFailure.DIALECT
+    fail_closed: bool = False
+    """`on_failure` is DENY for every hook, also for those that have another rule of their own."""
     on_ask: OnAsk = OnAsk.ELICIT
     on_ask_fallback: OnFailure = OnFailure.DENY
     """What follows if the agent cannot ask the person, and nobody else is asked: DENY or ALLOW."""
@@ -182,6 +184,8 @@ class Settings(Struct, frozen=True):
     """Hide a tool from tools/list if every call of it is denied."""
     unreadable: Literal["ask", "deny", "allow"] = "ask"
     """What happens to a call whose command line cannot be read, and might run what a rule denies."""
+    hold_notifications: bool = False
+    """Notifications that may repeat the output of a call wait until its post hooks have judged the output."""
     aliases: tuple[Alias, ...] = ()
     """The configured names of tools and arguments for hooks; at most one alias for each tool."""
     auto_aliases: bool = True
