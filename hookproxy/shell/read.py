@@ -81,6 +81,7 @@ _SIGNS: Final = frozenset({
     "function",
 })  # fmt: skip
 """What stands between the parts of a group, by the grammar."""
+_BEGIN_PARTS: Final = _SIGNS | {"elif_clause", "else_clause"}
 
 
 class Command(Struct, frozen=True):
@@ -238,7 +239,7 @@ class _Reader:
                 gap = self._line[before.end_byte : child.start_byte]
                 if not _GAP.fullmatch(gap):
                     self.differs("a sign between two commands")
-                separate = before.type in _SIGNS or child.type in _SIGNS or "\n" in gap.replace("\\\n", "")
+                separate = before.type in _SIGNS or child.type in _BEGIN_PARTS or "\n" in gap.replace("\\\n", "")
                 if not separate and "comment" not in (before.type, child.type) and before.type != "word":
                     self.differs("two commands without a separator")
             before = child
