@@ -51,7 +51,7 @@ def words(line: str) -> list[list[str]]:
         ("a <<E\nit's\nE\nb", [["a"], ["b"]]),
         ("a <<'E' && b\n$(c)\nE", [["a"], ["b"]]),
         ("a <<-E\n\tx\n\tE\nb", [["a"], ["b"]]),
-        ("a <<A - <<B && b\n1\nA\n2\nB\nc", [["a", "-"], ["b"], ["c"]]),
+        ("a <<A - <<B\n1\nA\n2\nB\nc", [["a", "-"], ["c"]]),
         ("a <<E\nb \\\nE\nE\nc", [["a"], ["c"]]),
         ("a <<< 'b c' d", [["a", "d"]]),
         ("a\u00a0b", [["a\u00a0b"]]),
