@@ -19,6 +19,7 @@ _STRING: Final = re.compile(
     re.DOTALL,
 )
 _BACKQUOTED: Final = re.compile(r"`(?:[^`\\]|\\.)*`", re.DOTALL)
+_STRING_OR_BACKQUOTED: Final = re.compile(f"{_STRING.pattern}|{_BACKQUOTED.pattern}", re.DOTALL)
 _PERL_QUOTED: Final = re.compile(
     r"(?:\b(?:qx|q|qq|qw)|%x)\s*(?:\{([^{}]*)\}|\(([^()]*)\)|\[([^\[\]]*)\]|([/!|#~])(.*?)\4)", re.DOTALL
 )
@@ -108,10 +109,7 @@ def commands_in(program: Foreign) -> Iterator[Started]:
 def _by_names(text: str, language: _Language, name: str) -> Iterator[Started]:
     if language.backquotes:
         yield from _backquoted(text)
-    masked, strings = _masked(text, _STRING)
-    if not language.backquotes:
-        masked, further = _masked(masked, _BACKQUOTED)
-        strings += further
+    masked, strings = _masked(text, _STRING if language.backquotes else _STRING_OR_BACKQUOTED)
     code = language.comments.sub("", masked)
     starts, hides = _starts(code, language, has_module=language.modules.search(text) is not None)
     if not starts and not hides:
