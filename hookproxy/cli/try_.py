@@ -10,10 +10,12 @@ could not be tried, because no hook and no rule is configured for example.
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import uuid
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
@@ -67,6 +69,7 @@ _MAX_JSON_BYTES: Final = 64 * 1024 * 1024  # the longest message that is judged,
 
 def main(arguments: Sequence[str]) -> int:
     """Try the call or event, and print the result. Returns the exit status."""
+    _check_quotes(arguments)
     options = build_parser().parse_args(list(arguments))
     event = _event(options.event)
     attempt = _attempt(options, event)
@@ -159,6 +162,16 @@ def _event(name: str | None) -> Event | None:
     if _normalized(name) in known:
         return known[_normalized(name)]
     raise UserError(f"--event: {name!r} cannot be tried", f"known: {', '.join(known.values())}")
+
+
+def _check_quotes(arguments: Sequence[str]) -> None:
+    """Raise UserError if the shell has taken JSON apart, or the first word is JSON instead of a tool."""
+    if arguments and arguments[0].lstrip().startswith("{"):
+        raise UserError("no tool is named before ARGUMENTS", f"hookproxy try TOOL {shlex.quote(arguments[0])}")
+    for word, following in pairwise(arguments):
+        if word.lstrip().startswith("{") and not word.rstrip().endswith("}") and not following.startswith("--"):
+            hint = """put it into single quotes: hookproxy try TOOL '{"path": "a.txt"}'"""
+            raise UserError(f"the shell has divided ARGUMENTS into several words: {word} {following}", hint)
 
 
 def _normalized(name: str) -> str:

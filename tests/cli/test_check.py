@@ -502,7 +502,10 @@ def test_it_says_which_hooks_let_a_call_pass_if_they_fail_and_how_to_change_that
     entries = [{"type": "command", "command": "true"}, {"type": "command", "command": "false", "onFailure": "block"}]
     file = {"hooks": {"PreToolUse": [{"hooks": entries}], "PostToolUse": [{"hooks": entries}]}}
     (tmp_path / "settings.json").write_text(json.dumps(file, indent=1))
-    printed = check(tmp_path, "--hooks", "claude=settings.json").stdout
+    brief = check(tmp_path, "--hooks", "claude=settings.json").stdout
+    assert "  6  PreToolUse: true (600 s; if it fails, the call passes" in brief
+    assert "1 of 2 hooks lets a call pass if it fails:\n  refuse   on_failure = " in brief
+    printed = check(tmp_path, "--hooks", "claude=settings.json", "--verbose").stdout
     block = printed[printed.index("1 of 2 hooks lets a call pass if it fails:") :]
     assert "settings.json:6 (claude)" in block
     assert 'on_failure = "deny" in hookproxy.toml or in a [[use]] table of it, or run --fail-closed' in block
