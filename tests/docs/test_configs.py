@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -68,8 +69,9 @@ def project(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
 
 
 def run_call(project: Path, options: tuple[str, ...], tool: str, **arguments: object) -> Answer:
-    """The answer to one call that prints nothing on standard error."""
+    """The answer to one call that prints nothing on standard error, but how many hooks let a call pass if they fail."""
     answer, stderr = call_with_stderr(project, options, tool, **arguments)
+    stderr = re.sub(r"hookproxy: \d+ of \d+ hooks? lets? a call pass if .*\n", "", stderr)
     has_other = "--config" not in options and (project / "hookproxy.toml").exists()
     assert stderr == (UNREAD if has_other else "")
     return answer
