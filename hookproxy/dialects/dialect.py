@@ -147,6 +147,10 @@ class Dialect(Struct, frozen=True):
     """The document and the variables that a hook gets for an event."""
     read_output: Callable[[HookSpec, HookResult], Verdict]
     """Never raises: invalid output is a Verdict with `failure`."""
+    closed_by_field: bool = True
+    """`HookSpec.fails_closed` is what the author of a hook has written. Otherwise the document says it of all hooks."""
+    unframed: Callable[[bytes], bytes] = lambda stdout: stdout
+    """What a hook printed, without what its system documents around the output: progress lines, a prefix."""
     mcp_tool_name: Callable[[str, str], str] = claude_tool_name
     """The name that the system gives to a server's tool, from the names of both."""
     tool_spellings: ToolSpellings = field(default_factory=dict)
@@ -192,6 +196,9 @@ class Dialect(Struct, frozen=True):
     settle: Callable[[Sequence[HookRun]], Sequence[HookRun]] = lambda hook_runs: hook_runs
     """The runs of an event's hooks as they count together, from the runs in the order of the file: whose reason is
     read, and what becomes of several outputs. By default all reasons are, and the last output counts."""
+    after_results_only: bool = False
+    """Its hooks after a call run only if the call has a result, such as one with isError. An error without a result has
+    no event."""
     last_answer_counts: bool = False
     """If several PermissionRequest hooks decide, the last decision counts. Otherwise a denial counts."""
     agents: tuple[str, ...] = ()
