@@ -36,6 +36,8 @@ class HookInput(msgspec.Struct, frozen=True, kw_only=True):
     is_interrupt: bool = False
     duration_ms: int = 0
     mcp_server: Server = Server()
+    mcp_tool_name: str = ""
+    """After a call, if `tool_name` is a familiar name: the server's own name for the tool."""
     annotations: dict[str, object] = {}
     source: str = ""
     """SessionStart: why the session starts."""
