@@ -60,16 +60,16 @@ def has_input() -> bool:
     return sys.stdin is not None
 
 
-def ask(question: str) -> bool:
-    """Ask a question with the answer yes or no on the terminal. Everything except `y` and `yes` means no."""
-    show(visible(f"{question} [y/N] ", sys.stdout.encoding))
+def ask(question: str, default: bool = False) -> bool:
+    """Ask a question with the answer yes or no on the terminal. Enter means the default, and anything else no."""
+    show(visible(f"{question} {'[Y/n]' if default else '[y/N]'} ", sys.stdout.encoding))
     try:
         answer = sys.stdin.readline()
     except UnicodeDecodeError:
-        answer = "\n"
+        answer = "?\n"
     if not answer.endswith("\n"):  # the input has ended; the terminal is still on the line of the question
         show("\n")
-    return answer.strip().lower() in ("y", "yes")
+    return answer.strip().lower() in ("y", "yes") or (default and answer == "\n")
 
 
 def discard_output() -> None:

@@ -26,6 +26,7 @@ EXAMPLES: Final = {
     ),
     "wrap": ("hookproxy wrap zed --server git --config hookproxy.toml", "hookproxy wrap cursor --gateway --dry-run"),
     "unwrap": ("hookproxy unwrap claude-desktop", "hookproxy unwrap --all --dry-run"),
+    "uninstall": ("hookproxy uninstall --dry-run", "hookproxy uninstall --yes"),
     "audit": ("hookproxy audit --since 2h --decision '*deny'", "hookproxy audit audit.jsonl --follow"),
     "audit show": ("hookproxy audit show 3f2a91-7", "hookproxy audit show 3f2a91-7 audit.jsonl"),
     "audit stats": ("hookproxy audit stats --since 7d", "hookproxy audit stats audit.jsonl --tool 'git_*'"),
@@ -38,11 +39,11 @@ EXAMPLES: Final = {
     "trust": ("hookproxy trust hookproxy.toml", "hookproxy trust --dry-run claude=.claude/settings.json"),
     "convert": (
         "hookproxy convert .claude/settings.json --to cursor",
-        "hookproxy convert hooks.json --from codex --to gemini --project . --write",
+        "hookproxy convert hooks.json --to gemini --user --fail-closed --write",
     ),
     "hook": (
         "hookproxy hook --as claude -- ./guard.sh",
-        "hookproxy hook --as claude --event PreToolUse --matcher Bash -- ./guard.sh",
+        "hookproxy hook --as claude --matcher Bash --run ./a.sh --run ./b.sh",
     ),
     "login": ("hookproxy login https://mcp.example.com/mcp", "hookproxy login --list"),
     "logout": ("hookproxy logout https://mcp.example.com/mcp", "hookproxy logout --all"),

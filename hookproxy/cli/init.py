@@ -22,11 +22,14 @@ from .schema import SCHEMA
 if TYPE_CHECKING:
     import argparse
 
-USAGE: Final = "hookproxy init [guard|audit|rewrite|lint] [--folder FOLDER | --user]"
+USAGE: Final = "hookproxy init [guard|audit|rewrite|lint] [--folder FOLDER | --user] [--fail-closed]"
 
 CONFIG: Final = "hookproxy.toml"
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
 _DIRECTIVE: Final = "#:schema "  # names the schema of a TOML file for editors (taplo, tombi)
+_FAILS_CLOSED: Final = (
+    'on_failure = "deny"  # calls are refused when a hook fails, whatever its own system says of that'
+)
 _FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
@@ -76,7 +79,7 @@ def main(arguments: Sequence[str]) -> int:
     folder = (
         user_config_folder() if options.user else os.path.normpath(os.path.join(working_directory(), options.folder))
     )
-    write_starter(starter, folder)
+    write_starter(starter, folder, options.fail_closed)
     show(_report(starter, folder, options))
     return 0
 
@@ -99,6 +102,11 @@ def build_parser() -> argparse.ArgumentParser:
     location.add_argument(
         "--user", action="store_true", help="write into your own configuration folder, which is read without --config"
     )
+    parser.add_argument(
+        "--fail-closed",
+        action="store_true",
+        help="calls are refused when a hook fails, also one of another system's file that is added later",
+    )
     return parser
 
 
@@ -116,16 +124,26 @@ def user_config_folder() -> str:
     return os.path.join(folder, "hookproxy")
 
 
-def write_starter(starter: Starter, folder: str) -> None:
-    """Write the files of a starter into the folder, or none of them. Raises UserError."""
-    _write(folder, {name: _content(starter, name) for name in (*starter.hooks, CONFIG)})
+def write_starter(starter: Starter, folder: str, fails_closed: bool = False) -> dict[str, str]:
+    """Write the files of a starter into the folder, or none of them. Returns their texts. Raises UserError."""
+    contents = {name: _content(starter, name) for name in (*starter.hooks, CONFIG)}
+    if fails_closed:
+        start, table, rest = contents[CONFIG].partition("\n[")
+        contents[CONFIG] = f"{start}\n{_FAILS_CLOSED}\n{table}{rest}"
+    _write(folder, contents)
+    return contents
 
 
 def _content(starter: Starter, name: str) -> str:
     text = (starters() / starter.source / name).read_text("utf-8")
     if not text.startswith(_DIRECTIVE):
         return text
-    return f"{_DIRECTIVE}{SCHEMA.as_uri()}\n{text.partition(chr(10))[2]}"
+    return schema_directive() + text.partition("\n")[2]
+
+
+def schema_directive() -> str:
+    """The first line of a hookproxy.toml, by which editors find the installed schema."""
+    return f"{_DIRECTIVE}{SCHEMA.as_uri()}\n"
 
 
 def _write(folder: str, contents: dict[str, str]) -> None:

@@ -27,6 +27,7 @@ VERBS = {
     "try": "hookproxy.cli.try_",
     "wrap": "hookproxy.cli.wrap",
     "unwrap": "hookproxy.cli.unwrap",
+    "uninstall": "hookproxy.cli.uninstall",
     "audit": "hookproxy.cli.audit",
     "replay": "hookproxy.cli.replay",
     "console": "hookproxy.cli.console",
@@ -107,6 +108,7 @@ hookproxy puts hooks in front of any MCP server.
   try         try a call on the configured hooks, without a server
   wrap        put hooks in front of the servers of one agent
   unwrap      remove hookproxy from an agent's configuration again
+  uninstall   undo every wrap, setup and convert, and print what is left
   audit       show the calls in an audit file, one of them whole, or their sums
   replay      run recorded calls through changed hooks, and compare
   console     show a web page of all runs: calls, approvals, the audit

@@ -1,19 +1,17 @@
 """`hookproxy setup`: finds agents, servers and hooks, shows what would change, asks, and changes it.
 
-It is `wrap` for a person who has not read the manual: everything that it writes could be written with `wrap` and
-`init`, and `unwrap` undoes it. Nothing is written before the last yes, and Ctrl-C before that changes nothing. The
-hook files of a project are code of whoever made the project: they are used only if a person says so, and only in front
-of that project's servers. Exit status: 0 done, nothing to do, or the person said no; 1 some files could not be changed,
-and the others were; 2 it failed, and nothing was changed.
+It is `wrap` for a person who has not read the manual: everything that it writes could be written by hand and with
+`wrap` and `init`, and `uninstall` undoes all of it. Nothing is written before the last yes, and Ctrl-C before that
+changes nothing. The hook files of a project are code of whoever made the project: they are used only if a person says
+so, and only in front of that project's servers. Exit status: 0 done, nothing to do, or the person said no; 1 some
+files could not be changed, and the others were; 2 it failed, and no agent's configuration was changed.
 """
 
 from __future__ import annotations
 
 import os
 import shlex
-import signal
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -27,45 +25,33 @@ from ..policy.presets import PRESETS, preset_for
 from ..wrapping import edit_plan, known_hook_files
 from ..wrapping.agent_files import AgentFile, PlannedFile, short
 from ..wrapping.find_servers import Entry
-from ..wrapping.known_agents import AGENTS_BY_NAME, ConfigFile
+from ..wrapping.known_agents import AGENTS_BY_NAME
 from ..wrapping.known_hook_files import FoundHookFile
+from ..wrapping.wrap_entry import FAIL_CLOSED
 from . import wrap
 from .common import add_hook_options, ask, has_terminal, load_named, new_parser, show, show_line, working_directory
-from .init import CONFIG, STARTERS, user_config_folder, write_starter
+from .init import user_config_folder
 from .layout import alias_text, label, new_console, print_line, row
+from .setup_guards import (
+    STARTER,
+    Guards,
+    PlannedConfig,
+    diff,
+    hooks_for,
+    needed,
+    plan_config,
+    write_config,
+    write_first_guard,
+)
+from .signals import uninterrupted
 
 if TYPE_CHECKING:
     import argparse
 
 USAGE: Final = (
-    "hookproxy setup [AGENT|FILE]... [--yes] [--dry-run] [--replace-mcp-remote] [--config FILE] "
-    "[--hooks [DIALECT=]FILE]... [--project DIR]"
+    "hookproxy setup [AGENT|FILE]... [--yes] [--dry-run] [--fail-closed | --no-fail-closed] [--replace-mcp-remote] "
+    "[--config FILE] [--hooks [DIALECT=]FILE]... [--project DIR]"
 )
-
-_STARTER: Final = STARTERS["guard"]
-
-
-class Guards(Struct, frozen=True):
-    """What is to guard the servers."""
-
-    loaded: Loaded
-    """The configuration without the hook files that were found."""
-    hook_files: tuple[FoundHookFile, ...]
-    """The hook files that were found and are to be used."""
-    starter_folder: str = ""
-    """The folder into which the starter is to be written; empty: it is not."""
-    broken: bool = False
-    """True if one of the person's own hook files cannot be used."""
-
-    @property
-    def config_path(self) -> str:
-        """The hookproxy.toml that wrapped servers read; empty if there is none."""
-        return os.path.join(self.starter_folder, CONFIG) if self.starter_folder else self.loaded.path
-
-    @property
-    def everywhere(self) -> bool:
-        """True if the configuration itself guards every server."""
-        return bool(self.starter_folder) or wrap.has_hooks(self.loaded)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -102,6 +88,19 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--yes", action="store_true", help="ask nothing; hook files of the project are left out")
     parser.add_argument("--dry-run", action="store_true", help="show what would change, and write nothing")
+    closed = parser.add_mutually_exclusive_group()
+    closed.add_argument(
+        FAIL_CLOSED,
+        action="store_true",
+        default=None,
+        help="refuse calls when a hook of another system's file fails (default: it is asked; with --yes: do so)",
+    )
+    closed.add_argument(
+        "--no-fail-closed",
+        dest="fail_closed",
+        action="store_false",
+        help="let each system's document say what its failing hooks mean: most let calls pass",
+    )
     wrap.add_mcp_remote_option(parser)
     add_hook_options(parser)
     return parser
@@ -112,6 +111,8 @@ class Agreed(Struct, frozen=True):
 
     planned: tuple[PlannedFile, ...]
     guards: Guards
+    config: PlannedConfig | None
+    """The hookproxy.toml to which hook files are added; None: it stays as it is."""
     incomplete: bool
     """True if a file cannot be read or changed."""
 
@@ -127,7 +128,7 @@ def _propose(options: argparse.Namespace, asks: bool) -> Agreed | int:
     if not any(_open_entries(file) for file in found):
         show("nothing to do: every server that can be wrapped is wrapped already\n")
         return EXIT_FINDINGS if broken else 0
-    guards = _guards(options, asks)
+    guards = _guards(options, asks, found)
     if guards is None:
         return _unchanged()
     _show_familiar_names(found, guards.loaded)
@@ -144,9 +145,12 @@ def _propose(options: argparse.Namespace, asks: bool) -> Agreed | int:
                 "name hook files with --hooks, or write a first guard with hookproxy init guard --user",
             )
         )
-    if options.dry_run or (asks and not ask(_question(planned, guards))):
+    config = plan_config(guards)
+    if config is not None:
+        wrap.show_lines(diff(config))
+    if options.dry_run or (asks and not ask(_question(planned, guards, config))):
         return _unchanged()
-    return Agreed(tuple(planned), guards, incomplete=bool(errors or broken or guards.broken))
+    return Agreed(tuple(planned), guards, config, incomplete=bool(errors or broken or guards.broken))
 
 
 def _unchanged() -> int:
@@ -174,35 +178,50 @@ def _rows(rows: Sequence[tuple[str, str]]) -> None:
 # --- what guards the servers ---
 
 
-def _guards(options: argparse.Namespace, asks: bool) -> Guards | None:
-    """Show the hooks that are there, and ask which to use. None: none are, and the person wants none."""
+def _guards(options: argparse.Namespace, asks: bool, found: Sequence[AgentFile]) -> Guards | None:
+    """Show the hooks that are there, and ask which to use. None: there are none, and the person wants none."""
     cwd, home = working_directory(), os.path.expanduser("~")
     loaded = load_named(options, cwd)
     configured = {group.source for group in loaded.groups}
-    found = [
+    hook_files = [
         file for file in known_hook_files.find(os.environ, home, cwd) if not file.sources <= configured or file.error
     ]
     _heading("hooks")
     rows = [("config", short(loaded.path, home))] if loaded.path else []
     rows += [("hooks", f"{item} (--hooks)") for item in options.hooks]
     rows += [("alias", f"{alias.tool} {alias_text(alias)}") for alias in loaded.settings.aliases]
-    for file in found:
+    for file in hook_files:
         rows += _hook_file_rows(file, home)
     _rows(rows or [("none", "no hook file of a known system was found, and there is no hookproxy.toml")])
-    own = [file for file in found if file.hooks and not file.in_project]
-    project = [file for file in found if file.hooks and file.in_project]
-    broken = [file.path for file in found if file.error and not file.in_project]
+    own = [file for file in hook_files if file.hooks and not file.in_project]
+    broken = [file.path for file in hook_files if file.error and not file.in_project]
     for path in broken:
         wrap.report(f"{path} cannot be read and is left out: its hooks will not run")
+    project = _project_files(hook_files, asks)
+    added = needed(own, [file.config_file for file in found if file.has_servers])
+    guards = Guards(loaded, tuple(own), added, project, broken=bool(broken))
+    if guards.has_any or not asks:
+        return replace(guards, fails_closed=_fails_closed(options, asks, guards))
+    folder = user_config_folder()
+    question = f"Write a first guard into {short(folder, home)}? It {STARTER.description}."
+    return replace(guards, starter_folder=folder) if not loaded.path and ask(question) else None
+
+
+def _project_files(hook_files: Sequence[FoundHookFile], asks: bool) -> tuple[FoundHookFile, ...]:
+    """The hook files of the project, if the person wants them."""
+    project = tuple(file for file in hook_files if file.hooks and file.in_project)
     if project and not _wants(project, asks):
         wrap.report("the hook files of this project are left out; --hooks DIALECT=FILE names one of them")
-        project = []
-    guards = Guards(loaded, (*own, *project), broken=bool(broken))
-    if guards.hook_files or guards.everywhere or not asks:
-        return guards
-    folder = user_config_folder()
-    question = f"Write a first guard into {short(folder, home)}? It {_STARTER.description}."
-    return Guards(loaded, (), folder, bool(broken)) if not loaded.path and ask(question) else None
+        return ()
+    return project
+
+
+def _fails_closed(options: argparse.Namespace, asks: bool, guards: Guards) -> bool:
+    """Whether calls are to be refused when a hook of another system fails. It is asked only where that is a choice."""
+    if options.fail_closed is not None or not guards.follows_documents:
+        return options.fail_closed is not False
+    question = "Refuse calls when a guard fails? Most systems' documents let them pass."
+    return not asks or options.dry_run or ask(question, default=True)
 
 
 def _hook_file_rows(file: FoundHookFile, home: str) -> Iterator[tuple[str, str]]:
@@ -220,29 +239,6 @@ def _wants(project: Sequence[FoundHookFile], asks: bool) -> bool:
     files = counted(len(project), "hook file")
     question = f"Use the {files} of this project, for its own servers? Hooks are programs: say yes if you trust them."
     return asks and ask(question)
-
-
-def _hooks_for(file: ConfigFile, guards: Guards, shared: bool) -> tuple[list[str], list[str]]:
-    """The `--hooks` for a configuration, and sentences about those that are left out.
-
-    In a file that git shares, the project's hook files are named relative to the project, where agents start a
-    project's servers, and the person's own are not named at all: nobody else has them.
-    """
-    hooks, notes = [], []
-    cwd = working_directory()
-    for hook_file in guards.hook_files:
-        runs_it = [agent.title for agent in file.agents if agent.dialect == hook_file.dialect.partition("@")[0]]
-        if hook_file.in_project and not file.in_project:
-            continue
-        if runs_it:
-            notes.append(f"{' and '.join(runs_it)} runs the hooks of {hook_file.path} itself: they are left out here")
-        elif not shared:
-            hooks.append(hook_file.option)
-        elif hook_file.in_project:
-            hooks.append(f"{hook_file.dialect}={os.path.relpath(hook_file.path, cwd)}")
-        else:
-            notes.append(f"git shares this file with others: {hook_file.path}, which only you have, is left out here")
-    return hooks, notes
 
 
 def _show_familiar_names(found: Sequence[AgentFile], loaded: Loaded) -> None:
@@ -289,19 +285,23 @@ def _plan(
         path = file.config_file.path
         if file.snapshot is None or not (entries := _open_entries(file)):
             continue
-        found_hooks, notes = _hooks_for(file.config_file, guards, path in shared)
+        found_hooks, notes, guarded = hooks_for(file.config_file, guards, path in shared)
         for note in notes:
             wrap.report(f"{path}: {note}")
-        if not (found_hooks or guards.everywhere):
+        if not (guarded or options.hooks):
             wrap.report(f"{path}: nothing would guard its servers: it is not changed")
             continue
         hooks = [*options.hooks, *found_hooks]
         if not guards.starter_folder:
             # raises if wrapped servers would not start
-            load_named(options, cwd, hooks)
+            load_named(options, cwd, [*hooks, *(one.option for one in guards.added)])
         run_options = wrap.wrap_options(options, guards.loaded, cwd)
+        kept = [word for word in run_options.others if word != FAIL_CLOSED]
         run_options = replace(
-            run_options, hooks=(*run_options.hooks, *found_hooks), fallback=guards.config_path or None
+            run_options,
+            hooks=(*run_options.hooks, *found_hooks),
+            others=(*kept, *((FAIL_CLOSED,) if guards.needs_option(hooks) else ())),
+            fallback=guards.config_path or None,
         )
         try:
             plan = wrap.plan_wrap(
@@ -316,19 +316,20 @@ def _plan(
     return planned, errors
 
 
-def _question(planned: Sequence[PlannedFile], guards: Guards) -> str:
+def _question(planned: Sequence[PlannedFile], guards: Guards, config: PlannedConfig | None) -> str:
     servers = counted(sum(len(file.plan.changed) for file in planned), "server")
-    starter = f", and write {guards.config_path}" if guards.starter_folder else ""
-    return f"Wrap {servers} in {counted(len(planned), 'file')}{starter}?"
+    more = f", and write {guards.config_path}" if guards.starter_folder or config is not None else ""
+    return f"Wrap {servers} in {counted(len(planned), 'file')}{more}?"
 
 
 def _write(agreed: Agreed) -> int:
     """Write everything, and say how to undo it. Returns the exit status."""
     written, failed = [], agreed.incomplete
-    with _uninterrupted():
+    with uninterrupted():
         if agreed.guards.starter_folder:
-            write_starter(_STARTER, agreed.guards.starter_folder)
-            wrap.report(f"wrote {agreed.guards.config_path}")
+            write_first_guard(agreed.guards.starter_folder)
+        if agreed.config is not None:
+            write_config(agreed.config)
         for file in agreed.planned:
             try:
                 wrap.write_change(file, "wrapped")
@@ -337,23 +338,11 @@ def _write(agreed: Agreed) -> int:
                 failed = True
                 wrap.report_error(error)
         if not written:
-            raise UserError("no configuration was changed", "each file's error is above")
+            kept = agreed.config is not None or agreed.guards.starter_folder
+            more = f"; {agreed.guards.config_path} was written, and hookproxy uninstall removes it" if kept else ""
+            raise UserError(f"no agent's configuration was changed{more}", "each file's error is above")
         _heading("restart the agents; to undo this:")
         for path in written:  # never broken into lines, so that it can be copied
             show_line(f"  hookproxy unwrap {shlex.quote(path)}")
+        show_line("everything at once: hookproxy uninstall")
     return EXIT_FINDINGS if failed else 0
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C and a closed terminal wait: what a person has said yes to is done as a whole."""
-    received: list[int] = []
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, lambda number, frame: received.append(number)) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        if received:
-            os.kill(os.getpid(), received[0])

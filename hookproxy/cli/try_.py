@@ -4,7 +4,7 @@ It uses the code of `run`: hooks run for real, but no call is forwarded, no pers
 
 Exit status: 0 the call is allowed, also if a hook failed and the call goes on; 1 it is refused, or a person would have
 to be asked, or a hook hides its result or marks it as an error; 2 it is not allowed only because a hook failed, or it
-could not be tried.
+could not be tried, because no hook and no rule is configured for example.
 """
 
 from __future__ import annotations
@@ -63,14 +63,25 @@ def main(arguments: Sequence[str]) -> int:
     cwd = working_directory()
     loaded = load_named(options, cwd)
     findings.stop_if_strict(loaded, options.strict, os.environ)
-    _tell(*findings.lines(loaded, os.environ), *loaded.remarks, *make_data_folders(loaded))
     _tell(unread_file(options.config, loaded.path, cwd))
+    _require_policy(loaded)
+    _tell(*findings.lines(loaded, os.environ), *loaded.remarks, *make_data_folders(loaded))
     session = _session(options.name, cwd, loaded.project)
     _tell(_about_tool_name(loaded, attempt.tool, session.server))
     with redirected_output():
         report = run(partial(try_call, loaded, attempt, event, session, os.environ))
     show(json_output(report) if options.json else text_output(report, cwd))
     return report.status
+
+
+def _require_policy(loaded: Loaded) -> None:
+    """Raise UserError if nothing could ever refuse or see a call: that it is allowed then says nothing."""
+    settings = loaded.settings
+    if not (loaded.groups or settings.rule_count or settings.limits):
+        raise UserError(
+            f"no hook and no rule is configured{f' in {loaded.path}' * bool(loaded.path)}: there is nothing to try",
+            "name files with --config FILE or --hooks FILE; hookproxy setup writes yours",
+        )
 
 
 def _tell(*texts: str) -> None:
@@ -110,7 +121,7 @@ def build_parser() -> argparse.ArgumentParser:
         USAGE,
         "Try a call on the configured hooks and rules, without a server. Hooks run for real, but no call is forwarded, "
         "no person is asked, and nothing is audited. Exit status: 0 allowed, 1 refused or a person would be asked, "
-        "2 not allowed because a hook failed, or the call could not be tried.",
+        "2 not allowed because a hook failed, or the call could not be tried: if no hook is configured, for example.",
     )
     parser.add_argument("tool", metavar="TOOL", nargs="?", help="the server's own name of the tool")
     parser.add_argument(

@@ -1,32 +1,46 @@
 """`hookproxy unwrap`: removes what `wrap` inserted, and restores every byte that was there.
 
 The diff is written to standard output, all other messages to standard error. Exit status: 0 done, or nothing to do;
-1 some files could not be changed, and the others were; 2 it failed, and nothing was changed.
+1 some files could not be changed, and the others were; 2 it failed, and nothing was changed. With no name at all it
+lists the configurations that exist, and how to unwrap them; 1: one cannot be read.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ..model.errors import UserError
 from ..wrapping import edit_plan
 from ..wrapping.agent_files import AgentFile, PlannedFile
-from .common import new_parser
-from .wrap import add_target_options, change_all, named_files
+from .common import new_parser, show, show_line
+from .wrap import add_target_options, change_all, list_all, named_files
 
 if TYPE_CHECKING:
     import argparse
 
-USAGE: Final = "hookproxy unwrap AGENT|FILE|--all [--server NAME]... [--dry-run]"
+USAGE: Final = "hookproxy unwrap [AGENT|FILE|--all] [--server NAME]... [--dry-run]"
 
 
 def main(arguments: Sequence[str]) -> int:
     """Unwrap the servers of the named files. Returns the exit status."""
     options = build_parser().parse_args(list(arguments))
     if options.target is None and not options.all:
-        raise UserError("no agent and no file is named", f"usage: {USAGE}")
+        if options.server or options.dry_run:
+            raise UserError("no agent and no file is named", f"usage: {USAGE}")
+        return list_all(_show_commands)
     return change_all(options, named_files(options), _plan, "unwrapped", _explain)
+
+
+def _show_commands(found: Sequence[AgentFile]) -> None:
+    """Show the command that unwraps each file with wrapped servers."""
+    entries = [(file, entry) for file in found if file.configuration for entry in file.configuration.entries]
+    paths = dict.fromkeys(file.config_file.path for file, entry in entries if edit_plan.wrapping(entry))
+    if not paths:
+        show("nothing is wrapped\n")
+    for path in paths:  # never broken into lines, so that it can be copied
+        show_line(f"hookproxy unwrap {shlex.quote(path)}")
 
 
 def _explain(planned: PlannedFile) -> list[str]:
@@ -50,7 +64,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser = new_parser(
         "unwrap",
         USAGE,
-        "Remove hookproxy from an agent's configuration again, and show the diff. Other changes made since then stay.",
+        "Remove hookproxy from an agent's configuration again, and show the diff. Other changes made since then stay. "
+        "Without AGENT, FILE and --all: list the configurations, and the commands that unwrap them.",
     )
     add_target_options(parser)
     return parser

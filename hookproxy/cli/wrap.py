@@ -32,7 +32,7 @@ from ..wrapping.find_servers import Entry, Kind, NoServers
 from ..wrapping.gateway_entry import Gateway
 from ..wrapping.known_agents import AGENTS, AGENTS_BY_NAME, ConfigFile
 from ..wrapping.version_control import is_shared
-from ..wrapping.wrap_entry import PROGRAM, RunOptions
+from ..wrapping.wrap_entry import FAIL_CLOSED, PROGRAM, RunOptions
 from ..wrapping.written import Written
 from . import findings
 from .common import add_hook_options, load_named, new_parser, show, visible, working_directory
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 USAGE: Final = (
     "hookproxy wrap [AGENT|FILE|--all] [--server NAME]... [--config FILE] [--hooks [DIALECT=]FILE]... "
-    "[--project DIR] [--replace-mcp-remote] [--gateway [SOCKET|URL] [--from-caller]] [--dry-run]"
+    "[--project DIR] [--fail-closed] [--replace-mcp-remote] [--gateway [SOCKET|URL] [--from-caller]] [--dry-run]"
 )
 
 _MAX_FINDINGS: Final = 5  # what fits beside a diff on a screen
@@ -80,8 +80,8 @@ def main(arguments: Sequence[str]) -> int:
 
 def _wrap_for_gateway(options: argparse.Namespace) -> int:
     """Let the named files' servers be reached through the gateway. Returns the exit status. Raises UserError."""
-    if options.config or options.hooks or options.project or options.replace_mcp_remote:
-        hint = "leave out --config, --hooks, --project and --replace-mcp-remote"
+    if options.config or options.hooks or options.project or options.replace_mcp_remote or options.fail_closed:
+        hint = "leave out --config, --hooks, --project, --fail-closed and --replace-mcp-remote"
         raise UserError("behind a gateway, its own configuration says which hooks run", hint)
     gateway = _gateway(options.gateway, options.from_caller)
     program = own_program()
@@ -139,6 +139,11 @@ def build_parser() -> argparse.ArgumentParser:
     add_target_options(parser)
     add_mcp_remote_option(parser)
     add_hook_options(parser)
+    parser.add_argument(
+        FAIL_CLOSED,
+        action="store_true",
+        help="calls are refused when a hook of another system's file fails, whatever its document says",
+    )
     parser.add_argument(
         "--gateway",
         metavar="SOCKET|URL",
@@ -296,7 +301,10 @@ def wrap_options(options: argparse.Namespace, loaded: Loaded, cwd: str) -> RunOp
     return RunOptions(
         config=None if options.config is None else _absolute(options.config, cwd),
         hooks=tuple(_hook_file(item, cwd) for item in options.hooks),
-        others=("--project", _absolute(options.project, cwd)) if options.project else (),
+        others=(
+            *(("--project", _absolute(options.project, cwd)) if options.project else ()),
+            *((FAIL_CLOSED,) if options.fail_closed else ()),
+        ),
         fallback=loaded.path or None,
     )
 
@@ -424,7 +432,7 @@ def carry_out(file: PlannedFile, dry_run: bool, done: str, explain: Callable[[Pl
         names = ", ".join(entry.key_path for entry in file.plan.changed)
         report(f"{file.snapshot.path}: nothing was written; would be {done}: {names}")
     else:
-        write_change(file, done)
+        write_change(file, done, is_wrapped=done == "wrapped")
 
 
 def show_change(file: PlannedFile, explain: Callable[[PlannedFile], list[str]]) -> None:
@@ -434,14 +442,15 @@ def show_change(file: PlannedFile, explain: Callable[[PlannedFile], list[str]]) 
     if file.plan.edits:
         if os.path.islink(file.snapshot.path):
             report(f"{file.snapshot.path} is a link to {file.snapshot.real}")
-        _show(unified(file.snapshot.path, file.snapshot.text, file.plan.edits))
+        show_lines(unified(file.snapshot.path, file.snapshot.text, file.plan.edits))
 
 
-def write_change(file: PlannedFile, done: str) -> None:
-    """Write a file, and say so. Raises UserError if it cannot be written; then it is unchanged."""
+def write_change(file: PlannedFile, done: str, is_wrapped: bool = True) -> None:
+    """Write a file, say so, and record it if it is wrapped now. Raises UserError; then the file is unchanged."""
     backup = files.replace(file.snapshot, file.plan.text)
     path = os.path.abspath(file.snapshot.path)
-    remember(lambda record: record.with_wrapped(path))
+    if is_wrapped:
+        remember(lambda record: record.with_wrapped(path))
     names = ", ".join(entry.key_path for entry in file.plan.changed)
     report(f"{file.snapshot.path}: {done}: {names}; backup: {backup}")
 
@@ -454,7 +463,7 @@ def remember(change: Callable[[Written], Written]) -> None:
         report(f"this change is not recorded: {error.message}; {error.hint}")
 
 
-def _show(lines: list[str]) -> None:
+def show_lines(lines: list[str]) -> None:
     """Print a diff: unchanged into a pipe; on a terminal with colours, and with control characters escaped."""
     console = Console(highlight=False)
     if not console.is_terminal:
@@ -499,12 +508,17 @@ def _list(options: argparse.Namespace) -> int:
     """List every configuration that exists. Returns the exit status."""
     if options.server or options.config or options.hooks or options.dry_run or options.gateway is not None:
         raise UserError("no agent and no file is named", f"usage: {USAGE}")
+    return list_all()
+
+
+def list_all(after: Callable[[Sequence[AgentFile]], None] = lambda _found: None) -> int:
+    """List every configuration that exists, and then what `after` says about them. Returns the exit status."""
     found = agent_files.read(known_agents.config_files(os.environ, os.path.expanduser("~"), working_directory()))
-    if list_files(found):
-        return EXIT_FINDINGS
+    broken = list_files(found)
     if not any(file.has_servers for file in found):
         report("no agent configuration with servers was found")
-    return 0
+    after(found)
+    return EXIT_FINDINGS if broken else 0
 
 
 def list_files(found: Sequence[AgentFile]) -> int:

@@ -62,6 +62,29 @@ def install_command(extra: str, environment: str = "") -> str:
     return f"{shlex.quote(os.path.join(environment, 'bin', 'python'))} -m pip install 'hookproxy[{extra}]'"
 
 
+def uninstall_command(environment: str = "") -> str:
+    """Return the command that removes hookproxy from the Python environment in which it is installed.
+
+    `environment` is as in `install_command`. An environment that `uv venv` made has no pip.
+    """
+    import os.path
+    import shlex
+    import sys
+
+    environment = environment or sys.prefix
+    if os.path.exists(os.path.join(environment, "uv-receipt.toml")):
+        return "uv tool uninstall hookproxy"
+    if os.path.exists(os.path.join(environment, "pipx_metadata.json")):
+        return "pipx uninstall hookproxy"
+    python = shlex.quote(os.path.join(environment, "bin", "python"))
+    try:
+        with open(os.path.join(environment, "pyvenv.cfg"), encoding="utf-8") as file:
+            by_uv = any(line.startswith("uv = ") for line in file)
+    except OSError:  # it is not a virtual environment
+        by_uv = False
+    return f"uv pip uninstall --python {python} hookproxy" if by_uv else f"{python} -m pip uninstall hookproxy"
+
+
 def printable(text: str) -> str:
     """Return the text on one line, with an escape for each character that a terminal would interpret or not show."""
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)

@@ -115,7 +115,9 @@ def create(texts: Mapping[str, str]) -> list[str]:
     path = ""
     try:
         for path, text in texts.items():
-            _make_folders(os.path.dirname(path), folders)
+            for folder in missing_folders(os.path.dirname(path)):
+                os.mkdir(folder)
+                folders.append(folder)
             mode = 0o777 if text.startswith("#!") else 0o666  # the umask removes some of these bits
             fd = os.open(path, _NEW_FILE_FLAGS, mode)
             created.append(path)
@@ -133,11 +135,9 @@ def create(texts: Mapping[str, str]) -> list[str]:
     return folders
 
 
-def _make_folders(folder: str, made: list[str]) -> None:
-    if not os.path.isdir(folder):
-        _make_folders(os.path.dirname(folder), made)
-        os.mkdir(folder)
-        made.append(folder)
+def missing_folders(folder: str) -> list[str]:
+    """The folder and those above it that do not exist, the outer ones first."""
+    return [] if os.path.isdir(folder) else [*missing_folders(os.path.dirname(folder)), folder]
 
 
 def remove_empty(folders: Sequence[str]) -> None:

@@ -33,7 +33,8 @@ CONNECT: Final = "connect"
 
 _PYTHON: Final = re.compile(r"(?:python|pypy)[0-9.]*t?")
 _OPTIONS_WITH_VALUE: Final = ("--config", "--hooks", "--project", "--name", "--audit", "--url", "--header", "--ca")
-_FLAGS: Final = ("--strict", "--verbose", "--allow-http")
+FAIL_CLOSED: Final = "--fail-closed"
+_FLAGS: Final = ("--strict", "--verbose", "--allow-http", FAIL_CLOSED)
 _REMOTE_OPTIONS: Final = ("--url", "--header", "--allow-http")
 """Options that `wrap` writes for a server at an address."""
 
@@ -128,11 +129,10 @@ def _split(words: Sequence[str]) -> list[tuple[str, ...]]:
     return found
 
 
-def _with_project(present: tuple[str, ...], given: tuple[str, ...]) -> tuple[str, ...]:
-    """The present options, with the given `--project` instead of theirs."""
-    if not given:
-        return present
-    kept = [word for words in _split(present) if words[0].partition("=")[0] != "--project" for word in words]
+def _with_others(present: tuple[str, ...], given: tuple[str, ...]) -> tuple[str, ...]:
+    """The present options, with the given ones instead of those of the same names."""
+    names = {words[0].partition("=")[0] for words in _split(given)}
+    kept = [word for words in _split(present) if words[0].partition("=")[0] not in names for word in words]
     return (*kept, *given)
 
 
@@ -200,7 +200,7 @@ def wrapping_words(entry: Entry, launcher: tuple[str, ...], options: RunOptions)
             present.options,
             config=options.config or present.options.config or options.fallback,
             hooks=options.hooks or present.options.hooks,
-            others=_with_project(present.options.others, options.others),
+            others=_with_others(present.options.others, options.others),
         )
         if new_options == present.options and name == new_options.name and launcher == present.launcher:
             return entry.argv[: present.count]

@@ -80,6 +80,9 @@ def _properties(dialect: Dialect) -> Iterator[str]:
     )
     tool_name = dialect.mcp_tool_name("SERVER", "TOOL") if dialect.tool_names == "mcp" else "TOOL"
     yield f"- Tools are called `{tool_name}` unless `tool_names` says otherwise."
+    if own := [spelled[0].name.rpartition(": ")[2] for spelled in dialect.tool_spellings.values()]:
+        seen = _list(tuple(dict.fromkeys(own)))
+        yield f"- Tools that [do the same](../concepts.md#familiar-names) as its own are also known as: {seen}."
     for key in dialect.options:
         yield f"- `{key}` in `[[use]]`: {(model_of(Use).model_fields[key].description or '').partition(': ')[2]}"
     if dialect.agents:

@@ -168,3 +168,13 @@ def test_the_hook_of_the_guard_refuses(project: Path) -> None:
     server = f"{sys.executable} {ROOT / 'tests/docs/tiny_server.py'}"
     command = f"echo '{json.dumps(call)}' | hookproxy run --config hookproxy.toml -- {server}"
     assert "This command is not allowed here: rm -rf /" in run(command, project).stdout
+
+
+@pytest.mark.parametrize("name", STARTERS)
+def test_with_fail_closed_the_configuration_says_that_failing_hooks_refuse(name: str, project: Path) -> None:
+    assert main([name, "--fail-closed"]) == 0
+    values = tomllib.loads((project / "hookproxy.toml").read_text())
+    assert values["on_failure"] == "deny"
+    original = tomllib.loads((starters() / STARTERS[name].source / "hookproxy.toml").read_text())
+    assert {key: value for key, value in values.items() if key != "on_failure"} == original
+    assert run("hookproxy check --config hookproxy.toml", project).returncode == 0

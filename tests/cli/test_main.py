@@ -101,7 +101,7 @@ def test_the_installed_command_is_the_module() -> None:
         (["trust", "cluade=x"], "hookproxy trust cluade=x: there is no dialect 'cluade'", "did you mean 'claude'?"),
         (["trust", "/gone.json"], "/gone.json: there is no such file", "hookproxy trust /gone.json names it"),
         (["wrap", ""], "argument AGENT|FILE: is empty", "hookproxy wrap [AGENT|FILE|--all]"),
-        (["unwrap", ""], "argument AGENT|FILE: is empty", "hookproxy unwrap AGENT|FILE|--all"),
+        (["unwrap", ""], "argument AGENT|FILE: is empty", "hookproxy unwrap [AGENT|FILE|--all]"),
         (["replay", ""], "argument AUDIT: is empty", "hookproxy replay AUDIT"),
         (["replay", "x", "--since", ""], "argument --since: is empty", "usage: hookproxy replay"),
         (["replay", "x", "--tool", ""], "argument --tool: is empty", "usage: hookproxy replay"),

@@ -6,12 +6,13 @@ import json
 import os
 import signal
 import subprocess
+import tomllib
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from hookproxy.cli.setup import _uninterrupted
+from hookproxy.cli.signals import uninterrupted
 from hookproxy.policy.presets import PRESETS
 from tests.cli.test_wrap import HOOKPROXY, configuration, run, servers
 from tests.support import agent_homes, terminal
@@ -22,7 +23,9 @@ CLAUDE_HOOKS: Final = json.dumps(
     {"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "true"}]}]}}
 )
 COPILOT_HOOKS: Final = json.dumps({"version": 1, "hooks": {"preToolUse": [{"type": "command", "bash": "true"}]}})
-WRAP_ONE: Final = "Wrap 1 server in 1 file? [y/N] "
+WRAP_ONE: Final = "hookproxy.toml? [y/N] "
+WRAP_ALONE: Final = "Wrap 1 server in 1 file? [y/N] "
+FAIL_CLOSED: Final = ("let them pass. [Y/n] ", b"\n")
 USE_PROJECT: Final = "if you trust them. [y/N] "
 
 
@@ -60,18 +63,64 @@ def everything_below(*folders: Path) -> dict[str, bytes]:
 
 def test_it_shows_what_it_found_asks_wraps_and_says_how_to_undo_it(project: Path, cursor: Path, hooks: Path) -> None:
     before = cursor.read_text()
-    done = at_terminal(project, (WRAP_ONE, b"y\n"))
+    done = at_terminal(project, FAIL_CLOSED, (WRAP_ONE, b"y\n"))
     assert done.returncode == 0
     shown = terminal.plain(done.stdout)
     assert f"{cursor}  Cursor\n  mcpServers.git  not wrapped\n" in shown
     assert "  hooks    ~/.claude: 1 hook, as claude runs them\n" in shown
     assert '-      "command": "npx",\n' in shown
-    assert shown.endswith(f"\nrestart the agents; to undo this:\n  hookproxy unwrap {cursor}\n")
-    assert servers(cursor)["git"]["args"] == [
-        *("run", "--name", "git", "--hooks", f"claude={hooks.parent}", "--", "npx", "git")
-    ]  # fmt: skip
+    assert shown.endswith(
+        f"\nrestart the agents; to undo this:\n  hookproxy unwrap {cursor}\neverything at once: hookproxy uninstall\n"
+    )
+    own = own_config()
+    assert servers(cursor)["git"]["args"] == ["run", "--name", "git", "--config", str(own), "--", "npx", "git"]
+    assert tomllib.loads(own.read_text()) == {
+        "use": [{"file": str(hooks.parent), "dialect": "claude", "on_failure": "deny"}]
+    }
     assert run(project, "unwrap", str(cursor)).returncode == 0
     assert cursor.read_text() == before
+
+
+def own_config() -> Path:
+    """The person's own hookproxy.toml."""
+    return Path(os.environ["XDG_CONFIG_HOME"]) / "hookproxy" / "hookproxy.toml"
+
+
+def test_who_does_not_want_failing_hooks_to_refuse_says_no(project: Path, cursor: Path, hooks: Path) -> None:
+    assert at_terminal(project, (FAIL_CLOSED[0], b"n\n"), (WRAP_ONE, b"y\n")).returncode == 0
+    assert tomllib.loads(own_config().read_text())["use"] == [{"file": str(hooks.parent), "dialect": "claude"}]
+
+
+@pytest.mark.parametrize(("option", "denies"), [("--yes", True), ("--no-fail-closed", False), ("--fail-closed", True)])
+def test_without_a_question_failing_hooks_refuse_unless_an_option_says_no(
+    project: Path, cursor: Path, hooks: Path, option: str, denies: bool
+) -> None:
+    assert run(project, "setup", *dict.fromkeys(("--yes", option))).returncode == 0
+    (use,) = tomllib.loads(own_config().read_text())["use"]
+    assert use.get("on_failure") == ("deny" if denies else None)
+
+
+def test_what_was_set_up_is_known_to_try_and_check(project: Path, cursor: Path, hooks: Path) -> None:
+    hooks.write_text(CLAUDE_HOOKS.replace('"true"', '"exit 9"'))
+    assert run(project, "setup", "--yes").returncode == 0
+    done = run(project, "try", "execute_command", '{"command": "ls"}', "--name", "desktop-commander")
+    assert (done.returncode, "claude" in done.stdout) == (2, True), done.stdout
+    assert str(hooks) in run(project, "check").stdout.replace("~", os.environ["HOME"])
+
+
+def test_hook_files_are_added_to_a_configuration_that_exists_and_every_byte_of_it_stays(
+    project: Path, cursor: Path, hooks: Path
+) -> None:
+    own_config().parent.mkdir(parents=True)
+    before = '# mine\r\n[permissions]\r\ndeny = ["x"]  # this'
+    own_config().write_bytes(before.encode())
+    assert run(project, "setup", "--yes").returncode == 0
+    after = own_config().read_bytes().decode()
+    assert after.startswith(before)
+    assert tomllib.loads(after)["use"][0]["file"] == str(hooks.parent)
+    assert "\n" not in after.replace("\r\n", "")
+    assert run(project, "uninstall", "--yes").returncode == 0
+    assert own_config().read_bytes().decode() == before
 
 
 @pytest.mark.parametrize("answer", [b"n\n", b"\n", b"yo\n", b"\x04", b"\x03"])
@@ -79,7 +128,7 @@ def test_everything_but_yes_changes_nothing(
     project: Path, cursor: Path, hooks: Path, home: Path, answer: bytes
 ) -> None:
     before = everything_below(home, project)
-    done = at_terminal(project, (WRAP_ONE, answer))
+    done = at_terminal(project, FAIL_CLOSED, (WRAP_ONE, answer))
     assert done.returncode == (130 if answer == b"\x03" else 0)
     assert done.stdout.endswith("nothing was changed\n")
     assert everything_below(home, project) == before
@@ -119,12 +168,12 @@ def test_hooks_of_the_project_guard_only_its_own_servers_and_only_if_a_person_sa
     refused = at_terminal(project, (USE_PROJECT, b"n\n"), ("secret files. [y/N] ", b"n\n"), columns=200)
     assert refused.stdout.endswith("nothing was changed\n")
     assert everything_below(home, project) == before
-    done = at_terminal(project, (USE_PROJECT, b"y\n"), (WRAP_ONE, b"y\n"), columns=200)
+    done = at_terminal(project, (USE_PROJECT, b"y\n"), FAIL_CLOSED, (WRAP_ALONE, b"y\n"), columns=200)
     assert done.returncode == 0
     assert f"{cursor}: nothing would guard its servers: it is not changed\n" in done.stdout
     assert cursor.read_bytes() == before[str(cursor)]
     args = json.loads(file.read_text())["servers"]["git"]["args"]
-    assert args[2:4] == ["--hooks", f"copilot@current={hooks}"]
+    assert args[2:5] == ["--hooks", f"copilot@current={hooks}", "--fail-closed"]
 
 
 def test_in_a_shared_file_hooks_of_the_project_have_relative_paths_and_others_are_left_out(
@@ -137,12 +186,15 @@ def test_in_a_shared_file_hooks_of_the_project_have_relative_paths_and_others_ar
     file = project / ".vscode" / "mcp.json"
     file.write_text('{"servers": {"git": {"command": "npx", "args": ["x"]}}}')
     path = f"{os.path.dirname(HOOKPROXY)}:{os.environ['PATH']}"
-    done = at_terminal(project, (USE_PROJECT, b"y\n"), (WRAP_ONE, b"y\n"), columns=200, variables={"PATH": path})
-    assert f"git shares this file with others: {hooks.parent}, which only you have, is left out here" in done.stdout
+    done = at_terminal(
+        project, (USE_PROJECT, b"y\n"), FAIL_CLOSED, (WRAP_ONE, b"y\n"), columns=200, variables={"PATH": path}
+    )
+    assert f'+file = "{hooks.parent}"' in done.stdout
     assert json.loads(file.read_text())["servers"]["git"] == {
         "command": "hookproxy",
         "args": [
-            *("run", "--name", "git", "--hooks", "copilot@current=.github/hooks/a.json", "--", "npx", "x"),
+            *("run", "--name", "git", "--hooks", "copilot@current=.github/hooks/a.json", "--fail-closed", "--"),
+            *("npx", "x"),
         ],
     }  # fmt: skip
 
@@ -154,7 +206,7 @@ def test_it_fits_on_any_terminal_and_nothing_in_a_file_reaches_it_raw(
     cursor.write_text('{"mcpServers": {"\u202eevil\x9b31m": {"command": "a\u202eb"}}}')
     (home / ".copilot" / "hooks").mkdir(parents=True)
     (home / ".copilot" / "hooks" / "\u202eodd\x9b31m.json").write_text("{")
-    done = at_terminal(project, (WRAP_ONE, b"y\n"), columns=columns)
+    done = at_terminal(project, FAIL_CLOSED, (WRAP_ONE, b"y\n"), columns=columns)
     assert done.returncode == 1  # a hook file is left out
     assert "\\u202eodd" in "".join(terminal.plain(done.stdout).split())  # a long path is broken into lines
     assert "\u202e" not in done.stdout
@@ -167,7 +219,7 @@ def test_it_fits_on_any_terminal_and_nothing_in_a_file_reaches_it_raw(
 def test_there_are_no_colours_where_they_are_not_wanted(
     project: Path, cursor: Path, hooks: Path, name: str, value: str
 ) -> None:
-    done = at_terminal(project, (WRAP_ONE, b"n\n"), variables={name: value})
+    done = at_terminal(project, FAIL_CLOSED, (WRAP_ONE, b"n\n"), variables={name: value})
     assert "\x1b[3" not in done.stdout
     assert "\n-      " in done.stdout
 
@@ -181,7 +233,7 @@ def test_a_file_that_changes_while_the_person_thinks_is_not_written(project: Pat
         project,
         dict(os.environ),
         100,
-        [(WRAP_ONE, lambda: os.rename(newer, cursor)), ("", b"y\n")],
+        [FAIL_CLOSED, (WRAP_ONE, lambda: os.rename(newer, cursor)), ("", b"y\n")],
     )
     assert "has changed since it was read" in done.stdout
     assert "status 2" in done.stdout
@@ -297,8 +349,11 @@ def test_the_users_own_configuration_guards_every_server(project: Path, cursor: 
     own = home / ".config" / "hookproxy" / "hookproxy.toml"
     own.parent.mkdir(parents=True)
     own.write_text(f'use = [{{ file = "{hooks}", dialect = "claude" }}]\n')
-    assert run(project, "setup", "--yes").returncode == 0
+    assert run(project, "setup", "--yes", "--no-fail-closed").returncode == 0
     assert servers(cursor)["git"]["args"] == ["run", "--name", "git", "--config", str(own), "--", "npx", "git"]
+    assert run(project, "unwrap", "cursor").returncode == 0
+    assert run(project, "setup", "--yes").returncode == 0
+    assert servers(cursor)["git"]["args"][3:7] == ["--config", str(own), "--fail-closed", "--"]
 
 
 def test_an_own_hook_file_that_cannot_be_read_is_left_out_and_the_exit_status_says_so(
@@ -310,7 +365,7 @@ def test_an_own_hook_file_that_cannot_be_read_is_left_out_and_the_exit_status_sa
     assert done.returncode == 1
     assert "left out" in done.stdout
     assert f"{home}/.copilot/hooks/a.json cannot be read and is left out: its hooks will not run\n" in done.stderr
-    assert servers(cursor)["git"]["args"][3:5] == ["--hooks", f"claude={hooks.parent}"]
+    assert tomllib.loads(own_config().read_text())["use"][0]["file"] == str(hooks.parent)
 
 
 def test_a_configuration_that_would_not_start_stops_it(project: Path, cursor: Path, home: Path, hooks: Path) -> None:
@@ -335,7 +390,7 @@ def test_what_a_person_has_said_yes_to_is_not_interrupted() -> None:
     done = []
 
     def interrupted() -> None:
-        with _uninterrupted():
+        with uninterrupted():
             os.kill(os.getpid(), signal.SIGINT)
             done.append("all of it")
 

@@ -248,10 +248,19 @@ def test_a_deny_rule_precedes_an_ask_rule(tmp_path: Path) -> None:
     assert (read["decision"], read["by"]) == ("deny", "the permission rule delete_*")
 
 
-def test_a_call_passes_if_nothing_is_configured(tmp_path: Path) -> None:
-    ended = attempt(tmp_path, "sh")
-    nothing = "hookproxy: no hook is configured: name hook files with --hooks or --config\n"
-    assert (ended.returncode, ended.stderr) == (0, nothing)
+def test_if_nothing_is_configured_it_says_so_and_does_not_call_that_allowed(tmp_path: Path) -> None:
+    empty = config(tmp_path, "strict = false\n")
+    for options, where in ((), ""), ((empty,), f" in {tmp_path}/hookproxy.toml"):
+        for more in ((), ("--json",)):
+            ended = attempt(tmp_path, "sh", *options, *more)
+            error = f"error: no hook and no rule is configured{where}: there is nothing to try\n"
+            assert (ended.returncode, ended.stdout) == (2, "")
+            assert f"{error}hint: name files with --config FILE or --hooks FILE; hookproxy setup" in ended.stderr
+
+
+def test_a_call_that_no_hook_or_rule_is_about_passes(tmp_path: Path) -> None:
+    ended = attempt(tmp_path, "sh", config(tmp_path, '[permissions]\ndeny = ["delete_*"]\n'))
+    assert ended.returncode == 0
     assert "no hook or rule applies to this call: it passes unchanged" in ended.stdout
 
 
@@ -291,9 +300,9 @@ def test_a_permission_request_that_is_tried_alone_names_no_hook_or_rule(tmp_path
 
 
 def test_a_tool_name_as_hooks_see_it_is_accepted_with_a_note(tmp_path: Path) -> None:
-    ended = attempt(tmp_path, "mcp__git__git_commit")
+    ended = attempt(tmp_path, "mcp__git__git_commit", config(tmp_path, '[permissions]\ndeny = ["delete_*"]\n'))
     assert ended.returncode == 0
-    assert "\nhookproxy: TOOL is the server's own name of the tool" in ended.stderr
+    assert "hookproxy: TOOL is the server's own name of the tool" in ended.stderr
 
 
 @pytest.mark.parametrize(

@@ -58,5 +58,21 @@ def test_errors_say_what_and_where(file: Path) -> None:
     assert done.returncode == 2
     assert done.stderr == f"error: {file}: there is no server 'gti' in it\nhint: did you mean 'git'?\n"
     with pytest.raises(UserError, match="no agent and no file is named") as caught:
-        main([])
+        main(["--dry-run"])
     assert USAGE in caught.value.hint
+
+
+def test_alone_it_lists_what_is_wrapped_and_the_commands_that_undo_it(tmp_path: Path, home: Path) -> None:
+    done = run(tmp_path, "unwrap")
+    assert (done.returncode, done.stdout) == (0, "nothing is wrapped\n")
+    (home / ".cursor").mkdir()
+    cursor = home / ".cursor" / "mcp.json"
+    cursor.write_text(configuration("git"))
+    assert run(tmp_path, "unwrap").stdout.endswith("  mcpServers.git  not wrapped\n\nnothing is wrapped\n")
+    assert run(tmp_path, "wrap", "cursor").returncode == 0
+    wrapped = cursor.read_text()
+    done = run(tmp_path, "unwrap")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "mcpServers.git  wrapped: " in done.stdout
+    assert done.stdout.endswith(f"\nhookproxy unwrap {cursor}\n")
+    assert cursor.read_text() == wrapped

@@ -366,3 +366,23 @@ def test_a_name_that_no_gateway_has_is_left_and_named(folder: Path) -> None:
     done = run(folder, "wrap", "x.json", "--gateway")
     assert "mcpServers.two words is not changed: it has a name that no server of a gateway can have" in done.stderr
     assert servers(folder / "x.json")["two words"] == {"command": "npx", "args": ["two words"]}
+
+
+def test_fail_closed_is_written_once_kept_and_undone(folder: Path) -> None:
+    before = (folder / "x.json").read_text()
+    (folder / "claude.json").write_text('{"hooks": {}}')
+    words = ("wrap", "x.json", "--server", "git", "--hooks", "claude=claude.json")
+    assert run(folder, *words, "--fail-closed").returncode == 0
+    expected = ["run", "--name", "git", "--hooks", f"claude={folder}/claude.json", "--fail-closed", "--", "npx", "git"]
+    assert servers(folder / "x.json")["git"]["args"] == expected
+    assert "nothing to do" in run(folder, *words, "--fail-closed").stderr
+    assert run(folder, *words, "--project", ".").returncode == 0
+    assert servers(folder / "x.json")["git"]["args"][5:8] == ["--fail-closed", "--project", str(folder)]
+    assert run(folder, "unwrap", "x.json").returncode == 0
+    assert (folder / "x.json").read_text() == before
+
+
+def test_a_gateway_decides_itself_what_failing_hooks_mean(folder: Path) -> None:
+    done = run(folder, "wrap", "x.json", "--gateway", "--fail-closed")
+    assert done.returncode == 2
+    assert "hint: leave out --config, --hooks, --project, --fail-closed and --replace-mcp-remote" in done.stderr

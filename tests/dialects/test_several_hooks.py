@@ -120,6 +120,24 @@ async def test_the_same_command_runs_as_often_as_codex_runs_it(tmp_path: Path) -
     assert log.read_text() == "x\n"
 
 
+@pytest.mark.parametrize(
+    ("other", "runs"),
+    [
+        ({}, 1),
+        ({"statusMessage": "checking"}, 1),
+        ({"args": ["x"]}, 2),
+        ({"if": "mcp__files__peek(*)"}, 2),
+        ({"onFailure": "block"}, 2),
+        ({"timeout": 5}, 2),  # Claude Code runs the first; here no guard is lost to an entry that gives up earlier
+    ],
+)
+def test_entries_with_the_same_command_and_arguments_run_once(other: dict[str, Any], runs: int) -> None:
+    """code.claude.com/docs/en/hooks: "Command hooks are deduplicated by command string and args"."""
+    entry = {"type": "command", "command": "x"}
+    groups = [{"hooks": [entry]}, {"matcher": "mcp__.*", "hooks": [entry | other]}]
+    assert len(inputs(read("claude", {"hooks": {"PreToolUse": groups}}), "peek")) == runs
+
+
 async def test_variables_of_cursors_session_start_reach_its_later_hooks_and_no_others(tmp_path: Path) -> None:
     log = tmp_path / "log"
     start = {"command": prints({"env": {"TEAM": "blue", "PATH": "/usr/bin:/bin:/mine"}})}

@@ -119,8 +119,10 @@ async def test_the_pages_validation_script_blocks_what_it_says_and_its_reason_re
 
 async def test_the_pages_matcher_asks_about_the_named_tools_only(scene: Scene) -> None:
     agent = await begun(scene, f"--hooks=docker-agent={project(scene)}")
-    for number, tool in enumerate(("shell2", "my_shell", "Shell", "edit_files", "read_file")):
+    for number, tool in enumerate(("seashells", "shellac", "edit_files", "read_file")):
         assert text_of(await agent.ask(call(number, tool, cmd="rm -rf /"))) == f"ran {tool}"
+    for tool in ("shell2", "my_shell", "Shell"):  # they do what Docker Agent's own `shell` does
+        assert "Dangerous command blocked by policy" in refused(await agent.ask(call(tool, tool, cmd="rm -rf /")))
 
 
 async def test_the_validation_script_sees_through_spellings_of_a_command(scene: Scene) -> None:

@@ -220,6 +220,27 @@ def _specific_decision(specific: _OnCall, arguments: bytes) -> Literal["block"] 
 
 
 def _on_result(output: _ResultOutput) -> Verdict:
+    """The verdict after a call. `continue` counts also beside what makes the output invalid, but no context does."""
+    specific = output.hookSpecificOutput
+    context = (specific and specific.additionalContext) or ""
+    try:
+        _check_result(output)
+    except shared_output.InvalidOutput:
+        if output.continues:
+            raise
+        context = ""
+    replacement = (output.reason or "").strip()
+    if not output.continues:
+        replacement = replacement or (output.stopReason or "").strip() or _STOPPED
+    return Verdict(
+        replacement=_replacement(replacement) if replacement else None,
+        feedback=shared_output.nonempty(context),
+        messages=_messages(output),
+    )
+
+
+def _check_result(output: _ResultOutput) -> None:
+    """Raise InvalidOutput for what Codex does not accept after a call."""
     specific = output.hookSpecificOutput
     _refuse_reserved(
         {
@@ -228,19 +249,10 @@ def _on_result(output: _ResultOutput) -> Verdict:
             "updatedToolOutput": specific and bytes(specific.updatedToolOutput) not in _ABSENT,
         }
     )
-    reason = (output.reason or "").strip()
-    if output.decision and not reason:
+    if output.decision and not (output.reason or "").strip():
         raise shared_output.InvalidOutput("blocked without a reason, which Codex demands")
     if output.continues and not output.decision and output.reason is not None:
         raise shared_output.InvalidOutput("gave a reason without a decision")
-    replacement = reason if output.decision else ""
-    if not output.continues:
-        replacement = reason or (output.stopReason or "").strip() or _STOPPED
-    return Verdict(
-        replacement=_replacement(replacement) if replacement else None,
-        feedback=shared_output.nonempty((specific and specific.additionalContext) or ""),
-        messages=_messages(output),
-    )
 
 
 def _on_request(output: _RequestOutput) -> Verdict:

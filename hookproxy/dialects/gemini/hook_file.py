@@ -101,8 +101,9 @@ def _name(hook: HookSpec) -> str:
 
 
 def hook_identity(hook: HookSpec) -> tuple[object, ...]:
-    """The name and the command (`getHookKey`), and the folder that the command starts from."""
-    return hook.label, hook.argv, hook.cwd
+    """The name and the command (`getHookKey`), and what else the run depends on: an entry with a longer timeout is not
+    lost to one that gives up earlier."""
+    return hook.label, *hook.identity
 
 
 def recognises(members: Mapping[str, object]) -> bool:

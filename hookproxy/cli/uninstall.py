@@ -1,0 +1,180 @@
+"""`hookproxy uninstall`: undoes every wrap, setup and convert on this machine, and prints what is left to remove.
+
+It reads the record of what these verbs wrote, and the configurations of all known agents. Every change is shown before
+a person is asked, and what others changed in the same files since then stays. Exit status: 0 all of it is undone, there
+was nothing to undo, or the person said no; 1 some files stay as they are, and the others were undone; 2 it failed, and
+nothing was changed.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from ..config.load import load
+from ..model.counts import counted
+from ..model.errors import EXIT_FINDINGS, UserError, uninstall_command
+from ..trust.sources import state_folder
+from ..wrapping import files, known_agents, undo, written
+from ..wrapping.diff import unified
+from ..wrapping.syntax_tree import Edit
+from ..wrapping.undo import Plan
+from . import wrap
+from .common import ask, has_terminal, new_parser, show, show_line, working_directory
+from .init import CONFIG, user_config_folder
+from .signals import uninterrupted
+
+if TYPE_CHECKING:
+    import argparse
+
+USAGE: Final = "hookproxy uninstall [--yes] [--dry-run]"
+
+_NOTHING: Final = "nothing is wrapped, set up or converted\n"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Show what is to be undone, ask, do it, and say what is left. Returns the exit status."""
+    options = build_parser().parse_args(list(arguments))
+    home = os.path.expanduser("~")
+    state = state_folder(os.environ, home)
+    record = written.read(state) if state else written.Written()
+    plan = undo.plan(record, known_agents.config_files(os.environ, home, working_directory()))
+    has_work = bool(plan.unwrapped or plan.restored)
+    if has_work and not (options.yes or options.dry_run or has_terminal()):
+        raise UserError(
+            "there is no terminal to ask on; nothing was changed",
+            "hookproxy uninstall --yes asks nothing; --dry-run only shows what would change",
+        )
+    _show_plan(plan)
+    if not has_work and plan.errors:
+        raise UserError("nothing was changed", "each file's error is above")
+    if options.dry_run or (has_work and not _agrees(options, plan)):
+        show("nothing was changed\n" if has_work else _NOTHING)
+        return 0
+    if not has_work:
+        show(_NOTHING)
+    status = _carry_out(plan, state)
+    _show_rest(state)
+    return status
+
+
+def _agrees(options: argparse.Namespace, plan: Plan) -> bool:
+    """Whether the person wants it. Raises KeyboardInterrupt."""
+    try:
+        return options.yes or ask(_question(plan))
+    except KeyboardInterrupt:
+        show("\nnothing was changed\n")
+        raise
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of this verb's command line."""
+    parser = new_parser(
+        "uninstall",
+        USAGE,
+        "Undo every wrap, setup and convert on this machine, and print what is left to remove: hookproxy itself, its "
+        "configuration, what it remembers. A person is asked before anything is changed.",
+    )
+    parser.add_argument("--yes", action="store_true", help="ask nothing")
+    parser.add_argument("--dry-run", action="store_true", help="show what would change, and change nothing")
+    return parser
+
+
+def _show_plan(plan: Plan) -> None:
+    for file in plan.unwrapped:
+        wrap.show_change(file, lambda _file: [])
+    for restored in plan.restored:
+        path, text = restored.snapshot.path, restored.snapshot.text
+        if restored.text is None:
+            show_line(f"{path}: to be removed")
+        elif restored.text != text:
+            wrap.show_lines(unified(path, text, [Edit(0, len(text), restored.text)]))
+    for error in plan.errors:
+        wrap.report_error(error)
+
+
+def _question(plan: Plan) -> str:
+    changed = counted(len(plan.unwrapped) + sum(one.text is not None for one in plan.restored), "file")
+    removed = sum(one.text is None for one in plan.restored)
+    more = f", and remove {counted(removed, 'file')} that hookproxy wrote" if removed else ""
+    return f"Restore {changed}{more}?"
+
+
+def _carry_out(plan: Plan, state: str) -> int:
+    """Undo everything that can be undone. Returns the exit status."""
+    undone = [*plan.gone]
+    failed = bool(plan.errors)
+    with uninterrupted():
+        for file in plan.unwrapped:
+            try:
+                files.replace(file.snapshot, file.plan.text)
+                undone.append(os.path.abspath(file.snapshot.path))
+                names = ", ".join(entry.key_path for entry in file.plan.changed)
+                wrap.report(f"{file.snapshot.path}: unwrapped: {names}{_remove_backup(file.snapshot.path)}")
+            except UserError as error:
+                failed = True
+                wrap.report_error(error)
+        for restored in plan.restored:
+            try:
+                wrap.report(undo.undo(restored))
+                undone.append(restored.snapshot.path)
+                _remove_backup(restored.snapshot.path)
+            except UserError as error:
+                failed = True
+                wrap.report_error(error)
+        _forget(state, undone)
+    if failed and len(undone) == len(plan.gone):
+        raise UserError("nothing was changed", "each file's error is above")
+    return EXIT_FINDINGS if failed else 0
+
+
+def _remove_backup(path: str) -> str:
+    """Remove the backup that hookproxy made of a file, if the file has all that is in it; else say where it is."""
+    if needless := undo.needless_backup(path):
+        os.unlink(needless)
+        return ""
+    backup = os.path.realpath(path) + files.BACKUP
+    return f"; backup: {backup}" if os.path.lexists(backup) else ""
+
+
+def _forget(state: str, undone: Sequence[str]) -> None:
+    """Take what is undone out of the record, with the folders that were made for it, as far as they are empty."""
+    if not state or not os.path.isdir(state):
+        return
+    files.remove_empty(written.read(state).folders)
+    try:
+        written.update(state, lambda record: record.without(undone))
+    except UserError as error:
+        wrap.report_error(error)
+    files.remove_empty([state])
+
+
+# --- what is left ---
+
+
+def _show_rest(state: str) -> None:
+    """Print the commands that remove the rest: no verb of a program can remove that program."""
+    lines = [f"rm -r {shlex.quote(path)}  # {what}" for path, what in _folders(state)]
+    lines += [f"rm {shlex.quote(path)}  # the audit log" for path in _audit_files(state)]
+    show("restart the agents; what is left of hookproxy, to remove it:\n")
+    for line in [*lines, uninstall_command()]:
+        show_line(f"  {line}")
+
+
+def _folders(state: str) -> Iterator[tuple[str, str]]:
+    config = user_config_folder()
+    if os.path.isdir(config):
+        yield config, f"your configuration, {CONFIG}"
+    if state and os.path.isdir(state):
+        yield state, "what it remembers: the audit log, trusted files, logins"
+
+
+def _audit_files(state: str) -> list[str]:
+    """The audit file of the person's own configuration, if it is elsewhere."""
+    try:
+        path = load(None, [], None, os.environ, working_directory()).settings.audit_file
+    except UserError:  # it is about to be removed, whatever is wrong with it
+        return []
+    return [path] if path and os.path.exists(path) and not path.startswith(f"{state}/") else []
