@@ -192,6 +192,9 @@ class Dialect(Struct, frozen=True):
     settle: Callable[[Sequence[HookRun]], Sequence[HookRun]] = lambda hook_runs: hook_runs
     """The runs of an event's hooks as they count together, from the runs in the order of the file: whose reason is
     read, and what becomes of several outputs. By default all reasons are, and the last output counts."""
+    after_results_only: bool = False
+    """Its hooks after a call run only if the call has a result, such as one with isError. An error without a result has
+    no event."""
     last_answer_counts: bool = False
     """If several PermissionRequest hooks decide, the last decision counts. Otherwise a denial counts."""
     agents: tuple[str, ...] = ()

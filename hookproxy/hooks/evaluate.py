@@ -309,6 +309,8 @@ class Hooks:
             own_context = _context_for_layer(layer, context)
             for selected in layer.groups.select(context.event, context.tool, own_context.alias):
                 group = selected.group
+                if group.dialect.after_results_only and not (context.outcome and context.outcome.has_result):
+                    continue
                 runs = await self._executor.run(group, selected.applicable(own_context), own_context, hook_runs)
                 own = decide.comments(runs, self._settings, group.on_failure)
                 if group.dialect.longest_feedback:

@@ -145,7 +145,7 @@ AFTER: Final[dict[str, dict[str, Any]]] = {
         "hook_event_name": "PostToolUse",
         "tool_name": "mcp__files__read",
         "tool_input": {"path": "a"},
-        "tool_response": {"content": [{"type": "text", "text": "hello"}]},
+        "tool_response": {"llmContent": [{"text": "hello"}], "returnDisplay": "hello"},
     },
     "copilot": TIMED
     | {

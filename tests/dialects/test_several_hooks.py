@@ -138,6 +138,23 @@ def test_entries_with_the_same_command_and_arguments_run_once(other: dict[str, A
     assert len(inputs(read("claude", {"hooks": {"PreToolUse": groups}}), "peek")) == runs
 
 
+@pytest.mark.parametrize(
+    ("dialect", "event", "with_error"),
+    [("gemini", "AfterTool", False), ("vscode", "PostToolUse", False), ("qwen", "PostToolUseFailure", True)],
+)
+async def test_an_error_without_a_result_has_an_event_only_where_its_system_has_one(
+    tmp_path: Path, dialect: str, event: str, with_error: bool
+) -> None:
+    """`coreToolHookTriggers.ts` of Gemini CLI, `toolCalling.tsx` of VS Code: hooks follow a tool that has returned."""
+    log = tmp_path / "log"
+    hooks = hooks_of(dialect, **{event: [f"echo x >>{log}"]})
+    failed = EventContext(Event.POST_TOOL_USE_FAILURE, SESSION, "peek", "peek", "call_1", b"{}")
+    for outcome in (text_outcome("broken", failed=True), Outcome(error="MCP error -32603: broken")):
+        with anyio.fail_after(10):
+            await hooks.run_post_hooks(replace(failed, outcome=outcome), [])
+    assert log.read_text() == "x\n" * (1 + with_error)
+
+
 async def test_variables_of_cursors_session_start_reach_its_later_hooks_and_no_others(tmp_path: Path) -> None:
     log = tmp_path / "log"
     start = {"command": prints({"env": {"TEAM": "blue", "PATH": "/usr/bin:/bin:/mine"}})}

@@ -24,6 +24,7 @@ GEMINI: Final = Dialect(
     read_output=output.read_output,
     hook_identity=hook_file.hook_identity,
     settle=output.settle,
+    after_results_only=True,
     mcp_tool_name=hook_file.mcp_tool_name,
     tool_spellings=hook_file.TOOL_SPELLINGS,
     recognises=hook_file.recognises,

@@ -8,8 +8,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from ...jsonrpc import raw_json
-from ...model.hooks import Event, EventContext, Outcome, Permission, Session
+from ...model.hooks import Event, EventContext, Permission, Session
 from ..agent_documents import Members
 from ..agent_side import (
     AgentEvent,
@@ -25,8 +24,8 @@ from ..agent_side import (
     json_output,
     regular_expression,
     split_underscored_name,
-    text_outcome,
 )
+from ..shared.llm_outcome import llm_outcome
 
 _FILE: Final = ".gemini/settings.json"
 
@@ -49,27 +48,10 @@ def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
     arguments = arguments_of(members.raw("tool_input"))
     context = call_context(AGENT_SIDE, event, session, tool_name, server_tool, arguments)
     if event is Event.POST_TOOL_USE:
-        outcome = _outcome(members.object("tool_response"))
+        outcome = llm_outcome(members.object("tool_response"))
         event = Event.POST_TOOL_USE_FAILURE if outcome.error else event
         context = replace(context, event=event, outcome=outcome)
     return AgentEvent(name, context)
-
-
-def _outcome(response: Members) -> Outcome:
-    """The text that the model gets; a failure if the response has an error."""
-    error = response.object("error").text("message")
-    content = response.raw("llmContent")
-    text = raw_json.text(content)
-    if text is None:
-        parts = raw_json.items(content) if content.startswith(b"[") else [msgspec.Raw(content or b'""')]
-        texts = [_part(bytes(part)) for part in parts]
-        text = "\n".join(texts)
-    return text_outcome(text or error, failed=bool(error))
-
-
-def _part(raw: bytes) -> str:
-    text = Members(raw).text("text") if raw.startswith(b"{") else raw_json.text(raw)
-    return text or raw.decode(errors="replace")
 
 
 def _write_output(event: AgentEvent, decision: HookDecision) -> HookOutput:

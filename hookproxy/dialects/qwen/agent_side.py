@@ -6,16 +6,25 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
+from msgspec import structs
+
 from ...model.hooks import Event
+from ..agent_documents import Members
 from ..agent_side import AgentEvent, AgentSide, Can, HookDecision, HookOutput
 from ..shared import claude_agent_side as envelope
 from ..shared.events import by_name
+from ..shared.llm_outcome import llm_outcome
 
 _FILE: Final = ".qwen/settings.json"
 
 
 def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
-    return envelope.read_document(AGENT_SIDE, "QWEN_PROJECT_DIR", raw, environ)
+    event = envelope.read_document(AGENT_SIDE, "QWEN_PROJECT_DIR", raw, environ)
+    response = Members(raw).object("tool_response")
+    if event.context.event is not Event.POST_TOOL_USE or "llmContent" not in response:
+        return event
+    duration = event.context.outcome.duration_ms if event.context.outcome else 0
+    return structs.replace(event, context=structs.replace(event.context, outcome=llm_outcome(response, duration)))
 
 
 def _write_output(event: AgentEvent, decision: HookDecision) -> HookOutput:

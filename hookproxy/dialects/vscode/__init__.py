@@ -22,6 +22,7 @@ VSCODE: Final = Dialect(
     write_input=input.write_input,
     read_output=output.read_output,
     hook_identity=lambda spec: (spec.source,),
+    after_results_only=True,
     mcp_tool_name=hook_file.mcp_tool_name,
     tool_spellings=hook_file.TOOL_SPELLINGS,
     recognises=hook_file.recognises,
