@@ -23,7 +23,8 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 
 DELETIONS: Final = [
     "rm -rf x", "rm -r -f x", "rm -fr x", "rm -f -r x", "rm -R x", "rm --recursive --force x", "rm x -rf",
-    "rm --force --recursive x", "rm -v -rf x", "env rm -rf x", "sudo rm -r x", "'rm' -rf x", 'r"m" -rf x', "r\\m -rf x", "rm '-rf' x",
+    "rm --force --recursive x",
+    "rm -v -rf x", "env rm -rf x", "sudo rm -r x", "'rm' -rf x", 'r"m" -rf x', "r\\m -rf x", "rm '-rf' x",
     "/bin/rm -rf x", "cd x && rm -rf y", "timeout 5 rm -rf x", "xargs rm -rf", "sh -c 'rm -rf x'", "A=1 rm -rf x",
 ]  # fmt: skip
 PUSHES: Final = [
