@@ -9,7 +9,7 @@ from ..hooks.select import TOOL_EVENTS, decides_call
 from ..model.aliases import spelled_names
 from ..model.hooks import Ended, Event, HookResult
 from ..model.settings import OnFailure, SeenNames, Settings, ToolNames
-from ..policy import matchers
+from ..policy import decide, matchers
 from ..policy.familiar_names import FAMILIAR_NAMES
 from .report import ConfiguredHook, FailureEffect, Finding
 
@@ -32,7 +32,7 @@ _AWAITED: Final = (*_BEFORE, *_AFTER, Event.SESSION_START, Event.SESSION_END)
 def failure_effect(hook: ConfiguredHook) -> FailureEffect:
     """What happens when this hook fails, by the same rules as in `policy`."""
     spec = hook.spec
-    rule = spec.on_failure or hook.group.on_failure or hook.settings.on_failure
+    rule = decide.failure_rule(spec, hook.settings, hook.group.on_failure)
     if spec.background or rule is OnFailure.ALLOW:
         return FailureEffect.CONTINUE
     if spec.event in _BEFORE or _may_answer_elicitations(hook):

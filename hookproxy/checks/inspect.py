@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from ..config.load import Loaded
 from ..dialects.dialect import Dialect, Group
 from ..dialects.registry import DIALECTS
+from ..hooks import failures
 from ..hooks.coverage import HookCoverage
 from ..model.hooks import HookSpec
 from . import commands, effective_settings
@@ -159,6 +160,8 @@ def _entry(hook: ConfiguredHook, place: Finding, notes: list[Finding], coverage:
         command=spec.shell or shlex.join(spec.argv) or spec.target or spec.label,
         timeout=spec.timeout,
         on_failure=effective_settings.failure_effect(hook),
+        decides=failures.decides(spec),
+        lets_pass=failures.lets_pass(hook.group, spec, hook.settings),
         fires=True,
         awaited=effective_settings.is_awaited(hook),
         findings=(*notes, *(replace(place, text=text) for text in found)),

@@ -58,6 +58,10 @@ class HookEntry(Struct, frozen=True):
     command: str = ""
     timeout: float = 0.0
     on_failure: FailureEffect = FailureEffect.CONTINUE
+    decides: bool = False
+    """A call waits for it."""
+    lets_pass: bool = False
+    """A call passes after one of the ways in which it may fail."""
     fires: bool = False
     """Whether it can run behind MCP."""
     awaited: bool = False
@@ -222,6 +226,7 @@ def _members(entry: HookEntry) -> dict[str, object]:
         "command": entry.command,
         "timeout": entry.timeout,
         "on_failure": entry.on_failure,
+        "lets_pass": entry.lets_pass,
         "awaited": entry.awaited,
     }
     return {

@@ -25,6 +25,7 @@ finding that does not depend on the server), or the server does not list its too
       timeout            seconds
       on_failure         "block": the call is refused; "withhold": the result is withheld; "tell": the result passes,
                          and the model is informed; "continue": nothing. Standard error reports it in each case
+      lets_pass          whether a call passes after one of the ways in which it may fail
       fires              whether it can run behind MCP; if not, the keys from matcher to awaited are null
       awaited            whether anything waits for its output
       managed            whether it is the administrator's, so that nobody else can switch it off
@@ -64,6 +65,7 @@ from ..checks.report import CheckedServer, FailureEffect, Finding, HookEntry, Re
 from ..config.hook_files import is_own_configuration
 from ..config.load import Loaded
 from ..config.toml_text import ask_fallback, setting_line
+from ..hooks import failures
 from ..hooks.coverage import coverage
 from ..hooks.evaluate import Hooks, check_mcp_tool_hooks
 from ..model.counts import counted
@@ -71,6 +73,7 @@ from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError
 from ..model.hooks import Event
 from ..model.settings import SeenNames, Settings
 from .common import (
+    add_fail_closed_option,
     add_hook_options,
     add_strict_option,
     load_named,
@@ -90,7 +93,7 @@ if TYPE_CHECKING:
 
 USAGE: Final = (
     "hookproxy check [[DIALECT=]FILE]... [--config FILE] [--hooks [DIALECT=]FILE]... [--project DIR] [--name NAME] "
-    "[--strict] [--json] [-- COMMAND [ARG...]]"
+    "[--fail-closed] [--strict] [--json] [-- COMMAND [ARG...]]"
 )
 
 _WARNING: Final = Text.assemble("  ", ("warning:", "bold yellow"), " ")
@@ -100,6 +103,7 @@ _CONSEQUENCES: Final = {
     FailureEffect.WITHHOLD: "the result is withheld",
     FailureEffect.INFORM_MODEL: "the result passes, and the model is informed that it was not judged",
 }
+_HOW_TO_REFUSE: Final = 'on_failure = "deny" in hookproxy.toml or in a [[use]] table of it, or run --fail-closed'
 _NAMES: Final = {
     SeenNames.BOTH: "; once under a tool's own name, once under its familiar one",
     SeenNames.FAMILIAR: "; under a tool's familiar name if it has one",
@@ -190,6 +194,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     add_hook_options(parser)
     parser.add_argument("--name", help="the server's name as hooks see it (default: derived from COMMAND)")
+    add_fail_closed_option(parser)
     add_strict_option(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON document, for programs")
     return parser
@@ -215,6 +220,7 @@ def _text(report: Report, cwd: str) -> str:
         _tools(console, "tools", report.settings)
         if report.settings.managed:
             _tools(console, "managed tools", replace(report.settings.managed, aliases=()))  # aliases are shown above
+        _passing(console, report, cwd)
         if report.server:
             print_server(console, report.server, report.entries)
         print_line(console, Text(_summary(report), "bold"))
@@ -269,6 +275,20 @@ def _rules(console: Console, heading: str, settings: Settings) -> None:
         row(console, Text("  asks".ljust(MARGIN), "dim"), ask_fallback(settings))
     if settings.deny and not settings.hide_denied:
         row(console, Text("  listed".ljust(MARGIN), "dim"), "denied tools stay in tools/list")
+    print_line(console, Text())
+
+
+def _passing(console: Console, report: Report, cwd: str) -> None:
+    """Which hooks let a call pass if they fail, and what changes that."""
+    passing = [entry for entry in report.entries if entry.lets_pass]
+    if not passing:
+        return
+    deciding = sum(entry.decides for entry in report.entries)
+    print_line(console, Text(f"{failures.passing_sentence(len(passing), deciding)}:", "bold"))
+    for entry in passing:
+        place = f"{entry.file}:{entry.line}" if entry.line else f"{entry.file}: {entry.key}"
+        row(console, Text("  hook".ljust(MARGIN), "dim"), f"{short_path(place, cwd)} ({entry.dialect})")
+    row(console, Text("  refuse".ljust(MARGIN), "dim"), _HOW_TO_REFUSE)
     print_line(console, Text())
 
 
@@ -329,7 +349,7 @@ def _failure(entry: HookEntry) -> str:
     if not entry.awaited:
         return "nothing waits for it; it is reported on standard error"
     if entry.on_failure is not FailureEffect.CONTINUE:
-        return _CONSEQUENCES[entry.on_failure]
+        return _CONSEQUENCES[entry.on_failure] + ", but not after each failure" * entry.lets_pass
     continuation = _CONTINUATIONS.get(entry.event, "everything continues")
     return f"{continuation}; the failure is reported on standard error"
 

@@ -140,10 +140,20 @@ def load_named(options: "Namespace", cwd: str, hooks: "Sequence[str] | None" = N
 
     Raises ConfigError.
     """
-    from ..config.load import load
+    from ..config.load import failing_closed, load
 
     files = options.hooks if hooks is None else hooks
-    return load(options.config, files, None, os.environ, cwd, options.project)
+    loaded = load(options.config, files, None, os.environ, cwd, options.project)
+    return failing_closed(loaded) if getattr(options, "fail_closed", False) else loaded
+
+
+def add_fail_closed_option(parser: "ArgumentParser") -> None:
+    """Add `--fail-closed`."""
+    parser.add_argument(
+        "--fail-closed",
+        action="store_true",
+        help="a hook that fails, or gives no clean verdict, refuses the call, whatever its system or its file says",
+    )
 
 
 def add_strict_option(parser: "ArgumentParser") -> None:

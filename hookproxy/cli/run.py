@@ -7,6 +7,7 @@ import os
 
 from ..processes import guardian, process
 from .common import (
+    add_fail_closed_option,
     add_hook_options,
     add_strict_option,
     new_parser,
@@ -34,12 +35,12 @@ else:
 _PIPE_BYTES = 262_144  # for the server's output: long results take a tenth less time; one user's pipes may have 64 MB
 _MAX_NAME_SHOWN = 60  # characters of a server's name in a message
 USAGE = (
-    "hookproxy run [--config FILE] [--hooks DIALECT=FILE]... [--name NAME] [--audit FILE] [--strict] [--verbose] "
-    "-- COMMAND [ARG...]"
+    "hookproxy run [--config FILE] [--hooks DIALECT=FILE]... [--name NAME] [--audit FILE] [--fail-closed] [--strict] "
+    "[--verbose] -- COMMAND [ARG...]"
 )
 URL_USAGE = (
-    "hookproxy run [--config FILE] [--hooks DIALECT=FILE]... [--name NAME] [--audit FILE] [--strict] [--verbose] "
-    "--url URL [--header 'NAME: VALUE']... [--ca FILE] [--cert FILE [--key FILE]] [--allow-http]"
+    "hookproxy run [--config FILE] [--hooks DIALECT=FILE]... [--name NAME] [--audit FILE] [--fail-closed] [--strict] "
+    "[--verbose] --url URL [--header 'NAME: VALUE']... [--ca FILE] [--cert FILE [--key FILE]] [--allow-http]"
 )
 
 
@@ -63,7 +64,7 @@ _OPTIONS_WITH_VALUE = (
     "--config", "--hooks", "--project", "--name", "--audit", "--url", "--header", "--ca", "--cert", "--key"
 )  # fmt: skip
 _URL_OPTIONS = ("--url", "--header", "--ca", "--cert", "--key", "--allow-http")
-_FLAGS = ("-h", "--help", "--strict", "--verbose", "--allow-http")
+_FLAGS = ("-h", "--help", "--fail-closed", "--strict", "--verbose", "--allow-http")
 
 
 def _split(arguments: "Sequence[str]") -> tuple[list[str], list[str]]:
@@ -172,11 +173,13 @@ def _run(
 
     import anyio
 
-    from ..config.load import load, make_data_folders
+    from ..config.load import failing_closed, load, make_data_folders
     from ..transports.event_loop import new_loop
 
     cwd = working_directory()
     loaded = load(options.config, options.hooks, options.audit, os.environ, cwd, options.project)
+    if options.fail_closed:
+        loaded = failing_closed(loaded)
     if loaded.settings.managed is not None or any(group.managed for group in loaded.groups):
         from ..processes import inherited_state
 
@@ -217,6 +220,7 @@ async def _serve(
     import anyio
 
     from ..audit.log import Audit
+    from ..hooks import failures
     from ..hooks.evaluate import Hooks
     from ..model.hooks import Session
     from ..session.lifecycle import Lifecycle
@@ -237,6 +241,8 @@ async def _serve(
     hooks = Hooks(loaded.groups, loaded.settings, name, os.environ, loaded.trust, command)
     for note in hooks.groups.unreachable_server_notes(name):
         report(note)
+    if passing := failures.summary(loaded.groups, loaded.settings):
+        report(f"{passing}: hookproxy check says which; --fail-closed refuses then")
     audit = Audit(loaded.settings)
     if options.verbose:
         from ..audit.verbose import VerboseAudit
@@ -320,6 +326,7 @@ def build_parser() -> "argparse.ArgumentParser":
     add_hook_options(parser)
     parser.add_argument("--name", help="the server's name as hooks see it (default: derived from COMMAND or the URL)")
     parser.add_argument("--audit", metavar="FILE", help="append one JSON line per judged call to FILE")
+    add_fail_closed_option(parser)
     add_strict_option(parser)
     parser.add_argument(
         "--verbose", action="store_true", help="write a line on standard error for each call that hooks or rules judge"

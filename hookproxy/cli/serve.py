@@ -17,6 +17,7 @@ from ..gateway import hooks_account, service_manager
 from ..gateway.http_listeners import http_addresses, listen, networks, probes_address, tls_context
 from ..gateway.log import GatewayLog
 from ..gateway.start_problems import check_servers, start_problems
+from ..hooks import failures
 from ..model.errors import ConfigError, UserError, printable
 from ..processes import inherited_state, process
 from ..transports import unix_socket
@@ -49,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
     config = load()
     inherited_state.reset()
     report = GatewayLog(as_json=config.gateway.log == "json")
-    for note in config.notes:
+    for note in (*config.notes, *_passing(config)):
         report(note)
     web = http_addresses(config)
     networks(config)
@@ -69,6 +70,13 @@ def main(arguments: Sequence[str]) -> int:
         for listener in (*unix_listeners, *(one for _, one in http_listeners), *([probes] if probes else [])):
             listener.close()
     return 0
+
+
+def _passing(config: GatewayConfig) -> Iterator[str]:
+    """A line for each server, with how many of its hooks let a call pass if they fail."""
+    for server in config.servers.values():
+        if passing := failures.summary(server.loaded.groups, server.loaded.settings):
+            yield f'{server.name}: {passing}: on_failure = "deny" in {config.path} refuses then'
 
 
 def _named(config: GatewayConfig, instance: str | None) -> GatewayConfig:

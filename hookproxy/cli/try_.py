@@ -32,7 +32,16 @@ from ..trial.report import DECIDING_EVENTS, DEFAULT_RESULTS, TrialReport, json_o
 from ..trial.run import SESSION_EVENTS, SIDE_EVENTS, TrialCall, TrialResult
 from ..trial.why_not import SkippedHook
 from . import common, findings
-from .common import add_hook_options, add_strict_option, load_named, new_parser, show, unread_file, working_directory
+from .common import (
+    add_fail_closed_option,
+    add_hook_options,
+    add_strict_option,
+    load_named,
+    new_parser,
+    show,
+    unread_file,
+    working_directory,
+)
 from .hook_runtime import redirected_output, run
 from .layout import alias_text, as_json, diff, document, label, new_console, print_line, row, short_path, visible
 
@@ -44,7 +53,8 @@ if TYPE_CHECKING:
 
 USAGE: Final = (
     "hookproxy try TOOL [ARGUMENTS] [--event EVENT] [--result RESULT] "
-    "[--config FILE] [--hooks [DIALECT=]FILE]... [--name SERVER] [--strict] [--json]"
+    "[--config FILE] [--hooks [DIALECT=]FILE]... [--name SERVER] [--fail-closed] [--strict] "
+    "[--json]"
 )
 
 _TOOL_NAME_NOTE: Final = (
@@ -135,6 +145,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--result", help="the CallToolResult of the call, given in the same ways as ARGUMENTS")
     add_hook_options(parser)
     parser.add_argument("--name", metavar="SERVER", default="server", help="the server's name as hooks see it")
+    add_fail_closed_option(parser)
     add_strict_option(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON document, for programs")
     return parser

@@ -13,13 +13,14 @@ from typing import Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ..dialects.dialect import Dialect, FoundFile, Group, HookFile
+from ..dialects.dialect import Dialect, FolderContent, FoundFile, Group, HookFile
 from ..dialects.registry import DIALECTS
 from ..dialects.shared.handler_types import make_warm
 from ..dialects.shared.hook_file import read_document, suggestion
 from ..model.errors import ConfigError, UserError
 from ..model.settings import AgentRule, OnFailure, SeenNames, ToolNames
 from ..trust.sources import FileContext
+from .unread_hooks import unread_hooks, unrecognised, with_owner
 
 _GLOB_CHARACTERS: Final = frozenset("*?[")  # a path with one of them is a pattern, unless a file has that name
 
@@ -81,25 +82,34 @@ def read_use(use: Use, file_context: FileContext) -> Iterator[LoadedHookFile]:
     for dialect in (use.dialect,) if use.dialect else DIALECTS.values():
         content = dialect.read_folder(path, file_context) if os.path.isdir(path) else None
         if content:
-            known = replace(use, dialect=dialect)
-            nothing = Group(dialect, path, (), use.tool_names or dialect.tool_names)
-            yield LoadedHookFile(nothing, path, content.notes, content.remarks)
-            for file in content.files:
-                yield _read_found(file, path, known, file_context)
+            yield from _read_folder(content, path, dialect, use, file_context)
             return
     for one in _find_files(use, file_context):
         yield _read_file(FoundFile(one), one, use, file_context)
 
 
-def _read_found(file: FoundFile, named_by: str, use: Use, file_context: FileContext) -> LoadedHookFile:
-    """Read a hook file of a folder. An optional one that cannot be read gets a note."""
-    try:
-        return _read_file(file, named_by, use, file_context)
-    except ConfigError as error:
-        if not file.optional or use.dialect is None:
-            raise
-        nothing = Group(use.dialect, file.path, (), use.tool_names or use.dialect.tool_names)
-        return LoadedHookFile(nothing, named_by, (f"{error.message}: its hooks do not run: {error.hint}",))
+def _read_folder(
+    content: FolderContent, path: str, dialect: Dialect, use: Use, file_context: FileContext
+) -> Iterator[LoadedHookFile]:
+    """Read the hook files of a folder that the dialect knows. An optional one that cannot be read gets a note.
+
+    Raises ConfigError also if no file of the folder has hooks, and there is such a note.
+    """
+    known, tool_names = replace(use, dialect=dialect), use.tool_names or dialect.tool_names
+    yield LoadedHookFile(Group(dialect, path, (), tool_names), path, content.notes, content.remarks)
+    has_hooks, error = False, None
+    for file in content.files:
+        try:
+            loaded = _read_file(file, path, known, file_context)
+        except ConfigError as problem:
+            if not file.optional:
+                raise
+            error, note = error or problem, f"{problem.message}: its hooks do not run: {problem.hint}"
+            loaded = LoadedHookFile(Group(dialect, file.path, (), tool_names), path, (note,))
+        has_hooks = has_hooks or bool(loaded.group.hooks or loaded.rules)
+        yield loaded
+    if error is not None and not has_hooks:
+        raise error
 
 
 def _read_file(file: FoundFile, named_by: str, use: Use, file_context: FileContext) -> LoadedHookFile:
@@ -117,7 +127,12 @@ def _read_file(file: FoundFile, named_by: str, use: Use, file_context: FileConte
     plugin = file.plugin or dialect.find_plugin(path, file_context)
     project = _project_folder(path, dialect, use, plugin is not None, file_context)
     hook_file = HookFile(path, text, project, use.options, file_context.environ, plugin, file_context.cwd)
-    found = dialect.read_hook_file(hook_file)
+    try:
+        found = dialect.read_hook_file(hook_file)
+    except ConfigError as error:
+        raise with_owner(error, dialect, hook_file) from None
+    if unread := unread_hooks(dialect, hook_file, found):
+        raise unread
     no_hooks = () if found.hooks or found.rules else (f"{path}: none of its hooks can run here",)
     same_shape = () if use.dialect else _same_shape(path, dialect)
     tool_names = use.tool_names or dialect.tool_names
@@ -190,6 +205,8 @@ def _recognise(path: str, text: str) -> Dialect:
     likely = fitting[0].name if fitting else "claude"
     hint = f'name its dialect: --hooks {likely}={path}, or dialect = "{likely}" in [[use]]'
     if not fitting:
+        if unread := unrecognised(HookFile(path, text, os.path.dirname(path)), members):
+            raise unread
         hint += f"; the dialects are: {', '.join(DIALECTS)}"
         raise ConfigError(path, "cannot tell which system this hook file is for", hint)
     names = " or ".join(dialect.name for dialect in fitting)
@@ -214,7 +231,9 @@ def _is_own_format(path: str, members: Mapping[str, object]) -> bool:
 
     readers = [one for one in DIALECTS.values() if ".toml" in one.suffixes]
     fits_another = any(_fits(one, members, _in_own_folder(_place_of(path), one)) for one in readers)
-    return not fits_another and members.keys() <= set(ConfigFile.__struct_encode_fields__)
+    if fits_another or not isinstance(members.get("hooks", {}), dict):
+        return False
+    return members.keys() <= set(ConfigFile.__struct_encode_fields__)
 
 
 def _place_of(path: str) -> str:

@@ -161,6 +161,18 @@ def complete(user: Layer, file_context: FileContext, project: str = "") -> Loade
     return loaded
 
 
+def failing_closed(loaded: Loaded) -> Loaded:
+    """The configuration in which every failure of a hook refuses, whatever files say: that of `--fail-closed`."""
+
+    def strict(settings: Settings) -> Settings:
+        return replace(settings, on_failure=OnFailure.DENY, on_cut_input=OnFailure.DENY, fail_closed=True)
+
+    settings = strict(loaded.settings)
+    settings = replace(settings, managed=settings.managed and strict(settings.managed))
+    set_by = {**loaded.set_by, "on_failure": "--fail-closed", "on_cut_input": "--fail-closed"}
+    return replace(loaded, settings=settings, set_by=set_by)
+
+
 def _kept_by_user(settings: Settings, user: Layer, managed: Collection[str]) -> dict[str, str]:
     """Where the user's values are set that count although the setting is managed: they are stricter."""
     return {

@@ -24,7 +24,7 @@ from ..jsonrpc import nesting, normalize
 from ..model.aliases import spelled_names
 from ..model.errors import UserError
 from ..model.hooks import Event, EventContext, HookRun, HookSpec
-from ..model.settings import Settings, ToolNames
+from ..model.settings import OnFailure, Settings, ToolNames
 from ..policy import matchers
 from ..policy.familiar_names import FAMILIAR_NAMES
 from . import hook_decision as decisions
@@ -202,7 +202,9 @@ def _specs(hook: ForeignHook, hook_list: HookList, context: EventContext) -> tup
     known = context.alias.names if context.alias else ()
     spelled = spelled_names(known, hook.dialect.tool_spellings) if hook.dialect.tool_spellings else {}
     specs = tuple(spec for spec in specs if any(map(spec.matches, spelled))) or specs
-    return tuple(replace(spec, fails_closed=True) for spec in specs) if hook.fails_closed else specs
+    if not hook.fails_closed:
+        return specs
+    return tuple(replace(spec, fails_closed=True, on_failure=OnFailure.DENY) for spec in specs)
 
 
 def _may_name_server(hook: ForeignHook, context: EventContext, agent: AgentSide) -> bool:

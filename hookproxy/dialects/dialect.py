@@ -147,6 +147,10 @@ class Dialect(Struct, frozen=True):
     """The document and the variables that a hook gets for an event."""
     read_output: Callable[[HookSpec, HookResult], Verdict]
     """Never raises: invalid output is a Verdict with `failure`."""
+    closed_by_field: bool = True
+    """`HookSpec.fails_closed` is what the author of a hook has written. Otherwise the document says it of all hooks."""
+    unframed: Callable[[bytes], bytes] = lambda stdout: stdout
+    """What a hook printed, without what its system documents around the output: progress lines, a prefix."""
     mcp_tool_name: Callable[[str, str], str] = claude_tool_name
     """The name that the system gives to a server's tool, from the names of both."""
     tool_spellings: ToolSpellings = field(default_factory=dict)

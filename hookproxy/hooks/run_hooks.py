@@ -17,7 +17,7 @@ import anyio.abc
 import anyio.to_thread
 from msgspec.structs import replace
 
-from ..dialects.dialect import Dialect, Effect, Group
+from ..dialects.dialect import Group
 from ..dialects.shared.identity_variables import foreign_variables
 from ..dialects.shared.input import utf8
 from ..jsonrpc import normalize, raw_json, schema
@@ -38,12 +38,13 @@ from ..model.hooks import (
     Verdict,
 )
 from ..model.principal import Principal
-from ..model.settings import OnFailure, Results, Settings
+from ..model.settings import Results, Settings
 from ..policy import decide
 from ..runners.registry import Runners
 from ..runners.runner import CallTool, no_server
 from ..runners.slow_hooks import SlowHooks
 from .background import BackgroundHooks, ReportHookRun, Rest
+from .read_verdict import read_verdict
 from .select import MatchedHook
 
 if TYPE_CHECKING:
@@ -54,20 +55,8 @@ _DESCRIPTORS_PER_HOOK: Final = 8  # needed to start a hook: three pipes, its pid
 _RESERVED_DESCRIPTORS: Final = 64  # left for everything else
 
 _BEFORE_CALL: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
-_AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
-_EDITS: Final = {
-    Event.PRE_TOOL_USE: (Effect.REWRITES,),
-    Event.PERMISSION_REQUEST: (Effect.REWRITES,),
-    Event.POST_TOOL_USE: (Effect.REPLACES, Effect.HIDES),
-    Event.POST_TOOL_USE_FAILURE: (Effect.REPLACES, Effect.HIDES),
-    Event.ELICITATION: (Effect.ANSWERS_ELICITATION,),
-    Event.ELICITATION_RESULT: (Effect.ANSWERS_ELICITATION,),
-}
-"""How hooks may edit what an event is about. If their output is lost, it must not pass unedited."""
 _OWN_NAME: Final = "mcp_tool_name"
 """The member with the server's own name for a tool, as the hook's system composes it: the same in all dialects."""
-_OUTPUT_CUT: Final = "printed more than hookproxy keeps"
-_INPUT_CUT: Final = "cannot see all of the call's arguments, which are too long for HOOK_TOOL_INPUT"
 
 
 class HookExecutor:
@@ -304,7 +293,7 @@ class HookExecutor:
         finally:
             self._slow.end(begun)
             slots.release()
-        verdict = self._read_output(group, spec, document, result)
+        verdict = read_verdict(group, spec, result, self._settings, input_cut=document.cut)
         if mark is not None and self._trust and (failure := self._trust.failure_after(mark, spec)):
             verdict = _untrusted(failure)
         if verdict is not NO_VERDICT:
@@ -362,22 +351,6 @@ class HookExecutor:
             return True
         self._background_slots.release()
         return False
-
-    def _read_output(self, group: Group, spec: HookSpec, document: Document, result: HookResult) -> Verdict:
-        """The hook's verdict. If it did not get or did not give all that counts, only its denial counts."""
-        verdict = group.dialect.read_output(spec, result)
-        if not (result.cut or document.cut) or spec.background:
-            return verdict
-        settings = self._settings.managed if group.managed and self._settings.managed else self._settings
-        failure = ""
-        if document.cut and spec.event in _BEFORE_CALL and settings.on_cut_input is OnFailure.DENY:
-            failure = _INPUT_CUT
-        elif result.cut and _may_edit(group.dialect, spec.event):
-            failure = f"{result.detail or _OUTPUT_CUT}, so what it decided is not known"
-        denies = verdict.permission is Permission.DENY and spec.event not in _AFTER_CALL
-        if not failure or denies or verdict.stop or verdict.hides:
-            return verdict
-        return Verdict(failure=failure, messages=verdict.messages, unjudged=True)
 
     def _finish(self, group: Group, one: HookRun, hook_runs: list[HookRun]) -> HookRun:
         if one.verdict.failure:
@@ -457,11 +430,6 @@ def _with_members(document: Document, members: Mapping[str, object]) -> Document
     if not brace or start.strip() == b"{":
         return document
     return replace(document, stdin=b"%b,%b%b" % (start, raw_json.encode(members)[1:], end))
-
-
-def _may_edit(dialect: Dialect, event: Event) -> bool:
-    """The dialect's hooks may edit what the event is about."""
-    return any(map(dialect.has_effect, _EDITS.get(event, ())))
 
 
 def _untrusted(failure: str) -> Verdict:

@@ -123,6 +123,8 @@ class Settings(Struct, frozen=True):
     """The configuration's choices that concern every call."""
 
     on_failure: OnFailure = OnFailure.DIALECT
+    fail_closed: bool = False
+    """`on_failure` is DENY for every hook, also for those that have another rule of their own."""
     on_ask: OnAsk = OnAsk.ELICIT
     on_ask_fallback: OnFailure = OnFailure.DENY
     """What follows if the agent cannot ask the person, and nobody else is asked: DENY or ALLOW."""

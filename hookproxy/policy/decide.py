@@ -11,10 +11,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from ..model.decision import ApprovalRequest, Comments, Decision, Proceed, RefusalCause, Refuse
-from ..model.hooks import NO_VERDICT, Event, HookRun, Permission
+from ..model.hooks import NO_VERDICT, Event, HookRun, HookSpec, Permission
 from ..model.settings import ConsoleUse, OnAsk, OnFailure, Settings
 
-_PRE_EVENTS: Final = (Event.PRE_TOOL_USE, Event.PRE_MCP_TOOL_CALL, Event.PERMISSION_REQUEST)
+PRE_EVENTS: Final = (Event.PRE_TOOL_USE, Event.PRE_MCP_TOOL_CALL, Event.PERMISSION_REQUEST)
+"""The events before a call: the verdict of their hooks decides whether it passes."""
 _POST_EVENTS: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 
 
@@ -51,7 +52,7 @@ def consequence(one: HookRun, settings: Settings, group_on_failure: OnFailure | 
     """Return what follows from a hook's failure, in a few words for people; empty: it has no consequence."""
     if not one.verdict.failure or one.spec.background:
         return ""
-    if one.spec.event in _PRE_EVENTS:
+    if one.spec.event in PRE_EVENTS:
         return "the call is refused" if blocks(one, settings, group_on_failure) else "it does not block the call"
     if one.spec.event not in _POST_EVENTS:
         return ""
@@ -151,6 +152,13 @@ def declined(proceed: Proceed, cause: RefusalCause) -> Refuse:
     return Refuse(by, reason, asked=True, cause=cause, feedback=proceed.feedback)
 
 
+def failure_rule(spec: HookSpec, settings: Settings, group_on_failure: OnFailure | None) -> OnFailure:
+    """Return the failure rule for a hook: its own, else its group's, else the configuration's."""
+    if settings.fail_closed:
+        return OnFailure.DENY
+    return spec.on_failure or group_on_failure or settings.on_failure
+
+
 def failure_refusal(
     hook_runs: Sequence[HookRun], settings: Settings, group_on_failure: OnFailure | None
 ) -> Refuse | None:
@@ -241,7 +249,7 @@ def _on_failure(one: HookRun, settings: Settings, group_on_failure: OnFailure | 
     """Return the failure rule for this hook: its own, else its group's, else the configuration's."""
     if one.verdict.untrusted or one.verdict.unjudged:
         return OnFailure.DENY
-    return one.spec.on_failure or group_on_failure or settings.on_failure
+    return failure_rule(one.spec, settings, group_on_failure)
 
 
 def _refuse(hook_runs: Sequence[HookRun], cause: RefusalCause) -> Refuse:

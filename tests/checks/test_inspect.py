@@ -67,6 +67,7 @@ def test_an_entry_describes_a_hook_as_in_its_file(project: Path) -> None:
             command="./good.sh --x",
             timeout=7.0,
             on_failure=FailureEffect.BLOCK,
+            decides=True,
             fires=True,
             awaited=True,
             label="good.sh",

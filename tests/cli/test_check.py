@@ -335,6 +335,7 @@ def test_programs_get_one_document_whose_keys_stay(project: Path) -> None:
         "command": LONG,
         "timeout": 600.0,
         "on_failure": "block",
+        "lets_pass": False,
         "awaited": True,
         "fires": True,
         "managed": False,
@@ -438,6 +439,28 @@ def test_aliases_and_limits_are_shown_with_both_names(tmp_path: Path) -> None:
     (limit,) = settings["limits"]
     assert limit.pop("place").endswith("hookproxy.toml:6: limits[0]")
     assert limit == {"tool": "B*", "calls": 1, "per": "day", "by": "limits[0]"}
+
+
+def test_it_says_which_hooks_let_a_call_pass_if_they_fail_and_how_to_change_that(tmp_path: Path) -> None:
+    entries = [{"type": "command", "command": "true"}, {"type": "command", "command": "false", "onFailure": "block"}]
+    file = {"hooks": {"PreToolUse": [{"hooks": entries}], "PostToolUse": [{"hooks": entries}]}}
+    (tmp_path / "settings.json").write_text(json.dumps(file, indent=1))
+    printed = check(tmp_path, "--hooks", "claude=settings.json").stdout
+    block = printed[printed.index("1 of 2 hooks lets a call pass if it fails:") :]
+    assert "settings.json:6 (claude)" in block
+    assert 'on_failure = "deny" in hookproxy.toml or in a [[use]] table of it, or run --fail-closed' in block
+    closed = check(tmp_path, "--fail-closed", "--hooks", "claude=settings.json")
+    assert "a call pass" not in closed.stdout
+    found = json.loads(check(tmp_path, "--hooks", "claude=settings.json", "--json").stdout)
+    assert [hook["lets_pass"] for hook in found["hooks"]] == [True, False, False, False]
+
+
+def test_a_system_that_refuses_after_some_failures_only_is_among_those_that_let_pass(tmp_path: Path) -> None:
+    file = {"version": 1, "hooks": {"preToolUse": [{"type": "command", "bash": "true"}]}}
+    (tmp_path / "copilot.json").write_text(json.dumps(file))
+    printed = check(tmp_path, "--hooks", "copilot@current=copilot.json").stdout
+    assert "the call is refused, but not after each failure" in printed
+    assert "1 of 1 hook lets a call pass if it fails" in printed
 
 
 def test_tools_that_a_preset_does_not_rename_are_a_remark_and_not_a_finding(tmp_path: Path) -> None:

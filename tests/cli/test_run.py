@@ -320,15 +320,20 @@ LISTED: Final = '{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"look"},{"na
 LISTING: Final = ("sh", "-c", f"while read -r line; do echo '{LISTED}'; done")
 
 
+PASSING: Final = (
+    "hookproxy: 1 of 1 hook lets a call pass if it fails: hookproxy check says which; --fail-closed refuses then\n"
+)
+
+
 def test_it_says_in_one_line_what_hooks_see_when_the_tools_are_known(tmp_path: Path) -> None:
     hook_file(tmp_path / "settings.json")
     options = ("--name", "files", "--hooks", "claude=settings.json")
     ended = run(tmp_path, *options, "--", *LISTING, agent=LIST)
     assert (ended.returncode, ended.stdout) == (0, LISTED + "\n")
-    assert ended.stderr == "hookproxy: files: 1 hook on 2 of 2 tools\n"
+    assert ended.stderr == PASSING + "hookproxy: files: 1 hook on 2 of 2 tools\n"
     (tmp_path / "settings.json").write_text(HOOK % ("Bash", ""))
     ended = run(tmp_path, *options, "--", *LISTING, agent=LIST)
-    assert ended.stderr == (
+    assert ended.stderr == PASSING + (
         "hookproxy: files: no hooks on 2 tools; 1 hook never matches, and no tool is known as Bash "
         "([tools.X] in hookproxy.toml names one): see hookproxy check -- COMMAND\n"
     )
@@ -346,11 +351,49 @@ def test_verbose_tells_each_decision_in_one_line(tmp_path: Path) -> None:
     hook_file(tmp_path / "settings.json", command="echo no looking >&2; exit 2")
     options = ("--verbose", "--hooks", "claude=settings.json")
     ended = run(tmp_path, *options, "--", *SERVER, agent=CALL)
-    assert ended.stderr.startswith("hookproxy: deny look: ")
+    assert ended.stderr.startswith(f"{PASSING}hookproxy: deny look: ")
     assert ended.stderr.endswith(": no looking\n")
     hook_file(tmp_path / "settings.json", command="exit 0")
-    assert run(tmp_path, *options, "--", *SERVER, agent=CALL).stderr == "hookproxy: allow look\n"
-    assert run(tmp_path, *options[1:], "--", *SERVER, agent=CALL).stderr == ""
+    assert run(tmp_path, *options, "--", *SERVER, agent=CALL).stderr == PASSING + "hookproxy: allow look\n"
+    assert run(tmp_path, *options[1:], "--", *SERVER, agent=CALL).stderr == PASSING
+
+
+def hook_files(folder: Path) -> tuple[str, ...]:
+    """Guards that pass, refuse, and have no effect on calls if they fail."""
+    hook_file(folder / "passes.json", command="echo noise >&2; exit 1")
+    hook_file(folder / "asked.json", "PermissionRequest", command="exit 0")
+    hook_file(folder / "closed.json", command="exit 0", onFailure="block")
+    hook_file(folder / "after.json", "PostToolUse", command="exit 1")
+    later: dict[str, object] = {"command": "exit 1; # later", "async": True}
+    hook_file(folder / "background.json", "PreToolUse", **later)
+    (folder / "own.toml").write_text('[[hooks.PreToolUse]]\ncommand = "exit 0"\n')
+    files = ("passes", "asked", "closed", "after", "background")
+    return ("--config=own.toml", *(f"--hooks=claude={name}.json" for name in files))
+
+
+def test_it_says_at_start_how_many_hooks_let_a_call_pass_if_they_fail(tmp_path: Path) -> None:
+    options = hook_files(tmp_path)
+    ended = run(tmp_path, *options, "--", *SERVER, agent=CALL)
+    assert "hookproxy: 2 of 4 hooks let a call pass if they fail: hookproxy check says which" in ended.stderr
+    assert ended.stdout == f"{ANSWER}\n"
+
+
+def test_fail_closed_refuses_the_call_after_every_failure_whatever_the_files_say(tmp_path: Path) -> None:
+    options = hook_files(tmp_path)
+    ended = run(tmp_path, "--fail-closed", *options, "--", *SERVER, agent=CALL)
+    assert "let a call pass" not in ended.stderr
+    assert "exited with status 1" in json.loads(ended.stdout)["result"]["content"][0]["text"]
+    (tmp_path / "lax.toml").write_text(
+        "on_failure = 'allow'\n[[use]]\nfile = 'passes.json'\ndialect = 'claude'\non_failure = 'allow'\n"
+        "[[hooks.PreToolUse]]\ncommand = 'echo [{}]'\non_failure = 'allow'\n"
+    )
+    assert run(tmp_path, "--config=lax.toml", "--", *SERVER, agent=CALL).stdout == f"{ANSWER}\n"
+    ended = run(tmp_path, "--config=lax.toml", "--fail-closed", "--", *SERVER, agent=CALL)
+    assert json.loads(ended.stdout)["result"]["isError"] is True
+    (tmp_path / "passes.json").unlink()
+    hook_file(tmp_path / "passes.json", command="exit 0")
+    ended = run(tmp_path, "--config=lax.toml", "--fail-closed", "--", *SERVER, agent=CALL)
+    assert "printed JSON that is not one object" in ended.stdout
 
 
 @pytest.mark.parametrize("by_file", [False, True])

@@ -258,7 +258,7 @@ def test_a_file_that_begins_with_a_byte_order_mark_is_read(cwd: Path) -> None:
 )
 def test_an_unusable_value_of_the_hooks_option_is_an_error(cwd: Path, item: str, message: str, hint: str) -> None:
     (cwd / "empty").mkdir()
-    write(cwd / "unknown.json", '{"hooks": {"preToolUse": "x"}}')
+    write(cwd / "unknown.json", '{"theme": "dark"}')
     write(cwd / "list.json", "[]")
     write(cwd / "broken.json", "{")
     write(cwd / "latin.json", b'{\n"\xe9": 1}')

@@ -34,6 +34,7 @@ def test_every_setting_has_a_key_that_can_be_managed() -> None:
         "audit_default",
         "rule_places",
         "called",
+        "fail_closed",
     }
 
 

@@ -45,7 +45,8 @@ def test_a_file_in_a_systems_folder_is_its_own_although_it_has_an_event_that_the
 def test_an_entry_with_keys_of_another_system_is_not_kiros(tmp_path: Path) -> None:
     entry = {"type": "command", "command": "./x.sh"}
     assert recognised(tmp_path / "hooks.json", {"hooks": {"preToolUse": [{"command": "./x.sh"}]}}) == "kiro"
-    assert recognised(tmp_path / "hooks.json", {"version": 1, "hooks": {"preToolUse": [entry]}}) != "kiro"
+    with pytest.raises(ConfigError, match="copilot can read none of its hooks"):
+        recognised(tmp_path / "hooks.json", {"version": 1, "hooks": {"preToolUse": [entry]}})
     assert recognised(tmp_path / "hooks.json", {"hooks": {"preToolUse": [entry]}}) != "kiro"
 
 

@@ -67,7 +67,7 @@ async def test_the_example_of_the_page_blocks_a_destructive_command_and_no_other
     assert blocked["result"]["isError"] is True
     assert text_of(blocked).endswith(": Blocked: destructive command")
     assert [one["params"]["arguments"] for one in scene.calls_received()] == [{"command": "ls"}]
-    assert agent.standard_error() == ""
+    assert agent.reports() == ""
 
 
 async def test_the_example_of_the_page_sees_through_spellings_of_a_command(scene: Scene) -> None:

@@ -151,7 +151,7 @@ async def test_the_danger_guard_lets_other_calls_pass_as_they_are(project: Proje
     await agent.send(line)
     assert texts(await agent.answer(1)) == [f"ran {tool}"]
     assert project.scene.received()[-1] + b"\n" == line
-    assert agent.standard_error() == ""
+    assert agent.reports() == ""
 
 
 async def test_auto_lint_shows_the_model_what_is_wrong_with_the_file(project: Project) -> None:
@@ -170,7 +170,7 @@ async def test_auto_lint_does_not_comment_on_other_files_and_other_tools(
 ) -> None:
     agent = await project.begun(AUTO_LINT)
     assert texts(await agent.ask(call(1, tool, file_path=str(project.folder / name)))) == [f"ran {tool}"]
-    assert agent.standard_error() == ""  # {} for a text that is not there is not a failure
+    assert agent.reports() == ""  # {} for a text that is not there is not a failure
 
 
 async def test_the_logger_logs_calls_that_succeeded(project: Project) -> None:
@@ -187,7 +187,7 @@ async def test_the_logger_logs_calls_that_succeeded(project: Project) -> None:
     ]
     assert len({entry["session"] for entry in entries}) == 1
     assert all(entry["timestamp"].endswith("+00:00") and entry["session"] for entry in entries)
-    assert agent.standard_error() == ""
+    assert agent.reports() == ""
 
 
 # --- in order, all of them ---

@@ -114,7 +114,7 @@ async def test_the_pages_validation_script_blocks_what_it_says_and_its_reason_re
     allowed = await agent.ask(call(7, "shell", cmd="ls -la", cwd="."))
     assert allowed["result"] == {"content": [{"type": "text", "text": "ran shell"}]}
     assert [one["params"]["arguments"]["cmd"] for one in scene.calls_received()] == ["ls -la"]
-    assert agent.standard_error() == ""
+    assert agent.reports() == ""
 
 
 async def test_the_pages_matcher_asks_about_the_named_tools_only(scene: Scene) -> None:

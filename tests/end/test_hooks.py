@@ -260,7 +260,7 @@ async def test_a_hook_without_feedback_leaves_the_result_unchanged(scene: Scene,
     await agent.send(text)
     assert await agent.line() == b'{"jsonrpc": "2.0", "id": 1, "result": {}}'
     assert scene.received()[-1] + b"\n" == text
-    assert agent.standard_error() == ""
+    assert agent.reports() == ""
 
 
 @pytest.mark.parametrize("key", ["updatedMCPToolOutput", "updatedToolOutput"])
@@ -452,7 +452,7 @@ FAILURES: dict[str, tuple[str, Json, str]] = {
     "bad JSON": ("echo '{nonsense}'", {}, "printed JSON that cannot be read"),
     "wrong event": ('echo \'{"hookSpecificOutput":{"hookEventName":"Stop"}}\'', {}, "printed output for 'Stop'"),
     "wrong type": ('echo \'{"continue":"yes"}\'', {}, "printed JSON that cannot be read"),
-    "duplicate keys": ('echo \'{"decision":"approve","decision":"block"}\'', {}, "printed JSON that cannot be read"),
+    "duplicate keys": ('echo \'{"decision":"block","decision":"approve"}\'', {}, "printed JSON that cannot be read"),
 }
 
 
@@ -538,7 +538,7 @@ async def test_a_hook_that_never_reads_300_kilobytes_does_not_fail(scene: Scene)
     agent = await begun(scene, scene.hooks(PreToolUse="exec <&-; exit 0"))
     text = "x" * 300_000
     assert json.loads(text_of(await agent.ask(call(1, "echo", text=text)))) == {"text": text}
-    assert agent.standard_error() == ""
+    assert agent.reports() == ""
 
 
 async def test_a_hook_that_prints_two_megabytes_is_read_in_full(scene: Scene) -> None:
@@ -573,7 +573,7 @@ async def test_what_a_hook_prints_never_reaches_the_wire_or_the_terminal(scene: 
     assert text_of(await agent.ask(call(1, "echo"))) == "{}"
     agent.end_input()
     assert await agent.rest() == b""
-    assert agent.standard_error() == ""
+    assert agent.reports() == ""
 
 
 async def test_a_python_hook_reads_the_document_and_its_variables(scene: Scene) -> None:

@@ -102,7 +102,7 @@ async def test_the_audit_script_logs_each_event_and_never_blocks(scene: Scene) -
         {"event": "PreToolUse", "tool": "reply", "ok": True},
         {"event": "PostToolUseFailure", "tool": "reply", "ok": False},
     ]
-    assert agent.standard_error() == ""
+    assert agent.reports() == ""
 
 
 async def test_the_audit_script_blocks_nothing_even_where_it_cannot_write(scene: Scene) -> None:
@@ -220,7 +220,7 @@ async def test_a_hook_without_output_or_that_fails_lets_the_call_pass(
     agent = await begun(scene, hooks(scene, PreToolUse=[command]))
     assert (await agent.ask(call(1, "echo", a=1)))["result"] == {"content": [{"type": "text", "text": '{"a": 1}'}]}
     assert expected in agent.standard_error()
-    assert bool(expected) is bool(agent.standard_error())
+    assert bool(expected) is bool(agent.reports())
 
 
 async def test_on_failure_deny_blocks_what_the_page_lets_go(scene: Scene) -> None:

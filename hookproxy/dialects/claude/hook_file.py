@@ -91,7 +91,7 @@ def read_hook_file(file: HookFile) -> HookList:
     """The hooks of a settings file or of a plugin's hooks.json. Raises ConfigError."""
     settings = shared_hook_file.read_json(file.path, file.text)
     if settings.flag("disableAllHooks"):
-        return HookList((), remarks=(f"{file.path}: disableAllHooks is true, so none of its hooks run",))
+        return HookList((), remarks=(f"{file.path}: disableAllHooks is true, {shared_hook_file.SWITCHED_OFF}",))
     if "hooks" not in settings.members:
         misplaced = next((name for name in settings.members if name in EVENTS or name in UNAVAILABLE_EVENTS), "")
         notes = (f'{file.path}: {misplaced} is not read: Claude Code reads events inside of "hooks" only',)

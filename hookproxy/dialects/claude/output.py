@@ -11,7 +11,7 @@ from typing import Final, Literal
 import msgspec
 from msgspec.structs import replace
 
-from ...model.hooks import NO_VERDICT, Ended, Event, HookResult, HookSpec, Verdict
+from ...model.hooks import NO_VERDICT, Ended, Event, HookResult, HookSpec, Permission, Verdict
 from ..dialect import Effect
 from ..shared import claude_envelope as envelope
 from ..shared import output as shared_output
@@ -137,6 +137,10 @@ def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
     output, error = _parse(spec.event, stdout, result.cut)
     blocks = result.code == BLOCKS and spec.event in _BLOCKABLE
     if output is None and not blocks:
+        read = _last_members(spec.event, stdout) if error else None
+        verdict = _verdict(spec, replace(result, stdout=read)) if read else Verdict()
+        if verdict.permission is Permission.DENY or verdict.stop:  # to Claude Code, this is a denial
+            return shared_output.invalid_output_verdict(verdict, error)
         return _without_json(spec.event, result.code, stdout, stderr, error)
     output = output or _JsonOutput()
     if spec.event is Event.PRE_TOOL_USE:
@@ -170,6 +174,16 @@ def _parse(event: Event, stdout: str, cut: bool) -> tuple[_JsonOutput | None, st
         printed = shared_output.truncate(repr(specific.hookEventName), shared_output.MAX_EXPLANATION)
         return None, f"printed output for {printed}, but ran on {event}"
     return output, ""
+
+
+def _last_members(event: Event, stdout: str) -> bytes | None:
+    """The output as JSON.parse reads it, if it is output then: of two members of the same name the last one counts."""
+    try:
+        read = shared_output.last_members(stdout)
+    except (ValueError, RecursionError):
+        return None
+    output, _ = _parse(event, read.decode(), cut=False)
+    return read if output else None
 
 
 def _are_json_lines(stdout: str) -> bool:

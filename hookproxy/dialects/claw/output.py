@@ -165,8 +165,19 @@ def _parse(spec: HookSpec, stdout: str, stderr: str, cut: bool) -> _ParsedOutput
     except (ValueError, msgspec.MsgspecError, RecursionError) as problem:
         unreadable = "printed JSON that cannot be read" + shared_output.explanation(str(problem))
         error = shared_output.CUT_JSON if cut else unreadable
+        read = _last_members(stdout)
+        if read.denies or read.permission is Permission.DENY:
+            return replace(read, error=error)
         return _ParsedOutput(texts=(_invalid_json_text(spec, str(problem), stdout, stderr),), error=error)
     return _parse_members(members, stdout)
+
+
+def _last_members(text: str) -> _ParsedOutput:
+    """The output as serde_json reads it: of two members of the same name the last one counts."""
+    try:
+        return _parse_members(_object(shared_output.last_members(text).decode()), text)
+    except (ValueError, msgspec.MsgspecError, RecursionError):
+        return _ParsedOutput()
 
 
 def _is_json(text: str) -> bool:

@@ -21,6 +21,7 @@ CLINE: Final = Dialect(
     read_hook_file=hook_file.read_hook_file,
     write_input=input.write_input,
     read_output=output.read_output,
+    unframed=output.unframed,
     mcp_tool_name=tools.mcp_tool_name,
     tool_spellings=tools.TOOL_SPELLINGS,
     real_arguments=input.real_arguments,

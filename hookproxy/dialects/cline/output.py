@@ -108,6 +108,14 @@ def _verdict(event: Event, control: _Control) -> Verdict:
     )
 
 
+def unframed(stdout: bytes) -> bytes:
+    """The JSON of the one line that begins with HOOK_CONTROL, beside other lines without braces; else all of it."""
+    control, *others = sorted(stdout.splitlines(), key=lambda line: not line.startswith(_CONTROL.encode())) or [b""]
+    if not control.startswith(_CONTROL.encode()) or any(b"{" in line or _CONTROL.encode() in line for line in others):
+        return stdout
+    return control.removeprefix(_CONTROL.encode())
+
+
 def _json_of(text: str) -> str:
     """The part of what was printed that is the JSON, as both engines find it; all of it if there is no such part.
 

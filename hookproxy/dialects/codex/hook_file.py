@@ -88,7 +88,7 @@ def read_hook_file(file: HookFile) -> HookList:
     if is_hooks_file and (refused := next((key for key in document.members if key not in _ROOT_KEYS), "")):
         raise document.error(refused, "is not allowed here, and Codex refuses the whole file", f"remove {refused!r}")
     if document.table("features").members.get("hooks") is False and not is_hooks_file:
-        return HookList((), remarks=(f"{file.path}: [features] hooks is false, so none of its hooks run",))
+        return HookList((), remarks=(f"{file.path}: [features] hooks is false, {shared_hook_file.SWITCHED_OFF}",))
     if "hooks" not in document.members:
         return HookList((), remarks=(f"{file.path}: contains no hooks",))
     if not isinstance(document.members["hooks"], dict) and not is_hooks_file:

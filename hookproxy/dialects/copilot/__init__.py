@@ -46,6 +46,7 @@ COPILOT_CURRENT: Final = replace(
     read_hook_file=partial(hook_file.read_hook_file, hook_file.CURRENT_FORMAT),
     find_plugin=hook_file.find_plugin,
     read_output=output.read_output_current,
+    unframed=output.without_progress,
     recognises=lambda _members: False,
     longest_feedback=output.MAX_JOINED_CONTEXT,
 )

@@ -94,7 +94,7 @@ def read_hook_file(format: CommandFile, file: HookFile) -> HookList:
         raise document.error("version", f"must be 1, not {version!r}", "hook files have version 1")
     notes = command_file.unknown_keys(format, document, ("version", "hooks", "disableAllHooks"))
     if document.flag("disableAllHooks"):
-        return HookList((), tuple(notes), (f"{file.path}: disableAllHooks is true, so none of its hooks run",))
+        return HookList((), tuple(notes), (f"{file.path}: disableAllHooks is true, {shared_hook_file.SWITCHED_OFF}",))
     found = command_file.read_hooks(format, file, document)
     return HookList(found.hooks, (*notes, *found.notes), found.remarks)
 

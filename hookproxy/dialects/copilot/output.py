@@ -136,7 +136,7 @@ def read_output_current(spec: HookSpec, result: HookResult) -> Verdict:
 
     "Timeouts are always fail-open", and so are HTTP hooks: their failure "falls through".
     """
-    result = replace(result, stdout=_without_progress(result.stdout))
+    result = replace(result, stdout=without_progress(result.stdout))
     exited = result.ended is Ended.EXITED
     if exited and result.code == DECIDES and spec.event is Event.PRE_TOOL_USE:
         return shared_output.background_verdict(spec, _refused_call(result))
@@ -282,7 +282,7 @@ def _on_mcp_call(result: HookResult) -> Verdict:
     return Verdict(meta=meta)
 
 
-def _without_progress(output: bytes) -> bytes:
+def without_progress(output: bytes) -> bytes:
     """The output without its progress lines: "every other line is preserved verbatim"."""
     if b'"progress"' not in output:
         return output

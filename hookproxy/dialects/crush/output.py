@@ -24,8 +24,9 @@ FIELDS: Final = {
 """What each member of the JSON output does here: Crush's own, and Claude Code's that it reads, too."""
 
 _WORDS: Final = decision_json.DecisionWords(
-    denies=("deny", "block"), allows=("allow", "approve"), asks=("ask",), merges=True
+    denies=("deny", "block"), allows=("allow", "approve"), asks=("ask",), merges=True, any_case=True
 )
+"""`internal/hooks/input.go` compares the word in lower case, and Go reads the names of members in any case."""
 _RULES: Final = exit_status.ExitStatusRules(
     denies=lambda code: code in (BLOCKS, HALTS),
     stops=lambda code: code == HALTS,

@@ -169,6 +169,8 @@ def _verdict(rules: OutputRules, spec: HookSpec, result: HookResult) -> Verdict:
     except shared_output.InvalidOutput as error:
         part = shared_output.keep_deciding_members(result, {**_DECIDING_MEMBERS, "decision": rules.decisions})
         return shared_output.invalid_output_verdict(_verdict(rules, spec, part), str(error))
+    if result.code == 0 and output is not None and (denial := _denial_in_any_case(rules, spec, result)):
+        return denial
     if result.code == BLOCKS:
         verdict = _on_exit_2(rules, spec, output or _JsonOutput(), stderr)
     else:
@@ -177,6 +179,19 @@ def _verdict(rules: OutputRules, spec: HookSpec, result: HookResult) -> Verdict:
     if output is None and any(member in stdout for member in _TYPICAL_MEMBERS):
         message = shared_output.JSON_IN_TEXT
     return replace(verdict, messages=shared_output.nonempty(*verdict.messages, message))
+
+
+def _denial_in_any_case(rules: OutputRules, spec: HookSpec, result: HookResult) -> Verdict | None:
+    """A denial that is spelled in upper case, as Go reads names; None: there is none that is not read anyway."""
+    kept = shared_output.keep_deciding_members(
+        result, {**_DECIDING_MEMBERS, "decision": rules.decisions}, any_case=True
+    )
+    exact = shared_output.keep_deciding_members(result, {**_DECIDING_MEMBERS, "decision": rules.decisions})
+    if kept.stdout == exact.stdout:
+        return None
+    output = shared_output.parse_json_object(kept.stdout, _DECODER) or _JsonOutput()
+    verdict = _on_exit_0(rules, spec, output, "")
+    return verdict if verdict.permission is Permission.DENY else None
 
 
 def _parse(rules: OutputRules, spec: HookSpec, stdout: str, result: HookResult) -> _JsonOutput | None:

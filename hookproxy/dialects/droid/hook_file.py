@@ -48,7 +48,7 @@ def read_hook_file(file: HookFile) -> HookList:
     """The hooks of a file. Raises ConfigError."""
     document = shared_hook_file.read_document(file.path, file.text, comments=True)
     if document.flag("hooksDisabled"):
-        return HookList((), remarks=(f"{file.path}: hooksDisabled is true, so none of its hooks run",))
+        return HookList((), remarks=(f"{file.path}: hooksDisabled is true, {shared_hook_file.SWITCHED_OFF}",))
     if "hooks" in document.members:
         return command_file.read_events(_FORMAT, file, document.table("hooks"))
     if os.path.basename(file.path).startswith("settings.") or not document.members:

@@ -86,7 +86,7 @@ def read_hook_file(file: HookFile) -> HookList:
     settings = shared_hook_file.read_document(file.path, file.text, comments=True)
     config = settings.table("hooksConfig")
     if config.members.get("enabled") is False:
-        return HookList((), remarks=(f"{file.path}: hooksConfig.enabled is false, so none of its hooks run",))
+        return HookList((), remarks=(f"{file.path}: hooksConfig.enabled is false, {shared_hook_file.SWITCHED_OFF}",))
     found = command_file.read_hooks(_FORMAT, file, settings)
     disabled = frozenset(config.texts("disabled") or ())
     running = tuple(hook for hook in found.hooks if _name(hook) not in disabled)

@@ -25,6 +25,7 @@ IFLOW: Final = Dialect(
     read_hook_file=partial(command_file.read_hook_file, FORMAT),
     write_input=input.write_input,
     read_output=output.read_output,
+    closed_by_field=False,
     tool_spellings=hook_file.TOOL_SPELLINGS,
     recognises=partial(command_file.fits, FORMAT),
     shape_of="claude",

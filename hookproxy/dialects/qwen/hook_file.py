@@ -110,7 +110,7 @@ def read_hook_file(file: HookFile) -> HookList:
     """The hooks of a settings file, which may have comments. Raises ConfigError."""
     settings = shared_hook_file.read_document(file.path, file.text, comments=True)
     if settings.flag("disableAllHooks"):
-        return HookList((), remarks=(f"{file.path}: disableAllHooks is true, so none of its hooks run",))
+        return HookList((), remarks=(f"{file.path}: disableAllHooks is true, {shared_hook_file.SWITCHED_OFF}",))
     return command_file.read_hooks(_FORMAT, file, settings)
 
 

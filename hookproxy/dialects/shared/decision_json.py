@@ -36,6 +36,8 @@ class DecisionWords(Struct, frozen=True):
     without_effect: tuple[str, ...] = ()
     merges: bool = False
     """Rewritten arguments hold only the members that change."""
+    any_case: bool = False
+    """A denial counts in upper and in lower case, also in the names of its members."""
 
 
 class _Specific(Struct, frozen=True, kw_only=True):
@@ -77,7 +79,14 @@ def read(words: DecisionWords, spec: HookSpec, result: HookResult) -> Verdict | 
         return shared_output.invalid_output_verdict(verdict, str(error))
     if output is None and shared_output.decode(result.stdout).startswith("{"):
         return Verdict(failure=shared_output.CUT_JSON if result.cut else shared_output.INCOMPLETE_JSON)
-    return None if output is None else _verdict(words, spec.event, output)
+    if output is None:
+        return None
+    verdict = _verdict(words, spec.event, output)
+    if words.any_case and verdict.permission is not Permission.DENY:
+        kept = shared_output.keep_deciding_members(result, _deciding(words), any_case=True)
+        denial = _verdict(words, spec.event, _DECODER.decode(kept.stdout))
+        return denial if denial.permission is Permission.DENY else verdict
+    return verdict
 
 
 def _deciding(words: DecisionWords) -> shared_output.DecidingMembers:

@@ -56,6 +56,11 @@ def suggestion(word: str, known: Iterable[str], similarity: float = 0.6) -> str:
 
 CANNOT_FIRE: Final = "cannot fire behind MCP"
 """In remarks about events that only an agent has."""
+SWITCHED_OFF: Final = "so none of its hooks run"
+"""In remarks about a file that switches its hooks off."""
+LEFT_OUT: Final = "is left out"
+NOT_AN_EVENT: Final = "is not an event, so its hooks never run"
+"""In notes on what the system itself cannot read."""
 
 
 class Table(Struct, frozen=True):
@@ -321,7 +326,7 @@ def read_events(
         elif not is_comment(name):
             names = [*known, *unavailable]
             what = hint(name) or suggestion(name, names, _SIMILAR_KEY) or f"the events are {', '.join(names)}"
-            found.append(HookList((), (f"{place} is not an event, so its hooks never run: {what}",)))
+            found.append(HookList((), (f"{place} {NOT_AN_EVENT}: {what}",)))
     return merge(found)
 
 
@@ -331,7 +336,7 @@ def or_left_out(where: str, place: str, read: Callable[[], HookList]) -> HookLis
         return read()
     except ConfigError as error:
         what = error.message.removeprefix(f"{where}: ").removeprefix(place).lstrip(". ")
-        return HookList((), (f"{where}: {place} is left out: {what}: {error.hint}",))
+        return HookList((), (f"{where}: {place} {LEFT_OUT}: {what}: {error.hint}",))
 
 
 def read_each(table: Table, key: str, read: Callable[[Table], HookList]) -> HookList:

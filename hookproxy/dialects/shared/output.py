@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-from collections import Counter
 from collections.abc import Mapping
 from typing import Final, TypeVar
 
@@ -82,8 +81,15 @@ def describe_end(spec: HookSpec, result: HookResult) -> str:
 
 
 def decode(output: bytes) -> str:
-    """Output as text, without a byte order mark, Windows line ends and surrounding white space."""
-    return output.decode(errors="replace").removeprefix("\ufeff").replace("\r\n", "\n").strip()
+    """Output as text, without Windows line ends, and a byte order mark and white space around it."""
+    return (
+        output.decode(errors="replace")
+        .replace("\r\n", "\n")
+        .strip()
+        .removeprefix("\ufeff")
+        .removesuffix("\ufeff")
+        .strip()
+    )
 
 
 def one_line(raw: msgspec.Raw) -> bytes:
@@ -139,25 +145,38 @@ def parse_json_object(output: bytes, decoder: msgspec.json.Decoder[T]) -> T | No
         raise InvalidOutput("printed JSON that cannot be read" + explanation(str(error))) from None
 
 
-def keep_deciding_members(result: HookResult, members: DecidingMembers) -> HookResult:
+def keep_deciding_members(result: HookResult, members: DecidingMembers, *, any_case: bool = False) -> HookResult:
     """The same run, as if its output had only these members, and only those whose values the document defines.
 
-    For output that cannot be read as a whole: `invalid_output_verdict` then finds whether it denies.
+    For output that cannot be read as a whole: `invalid_output_verdict` then finds whether it denies. Of several members
+    of the same name the last one counts, as systems read them. `any_case`: names and words of decisions count in
+    upper and in lower case, as systems in Go read names.
     """
     kept: dict[str, object] = {}
     try:
-        output = _LENIENT.decode(decode(result.stdout))
+        output = (_ANY_CASE if any_case else _LENIENT).decode(decode(result.stdout))
     except (ValueError, RecursionError):
         output = None
     for path, values in members.items():
         outer, _, name = path.rpartition(".")
-        holder = _member(output, outer) if outer else output
-        value = _member(holder, name)
+        spelled = [part.lower() for part in (outer, name)] if any_case else [outer, name]
+        holder = _member(output, spelled[0]) if outer else output
+        value = _member(holder, spelled[1])
+        if any_case and isinstance(value, str) and values is not ANY_TEXT:
+            value = value.lower()
         if isinstance(value, str) if values is ANY_TEXT else isinstance(value, str | bool) and value in values:
             target = kept.setdefault(outer, {}) if outer else kept
             if isinstance(target, dict):
                 target[name] = value
     return replace(result, stdout=json.dumps(kept).encode())
+
+
+def last_members(text: str) -> bytes:
+    """JSON with the last of several members of the same name, as JSON.parse and most readers take it.
+
+    Raises ValueError, RecursionError for what is not JSON to them either.
+    """
+    return raw_json.encode(_PARSER.decode(text))
 
 
 def background_verdict(spec: HookSpec, verdict: Verdict) -> Verdict:
@@ -180,11 +199,9 @@ def _member(value: object, name: str) -> object:
     return value.get(name) if isinstance(value, dict) else None
 
 
-def _unique_members(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """The members whose key occurs only once in the object. It is unknown which one of duplicates counts."""
-    counts = Counter(key for key, _ in pairs)
-    return {key: value for key, value in pairs if counts[key] == 1}
-
-
-_LENIENT: Final = json.JSONDecoder(object_pairs_hook=_unique_members, parse_int=float, strict=False)
+_LENIENT: Final = json.JSONDecoder(parse_int=float, strict=False)
 """Accepts what careless hooks print: NaN, numbers of any length, line ends inside strings."""
+_ANY_CASE: Final = json.JSONDecoder(
+    object_pairs_hook=lambda pairs: {key.lower(): value for key, value in pairs}, parse_int=float, strict=False
+)
+_PARSER: Final = json.JSONDecoder(parse_int=float, parse_constant=raw_json.reject_constant)

@@ -91,7 +91,7 @@ def read_hook_file(file: HookFile) -> HookList:
     """The hooks of a file. Raises ConfigError."""
     document = shared_hook_file.read_document(file.path, file.text, comments=True)
     if document.members.get("disableAllHooks") is True:
-        return HookList((), remarks=(f"{file.path}: disableAllHooks is true, so none of its hooks run",))
+        return HookList((), remarks=(f"{file.path}: disableAllHooks is true, {shared_hook_file.SWITCHED_OFF}",))
     return command_file.read_hooks(_FORMAT, file, document)
 
 

@@ -296,7 +296,7 @@ def test_the_current_edition_differs_in_a_few_fields() -> None:
     }
     differing = {
         "name", "described_by", "unavailable", "output_fields", "read_hook_file", "read_output", "recognises",
-        "longest_feedback", "find_plugin",
+        "longest_feedback", "find_plugin", "unframed",
     }  # fmt: skip
     assert changed == differing
     assert not COPILOT_CURRENT.recognises({"version": 1, "hooks": {"preToolUse": [ENTRY]}})

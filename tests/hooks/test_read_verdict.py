@@ -1,0 +1,164 @@
+"""Where failures refuse, only a clean verdict of its system lets a call pass. What systems do by default is a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import perf_counter
+from typing import Final
+
+import pytest
+from msgspec.structs import replace
+
+from hookproxy.dialects.dialect import Group
+from hookproxy.model.decision import Proceed, Refuse
+from hookproxy.model.hooks import Ended, HookResult
+from hookproxy.model.settings import OnFailure, Settings
+from tests.hooks.broken_outputs import (
+    DENIALS,
+    all_dialects,
+    broken_outputs,
+    decision_on,
+    denial_last,
+    event_names,
+    group_of,
+)
+
+ALL: Final = all_dialects()
+PAGE: Final = Path("docs/hook-failures.md")
+DENY: Final = Settings(on_failure=OnFailure.DENY)
+
+
+def with_rule(group: Group, on_failure: OnFailure) -> Group:
+    """The group, whose hook has an `on_failure` of its own."""
+    return replace(group, hooks=tuple(replace(spec, on_failure=on_failure) for spec in group.hooks))
+
+
+def test_there_are_enough_broken_outputs_and_a_denial_of_each_system() -> None:
+    assert DENIALS.keys() == ALL.keys()
+    assert sum(map(len, broken_outputs(DENIALS["claude"]).values())) >= 50
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_broken_output_of_a_hook_refuses_the_call_if_failures_refuse(name: str) -> None:
+    passed = [
+        (event, what)
+        for event in event_names(ALL[name])
+        for runs in broken_outputs(DENIALS[name]).values()
+        for what, result in runs.items()
+        for group, settings in (
+            (group_of(ALL[name], None, event), DENY),
+            (group_of(ALL[name], OnFailure.DENY, event), Settings()),
+            (with_rule(group_of(ALL[name], OnFailure.ALLOW, event), OnFailure.DENY), Settings()),
+        )
+        if not isinstance(decision_on(group, result, settings), Refuse)
+    ]
+    assert passed == []
+
+
+@pytest.mark.parametrize("type_name", ["http", "mcp_tool", "python", "worker"])
+def test_the_same_holds_for_hooks_of_every_handler_type(type_name: str) -> None:
+    for name in ("claude", "own", "codex", "copilot", "vscode"):
+        for runs in broken_outputs(DENIALS[name]).values():
+            for what, result in runs.items():
+                group = group_of(ALL[name], OnFailure.DENY, type=type_name)
+                assert isinstance(decision_on(group, result), Refuse), what
+
+
+@pytest.mark.parametrize("name", ["own", "claude", "cursor", "goose"])
+def test_a_hook_whose_own_field_refuses_after_failures_is_strict_unless_the_configuration_says_otherwise(
+    name: str,
+) -> None:
+    for runs in broken_outputs(DENIALS[name]).values():
+        for what, result in runs.items():
+            assert isinstance(decision_on(group_of(ALL[name], fails_closed=True), result), Refuse), what
+    lax = with_rule(group_of(ALL["own"], fails_closed=True), OnFailure.ALLOW)
+    assert isinstance(decision_on(lax, HookResult(Ended.EXITED, 0, b'log\n{"decision":"block"}')), Proceed)
+
+
+CLEAN: Final = {
+    "nothing": b"",
+    "white space": b"\r\n \n",
+    "text": b"checked 3 files in {src}: all fine [ok]\n",
+    "a log": b"[INFO] 2026-01-01 10:00:00 guard: the command is allowed\n[INFO] done\n",
+    "a number": b"0\n",
+    "an empty object": b"{}\n",
+    "an approval of another system": b'{"permission": "allow", "continue": true}',
+    "other members": b'{"version": 1, "took": 0.5, "checked": ["a", "b"], "error": null}',
+    "its own document": b'{"hook_event_name":"PreToolUse","permission_mode":"default","tool_name":"x",'
+    b'"tool_input":{"action":"deny","command":"ls"}}',
+}
+TEXT_FAILS: Final = {
+    "cline": ("text", "a log", "a number"),
+    "code-assist": ("text", "a log", "a number"),
+    "codex": ("a log", "an approval of another system", "other members", "its own document"),
+    "claw@current": ("a log", "a number"),
+    "cursor": ("text", "a log", "a number"),
+    "goose": tuple(name for name in CLEAN if name not in ("nothing", "white space")),
+}
+"""What these systems do not accept themselves, as their sources say."""
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("what", CLEAN)
+def test_a_clean_verdict_lets_the_call_pass_although_failures_refuse(name: str, what: str) -> None:
+    group = group_of(ALL[name], OnFailure.DENY)
+    decision = decision_on(group, HookResult(Ended.EXITED, 0, CLEAN[what], b"guard: checked /src\n"))
+    assert isinstance(decision, Proceed) is (what not in TEXT_FAILS.get(name, ())), decision
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name not in ("cascade", "claw", "iflow", "kiro", "codex")])
+def test_of_two_equal_members_the_last_one_denies_in_every_mode(name: str) -> None:
+    for on_failure in OnFailure:
+        decision = decision_on(group_of(ALL[name], on_failure), denial_last(DENIALS[name]))
+        assert isinstance(decision, Refuse)
+
+
+@pytest.mark.parametrize(
+    ("name", "stdout"),
+    [
+        ("crush", b'{"decision":"Deny"}'),
+        ("crush", b'{"decision":"BLOCK"}'),
+        ("crush", b'{"Decision":"deny"}'),
+        ("crush", b'{"hookSpecificOutput":{"PermissionDecision":"Deny"}}'),
+        ("crush", b'{"Halt":true}'),
+        ("docker-agent", b'{"Decision":"block"}'),
+        ("docker-agent@current", b'{"Hook_Specific_Output":{"PERMISSION_DECISION":"deny"}}'),
+        ("docker-agent@current", b'{"Continue":false}'),
+        ("claude", b'\xef\xbb\xbf{"decision":"block"}\xef\xbb\xbf\n'),
+        ("claude", b'{"decision":"approve","decision":"block","x":{"a":1,"a":2}}'),
+    ],
+)
+def test_what_the_system_itself_reads_as_a_denial_is_one_in_every_mode(name: str, stdout: bytes) -> None:
+    for on_failure in OnFailure:
+        group = group_of(ALL[name], on_failure)
+        assert isinstance(decision_on(group, HookResult(Ended.EXITED, 0, stdout)), Refuse)
+
+
+def row(name: str) -> str:
+    """The line of the page's table about one system: how many of each group's runs refuse the call by default."""
+    cells = []
+    for runs in broken_outputs(DENIALS[name]).values():
+        group = group_of(ALL[name], fails_closed=name in ("own", "iflow"))
+        refused = sum(isinstance(decision_on(group, result), Refuse) for result in runs.values())
+        cells.append("refused" if refused == len(runs) else f"{refused} of {len(runs)}" if refused else "passes")
+    return f"| `{name}` | {' | '.join(cells)} |"
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_page_says_what_each_system_does_by_default(name: str) -> None:
+    assert row(name) in PAGE.read_text("utf-8")
+
+
+def test_the_page_has_the_groups_of_this_table() -> None:
+    counts = [f"{what} ({len(runs)})" for what, runs in broken_outputs(DENIALS["claude"]).items()]
+    assert f"| system | {' | '.join(counts)} |" in PAGE.read_text("utf-8")
+
+
+@pytest.mark.slow
+def test_what_a_hook_prints_is_looked_at_in_linear_time() -> None:
+    group = group_of(ALL["iflow"], OnFailure.DENY)  # reads no JSON, so that all of it is looked at
+    for sign in (b"A", b"{", b'"', b"x: 1: ", b"{a", b" \n", b"a.Error", b"[ ", b"{ "):
+        stdout = sign * (1_000_000 // len(sign))
+        begun = perf_counter()
+        decision_on(group, HookResult(Ended.EXITED, 0, stdout, stdout))
+        assert perf_counter() - begun < 20  # a quadratic pattern takes hours
