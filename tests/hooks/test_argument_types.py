@@ -97,13 +97,12 @@ async def test_check_types_is_about_every_argument_of_a_judged_call(tmp_path: Pa
     guard = mcp_group(hook(seen_by(tmp_path), matcher=".*create_issue"))
     async with rig(guard, settings=Settings(check_types=True)) as proxied:
         await list_tools(proxied, TYPED)
-        for number, (arguments, text) in enumerate(
-            [
-                ({"title": "x", "count": "5"}, "'count' must be a number, and it is a text"),
-                ({"count": 5}, "'title' is missing"),
-                ({"title": "x", "labels": ["a", 5]}, "'labels[1]' must be a text"),
-            ]
-        ):
+        wrong: list[tuple[dict[str, Any], str]] = [
+            ({"title": "x", "count": "5"}, "'count' must be a number, and it is a text"),
+            ({"count": 5}, "'title' is missing"),
+            ({"title": "x", "labels": ["a", 5]}, "'labels[1]' must be a text"),
+        ]
+        for number, (arguments, text) in enumerate(wrong):
             assert text in await judged(proxied, call(number, "create_issue", **arguments))
         fitting: dict[str, Any] = {"title": "x", "count": None, "labels": ["a"], "more": 1}
         assert await judged(proxied, call(9, "create_issue", **fitting)) == fitting
