@@ -35,6 +35,7 @@ _STRICTNESS: Final[dict[str, tuple[object, ...]]] = {
     "audit_all_calls": (False, True),
     "audit_chain": (False, True),
     "hide_denied": (False, True),
+    "hold_notifications": (False, True),
     "unreadable": ("allow", "ask", "deny"),
     "check_types": (False, True),
     "auto_aliases": (False, True),

@@ -170,6 +170,11 @@ class OwnHooks(Table, frozen=True):
     """When the person has answered the server. May change the answer."""
     Notification: list[OwnHook] = []
     """When a person is asked for approval, or by the server."""
+    notifications: Literal["pass", "hold"] = "pass"
+    """What happens to progress, log messages and task statuses of the server that may repeat the output of a call with
+    post hooks of any file. "pass": they pass at once, and hooks do not see them. "hold": they wait until the hooks have
+    judged the output; if a hook replaces, hides or withholds it, they are dropped.
+    """
 
     def for_event(self, event: Event) -> list[OwnHook]:
         """The hooks of one event."""

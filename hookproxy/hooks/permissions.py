@@ -262,7 +262,7 @@ def _under_aliases(context: EventContext) -> list[tuple[str, list[bytes]]]:
     if context.alias is None:
         return []
     aliases = (one for one in (context.alias, *context.alias.alternatives) if one.name)
-    return [(one.name, one.for_call(context.arguments).readings(context.arguments)) for one in aliases]
+    return [(one.name, one.readings(context.arguments)) for one in aliases]
 
 
 def _covers(

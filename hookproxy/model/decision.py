@@ -98,3 +98,8 @@ class Comments(Struct, frozen=True):
     """The result is marked as an error."""
     hidden_by: str = ""
     """The label of a hook that hides the output from the model: a sentence about it replaces the output."""
+
+    @property
+    def takes_output(self) -> bool:
+        """The output does not reach the agent as it was."""
+        return bool(self.withheld or self.hidden_by or self.replacement is not None)
