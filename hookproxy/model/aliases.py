@@ -96,8 +96,9 @@ class Alias(Struct, frozen=True):
         if self.parts is None:
             return None
         own = self.arguments.get(self.line, self.line)
-        if self.parts.commands == (own,) and self.parts.words == () and bytes(members.get(own, b""))[:1] == b'"':
-            return None  # true of most calls
+        alone = self.parts.commands == (own,) and self.parts.words == () and not self.parts.program
+        if alone and bytes(members.get(own, b""))[:1] == b'"':  # true of most calls
+            return None
         from .command_line import Composed, compose  # only for tools with commands
 
         composed = compose(members, self.parts, own)
