@@ -23,7 +23,7 @@ from ..model import command_line
 from ..model.hooks import Permission
 from ..model.settings import AgentRule, Settings
 from . import matchers, shell_commands
-from .globs import BudgetExceeded, WorkBudget, command_pattern, path_pattern
+from .globs import COMMAND_SEPARATORS, BudgetExceeded, WorkBudget, command_pattern, path_pattern
 from .matchers import COMMAND_ARGUMENT, JUDGED_ARGUMENT
 from .path_rules import PathPattern, allows
 
@@ -340,7 +340,7 @@ class _Arguments:
     def parts(self) -> set[str]:
         """The texts between separators of commands that are not in `whole`. Raises BudgetExceeded."""
         if self._parts is None:
-            self._parts = {part.strip() for text in self.known for part in matchers.COMMAND_SEPARATORS.split(text)}
+            self._parts = {part.strip() for text in self.known for part in COMMAND_SEPARATORS.split(text)}
             self._parts.difference_update(self.known)
         self._budget.spend(900 * len(self._parts))  # two thousand of them are too many
         return self._parts
