@@ -170,6 +170,11 @@ class OwnHooks(Table, frozen=True):
     """When the person has answered the server. May change the answer."""
     Notification: list[OwnHook] = []
     """When a person is asked for approval, or by the server."""
+    notifications: Literal["pass", "hold"] = "pass"
+    """What happens to progress, log messages and task statuses of the server that may repeat the output of a call with
+    post hooks of any file. "pass": they pass at once, and hooks do not see them. "hold": they wait until the hooks have
+    judged the output; if a hook replaces, hides or withholds it, they are dropped.
+    """
 
     def for_event(self, event: Event) -> list[OwnHook]:
         """The hooks of one event."""
@@ -194,6 +199,16 @@ class Permissions(Table, frozen=True):
     unreadable: Literal["ask", "deny", "allow"] = "ask"
     """What happens to a command line that cannot be read for certain (`$TOOL x`, `curl … | sh`), and so might run what
     a deny rule about commands names. It matches no allow rule.
+    """
+
+
+class Calls(Table, frozen=True):
+    """Checks of the calls that hooks or rules judge, before any of them runs."""
+
+    check_types: bool = False
+    """true refuses a call with an argument that is missing although the server's inputSchema requires it, or that is
+    not of the type that it states. What hooks read by a familiar name (a command, a path, an address, a text) is
+    checked in any case; the rest is not by default, because servers coerce, and models send "5" for 5.
     """
 
 
@@ -373,6 +388,8 @@ class ConfigFile(Table, frozen=True):
     """Hooks in hookproxy's own format."""
     permissions: Permissions = field(default_factory=Permissions)
     """Permission rules. They are applied to the final arguments, after every rewrite."""
+    calls: Calls = field(default_factory=Calls)
+    """What the arguments of a judged call must be."""
     audit: Audit = field(default_factory=Audit)
     """The audit log."""
     otel: Otel = field(default_factory=Otel)

@@ -12,6 +12,7 @@ from .load import KEYS_OF_SETTINGS
 _SPELLINGS: Final = {
     "audit_digest": {True: "digest", False: "full"},
     "audit_all_calls": {True: "all", False: "judged"},
+    "hold_notifications": {True: "hold", False: "pass"},
     "auto_aliases": {True: "auto", False: "off"},
 }
 """Settings that are yes or no here, and a word in the file."""

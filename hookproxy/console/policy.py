@@ -26,6 +26,7 @@ _LISTED_APART: Final = frozenset({*RULES, "agent_rules", "aliases", "limits", "p
 _SPELLED: Final[dict[str, dict[object, str]]] = {
     "audit_digest": {True: "digest", False: "full"},
     "audit_all_calls": {True: "all", False: "judged"},
+    "hold_notifications": {True: "hold", False: "pass"},
     "auto_aliases": {True: "auto", False: "off"},
 }
 """Values of settings as hookproxy.toml spells them, where these differ."""

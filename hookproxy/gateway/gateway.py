@@ -74,6 +74,7 @@ class Gateway:
         self.feed: LiveFeed | None = None
         """What consoles of the gateway's own account see; None: they see nothing."""
         self._report = report
+        self._reports_of_tools: dict[str, None] = {}
         self._windows = SharedWindows()
         self._seal_keys = config.seal_keys
         self._used: UsedTexts = self.store or UsedHere()
@@ -178,7 +179,7 @@ class Gateway:
             shared = Shared(window_of=partial(self._window, server, identity.principal.id))
         else:
             shared = shared_of(self.store, server, identity, session.server.table.idle_seconds, config.policy)
-        return SessionPolicy(config.version, shared)
+        return SessionPolicy(config.version, shared, self._reports_of_tools)
 
     def _request_states(self, session: GatewaySession) -> RequestStates | None:
         """What makes the request states of a session; None: they are of this process alone."""

@@ -119,6 +119,8 @@ class GatewaySession:
         del hooks, settings, audit  # they are kept by the proxy until another policy replaces them
         # Of stateless requests, the agent's channel makes the ids: their session may last for months.
         self._proxy.router.requests.ids_may_repeat = not self.identity.is_stateless
+        self._proxy.answers_lost_requests = agent.reads_lines  # over HTTP, the agent's channel does that
+        self._proxy.reports_of_tools = policy.reports_of_tools
         self._proxy.remove_secrets = bytes_remover(read_secrets(server.credentials).values())
         self._proxy.on_tools_listed = lambda line, _tools, _server_name: note_parameters(parameters, line)
         if isinstance(agent, TakesPassages):
@@ -217,6 +219,8 @@ class SessionPolicy(Struct, frozen=True):
     """The policy's, for the audit."""
     shared: Shared
     """What the session shares with others."""
+    reports_of_tools: dict[str, None]
+    """What was reported about tools, in all sessions."""
 
 
 class SessionIdentity(Struct, frozen=True):

@@ -22,6 +22,7 @@ class RefusalCause(Enum):
     NOT_ANSWERED = "not answered"  # a person was asked and gave no answer: in time, or at all
     RULE = "rule"  # a permission rule denies it
     LIMIT = "limit"  # a rate limit is reached
+    ARGUMENTS = "arguments"  # one that hooks read is missing, or not of the type that the server lists
     STORE_AWAY = "store away"  # its limits or its approval are kept in a store that cannot be reached
 
 
@@ -97,3 +98,8 @@ class Comments(Struct, frozen=True):
     """The result is marked as an error."""
     hidden_by: str = ""
     """The label of a hook that hides the output from the model: a sentence about it replaces the output."""
+
+    @property
+    def takes_output(self) -> bool:
+        """The output does not reach the agent as it was."""
+        return bool(self.withheld or self.hidden_by or self.replacement is not None)

@@ -8,7 +8,6 @@ from typing import Final
 
 from msgspec import Struct
 
-from ..jsonrpc import raw_json
 from ..model.hooks import Elicitation, Tool
 from .calls import Call
 from .elicitation_messages import PendingElicitation
@@ -124,6 +123,10 @@ class ToolsListed(Struct, frozen=True):
     """The tools on this page that can be read."""
 
 
+class NotificationHeld(Struct, frozen=True):
+    """A notification that waits until a call's output is judged. The router keeps it."""
+
+
 class NotJson(Struct, frozen=True):
     """Output of the server that is not JSON."""
 
@@ -148,12 +151,12 @@ ServerAction = (
     | ElicitationWithdrawn
     | ElicitationCompleted
     | HookToolCallAnswered
+    | NotificationHeld
     | NotJson
     | Dropped
 )
 
 
-def as_one_line(line: bytes) -> Pass | Send:
-    """Return PASS, or the message without the bytes that some readers take for a line end."""
-    clean = raw_json.one_line(line)
+def pass_as(clean: bytes, line: bytes) -> Pass | Send:
+    """Return PASS, or the message as it is clean of the bytes that some readers take for a line end."""
     return PASS if clean == line else Send(clean)

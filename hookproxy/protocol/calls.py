@@ -115,6 +115,10 @@ class Call(Struct, eq=False):
     """It has a request state that looks like hookproxy's own: no server may see it."""
     alias: Alias | None = None
     """The names by which hooks may know the tool and its arguments; None: only the server's own."""
+    holds_notifications: bool = False
+    """Notifications of the server that may repeat its output wait until its hooks have judged the output."""
+    output_passes: bool = False
+    """Hooks have judged its output, and replaced nothing of it."""
     trace: tuple[tuple[str, str], ...] = ()
     """Environment variables with which hooks continue its trace; empty: it has none."""
 
@@ -287,7 +291,9 @@ def judged_call(
     max_depth: int = MAX_DEPTH,
     is_own_state: Callable[[str], bool] = is_of_this_process,
 ) -> Call:
-    """Return the call as its hooks see it. Raises Unreadable, DuplicateKeys if its arguments are ambiguous.
+    """Return the call as its hooks see it; `line` is what the server gets if no hook changes it.
+
+    Raises Unreadable, DuplicateKeys if its arguments are ambiguous.
 
     They are also unreadable if more than `max_depth` brackets are open at once, because a hook that gives up on a deep
     document judges nothing. `find_alias` is as in `Router`: the names by which hooks know the arguments must not be
@@ -317,7 +323,7 @@ def judged_call(
         key=request.key,
         sent_key=request.key,
         id=request.id,
-        line=raw_json.one_line(line),
+        line=line,
         tool=request.tool,
         arguments=arguments,
         meta=members,

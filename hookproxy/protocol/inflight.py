@@ -42,6 +42,8 @@ class InFlight(dict[bytes, RequestKind]):
         self.ids_may_repeat = True
         """The agent may give a request the id of an earlier one. Otherwise no id needs to be barred: a response that
         is for no request in flight passes to nobody."""
+        self.spelled: dict[bytes, bytes] = {}
+        """The ids of requests as the agent spelled them, where the key does not say it, and of all `released` ones."""
         self.released: dict[bytes, bytes] = {}
         """The judged calls among them, whose responses pass without being read: each id as the agent spelled it."""
         self.hook_tool_calls: set[bytes] = set()
@@ -77,8 +79,10 @@ class InFlight(dict[bytes, RequestKind]):
         """Stop waiting for a hook's tool call: its late response is dropped."""
         self.hook_tool_calls.discard(key)  # its id is of hookproxy's own: no request of the agent ever has it
 
-    def note(self, key: bytes, kind: RequestKind) -> None:
-        """Note a request that goes to the server."""
+    def note(self, key: bytes, kind: RequestKind, spelled: bytes = b"") -> None:
+        """Note a request that goes to the server, whose id is `spelled` so; empty: as its key."""
+        if spelled and spelled != key:
+            self.spelled[key] = spelled
         if key in self:
             self._duplicates[key] = self._duplicates.get(key, 0) + 1
         self[key] = kind
@@ -86,11 +90,17 @@ class InFlight(dict[bytes, RequestKind]):
     def note_released(self, key: bytes, spelled: bytes) -> None:
         """Note a judged call that goes to the server and is a request like any other from now on."""
         self.note(key, RequestKind.OTHER)
-        self.released[key] = spelled
+        self.released[key] = self.spelled[key] = spelled
+
+    def unanswered(self) -> list[bytes]:
+        """The ids of the requests that no hook judges and no server has answered, as the agent spelled them."""
+        return [self.spelled.get(key, key) for key in self if key not in self.released]
 
     def settle(self, key: bytes) -> RequestKind | None:
         """End a request that is answered or cancelled. None: no request in flight has this key."""
-        self.released.pop(key, None)
+        if self.spelled:
+            self.spelled.pop(key, None)
+            self.released.pop(key, None)
         kind = self.get(key)
         more = self._duplicates.pop(key, 0)
         if more > 1:
@@ -145,7 +155,8 @@ class InFlight(dict[bytes, RequestKind]):
         if self.get(key) is not RequestKind.OTHER:
             return False
         del self[key]
-        if self.released:
+        if self.spelled:
+            self.spelled.pop(key, None)
             self.released.pop(key, None)
         return True
 
@@ -154,8 +165,9 @@ class InFlight(dict[bytes, RequestKind]):
         if kinds.count(RequestKind.OTHER) != len(keys):
             self.update((key, kind) for key, kind in zip(keys, kinds, strict=True) if kind is not None)
             return False
-        if self.released:
+        if self.spelled:
             for key in keys:
+                self.spelled.pop(key, None)
                 self.released.pop(key, None)
         return True
 

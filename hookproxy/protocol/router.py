@@ -18,10 +18,11 @@ from ..jsonrpc import nesting, raw_json
 from ..model.aliases import Alias
 from ..model.settings import MAX_DEPTH
 from . import actions, calls, fast_scan, responses, tool_list
-from .actions import PASS, AgentAction, ServerAction, as_one_line
+from .actions import PASS, AgentAction, ServerAction, pass_as
 from .calls import Call, Phase, Progress, id_key
 from .elicitations import Elicitations
 from .handshake import Handshake
+from .held_notifications import HeldNotifications
 from .inflight import REQUEST_KINDS, InFlight, RequestKind
 from .responses import Members, Response
 from .tasks import Tasks
@@ -62,6 +63,10 @@ class Router:
         """The tools in the tools/list results that have passed."""
         self.is_own_state: Callable[[str], bool] = calls.is_of_this_process
         """Recognises our request states: a call with one of them is judged, whatever its tool."""
+        self.held = HeldNotifications()
+        """Notifications that wait for the hooks of calls."""
+        self.as_line: Callable[[bytes], bytes] = raw_json.one_line
+        """Makes of a message to the server one line for every reader; `bytes` if the server reads no lines."""
         self.tasks = Tasks()
         """The tasks of judged calls."""
         self.handshake = Handshake()
@@ -104,7 +109,7 @@ class Router:
             return self._batch_from_agent(line, problem)
         action = self._message_from_agent(line, members)
         if action is PASS and (b"\r" in line or not line.isascii()):
-            return as_one_line(line)
+            return pass_as(self.as_line(line), line)
         return action
 
     def scan_from_agent(self, block: bytes) -> bool:
@@ -146,7 +151,8 @@ class Router:
     def note(self, members: Members, method: bytes) -> None:
         """Note a request of the agent that goes to the server: its response may pass."""
         kind = REQUEST_KINDS.get(method, RequestKind.OTHER)
-        self.requests.note(id_key(bytes(members["id"])), kind)
+        raw_id = bytes(members["id"])
+        self.requests.note(id_key(raw_id), kind, raw_id)
         if not self.handshake.opened:
             self.handshake.note_request(members, method, kind is RequestKind.INITIALIZE)
 
@@ -206,12 +212,18 @@ class Router:
         if (frame is None or not frame.nothing_else) and (action := self.tasks.notification(body, self.calls, frame)):
             return action
         if frame is None:
-            return (self.elicitations and self.elicitations.read_from_server(body)) or PASS
+            return (self.elicitations and self.elicitations.read_from_server(body)) or self._other_from_server(body)
         key = id_key(frame.id)
         if not frame.certain and not self.is_taken(key):
             return self.dropped_as_unclear(frame.id)
         # some readers skip VT and FF before JSON, which are not JSON: without them, the response can be edited
         return self._response_from_server(body if line[:1] in (b"\v", b"\f") else line, key, frame.response)
+
+    def _other_from_server(self, body: bytes) -> ServerAction:
+        """A notification or a request of the server."""
+        if (self.calls or self.tasks) and self.held.take(body, self.calls.values(), self.tasks):
+            return actions.NotificationHeld()
+        return PASS
 
     def scan_from_server(self, block: bytes) -> bool:
         """The fast path: True if all these lines pass, and responses in them are noted. False: read them one by one."""
@@ -299,7 +311,7 @@ class Router:
                 "Its id is the id of a tool call that may still be answered.", calls.response_id(members)
             )
         if self.tasks and method.startswith(calls.TASKS_PREFIX):
-            return self.tasks.request(line, members, self.calls, self.requests)
+            return self.tasks.request(self.as_line(line), members, self.calls, self.requests)
         self.note(members, method)
         return PASS
 
@@ -318,7 +330,7 @@ class Router:
             if not self.handshake.opened:
                 self.handshake.note_call(calls.meta(request.meta))
             if not self._is_judged(request):
-                self.requests.note(key, RequestKind.OTHER)
+                self.requests.note(key, RequestKind.OTHER, request.id)
                 return PASS
             if self.requests.was_cancelled(key):
                 return actions.Refused("A cancelled request with its id may still be answered.", request.id)
@@ -327,7 +339,8 @@ class Router:
                     "Too many calls of this session were cancelled. Start a new session.", request.id
                 )
             listed = self.tools.get(request.tool)
-            call = calls.judged_call(request, line, listed, self._find_alias, self._max_depth, self.is_own_state)
+            clean = self.as_line(line)
+            call = calls.judged_call(request, clean, listed, self._find_alias, self._max_depth, self.is_own_state)
         except (raw_json.Unreadable, raw_json.DuplicateKeys) as problem:
             return actions.Refused(f"The tool call cannot be judged: {problem}.", request.id)
         self.calls[key] = call
@@ -439,7 +452,7 @@ class Router:
                 return action
             if method and "id" in members:
                 self.note(members, method)
-        return as_one_line(line)
+        return pass_as(self.as_line(line), line)
 
     def _why_batch_is_refused(self, batch: list[tuple[Members, bytes]]) -> str:
         """Return why a readable batch of the agent must not pass; empty: it may pass."""
@@ -463,6 +476,9 @@ class Router:
             return actions.NotJson()
         if self.tasks.notification_in_batch(line, self.calls):
             return actions.Dropped("a batch with a notification about a judged call's task")
+        in_flight = self.calls.values()
+        if any(self.held.would_take(bytes(item), in_flight, self.tasks) for item in raw_json.items(line)):
+            return actions.Dropped("a batch with a notification that may be about a judged call")
         may_have_elicitation = self.elicitations is not None and self.elicitations.may_be_in_batch(line)
         keys = [id_key(frame.id) for frame in frames if frame is not None]
         uncertain = any(frame is not None and not frame.certain for frame in frames)

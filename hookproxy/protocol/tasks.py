@@ -162,7 +162,7 @@ class Tasks(dict[str, Task]):
         task_id = unambiguous_id(params["taskId"]) if "taskId" in params else ""
         if self._is_forgotten(task_id):
             raise raw_json.Unreadable("the task ended so long ago that its hooks' decision is forgotten")
-        return _task_request(raw_json.one_line(line), calls.method(members), task_id, raw_id)
+        return _task_request(line, calls.method(members), task_id, raw_id)
 
     # --- notifications of the server ---
 

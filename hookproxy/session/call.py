@@ -65,6 +65,7 @@ async def handle_call(call: Call, services: CallServices) -> None:
             services.report_once(f"{NOT_WRITTEN}: {problem}")
         if response is not None:
             if problem and services.audit.required and record.result != "refused" and not call.ended_because:
+                call.output_passes = False
                 ran = record.decision != "asked"  # "asked": a person must approve the call before it runs
                 response = feedback.unaudited(call.id, stateless=call.stateless, task=call.task, ran=ran)
             services.respond(call, response)
@@ -252,6 +253,7 @@ async def _forward(context: CallContext, decision: Proceed) -> bytes | None:
     line = request_edits.line_for_server(call, decision.arguments, context.earlier_round, decision.meta)
     must_read = _must_read_response(context, decision)
     context.record.result = "cancelled" if must_read else "sent"
+    call.holds_notifications = services.settings.hold_notifications and services.hooks.has_post_hooks_for(call.tool)
     if not (must_read or call.task) and services.forward_without_waiting(call, line):
         return None  # the relay passes the response to the agent
     rounds = 0

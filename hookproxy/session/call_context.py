@@ -66,6 +66,9 @@ class CallServices(Protocol):
     def release_backpressure(self, call: Call) -> None:
         """Stop counting the call towards the limit at which reading from the agent pauses: it may wait long."""
 
+    def release_notifications(self, call: Call) -> None:
+        """Send the agent the notifications that waited for the call's output, unless hooks have replaced it."""
+
     def respond(self, call: Call, line: bytes) -> None:
         """Send the call's response to the agent, unless it cancelled the call."""
 
@@ -94,6 +97,9 @@ class CallServices(Protocol):
 
     def report_once(self, text: str) -> None:
         """Report one line to people, unless it has been reported before."""
+
+    def report_of_tool(self, tool: str, text: str) -> None:
+        """Report one line about a tool, unless it has been reported before, in this session or in another one."""
 
     def why_lost(self) -> str:
         """Why the server answers no more, in a sentence without a full stop."""

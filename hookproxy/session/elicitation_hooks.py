@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from ..hooks.select import SelectedHooks
 from ..hooks.session_events import SessionContext, SessionEvents
-from ..jsonrpc import raw_json, schema
+from ..jsonrpc import schema
 from ..model.hooks import Elicitation, Event, EventContext, HookRun, Verdict
 from ..model.settings import Settings
 from ..protocol import elicitation_messages, feedback, response_edits
@@ -24,6 +24,7 @@ from ..protocol.actions import ElicitationAnswered, ElicitationCompleted, Elicit
 from ..protocol.elicitation_messages import ElicitationResponse, ElicitationStage, PendingElicitation
 from ..protocol.elicitations import MAX_PENDING, Elicitations, all_in_result
 from ..protocol.responses import Members
+from .relay import Relay
 
 _DECLINE: Final = ElicitationResponse("decline")
 _REFUSED: Final = f"hookproxy refused this elicitation: {MAX_PENDING} others, or too many bytes, wait for an answer"
@@ -38,13 +39,13 @@ class ElicitationHooks:
         session_events: SessionEvents,
         elicitations: Elicitations | None,
         settings: Settings,
-        to_server: Callable[[bytes], None],
+        relay: Relay,
     ) -> None:
         self._context = session_context
         self._session_events = session_events
         self._elicitations = elicitations
         self._settings = settings
-        self._to_server = to_server
+        self._relay = relay
         self._scopes: dict[PendingElicitation, anyio.CancelScope] = {}
         self._waiting_bytes = 0
         self._refusal_reported = False
@@ -66,7 +67,8 @@ class ElicitationHooks:
         line: bytes,
     ) -> None:
         """Perform an action of the router on a line."""
-        line = raw_json.one_line(line)
+        is_answer = isinstance(action, ElicitationAnswered)
+        line = (self._relay.as_line_to_server if is_answer else self._relay.as_line_to_agent)(line)
         match action:
             case ElicitationRequested(pending):
                 self._handle_request(pending, line)
@@ -126,7 +128,7 @@ class ElicitationHooks:
         """Send the server the response."""
         if self._elicitations is not None and pending.stage is not ElicitationStage.REFUSED:
             self._elicitations.close(pending)
-        self._to_server(line)
+        self._relay.to_server(line)
 
     # --- one task for each elicitation or answer that waits for hooks ---
 

@@ -72,6 +72,7 @@ class McpTasks:
             if self._server_lost:
                 self._start(tasks.server_lost(task))
         for task in self._tasks.drop_surplus():
+            self._services.release_notifications(task.call)
             if self._records.pop(task, None):
                 self._services.report(f"a task of {task.call.tool} is no longer followed: there are too many")
         return tasks.without_immediate_response(line) if any(task.guarded for task in started_tasks) else line
@@ -194,6 +195,8 @@ class McpTasks:
             raise
         finally:
             task.stage = TaskStage.JUDGED
+            task.call.output_passes = not (task.withheld_because or task.comments.takes_output)
+            self._services.release_notifications(task.call)
             record.reason = record.reason or task.withheld_because
             record.ms = ms + sum(one.result.ms for one in record.hook_runs)
             self._write_record(task, record)

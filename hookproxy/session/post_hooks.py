@@ -49,6 +49,7 @@ async def handle_response(context: CallContext, line: bytes, decision: Proceed, 
     outcome = replace(parsed.outcome, duration_ms=(context.event_context.outcome or NO_OUTCOME).duration_ms)
     runs_before = len(record.hook_runs)
     comments = await run_post_hooks(call, services, context.event_context, outcome, record.hook_runs)
+    call.output_passes = not comments.takes_output
     edited = _apply_comments(context, outcome, line, comments, decision.feedback)
     if edited is not line:
         record.result_before, record.result_after = line, edited
@@ -134,7 +135,7 @@ def add_feedback(
     else:
         delivered = feedback.deliver_error(line, comments, texts)
     if delivered.note is not None:
-        services.report_once(f"{call.tool}: {delivered.note.value}")
+        services.report_of_tool(call.tool, delivered.note.value)
     return delivered.line
 
 

@@ -12,10 +12,12 @@ import anyio.abc
 from msgspec.structs import replace
 
 from ..audit.log import DEFERRED_SECONDS, NOT_WRITTEN, Audit, Record, RefusedMessage
+from ..hooks import bounded_cache
 from ..hooks.evaluate import Hooks
 from ..hooks.session_events import SessionContext, SessionEvents
 from ..hooks.skipped import SkippedHooks
 from ..jsonrpc import raw_json
+from ..model.counts import counted
 from ..model.decision import RefusalCause, Refuse
 from ..model.errors import RESOURCE_HINT, describe_error, resource_shortage
 from ..model.hooks import Event, Session, Tool
@@ -65,6 +67,7 @@ class Proxy:
         "_services",
         "_tasks",
         "answer_elicitations",
+        "answers_lost_requests",
         "approvals",
         "audit",
         "changes",
@@ -80,6 +83,7 @@ class Proxy:
         "remove_secrets",
         "report",
         "report_once",
+        "reports_of_tools",
         "request_states",
         "router",
         "run_changes",
@@ -125,6 +129,7 @@ class Proxy:
             if isinstance(channel, Refuses):
                 channel.on_refused = self.note_refusal
         self.relay = Relay(agent, server, self.router, settings.max_message_bytes, strict, self._perform)
+        self.router.as_line = self.relay.as_line_to_server
         self._tasks: anyio.abc.TaskGroup | None = None
         self._pool: CoroutinePool  # from `open` on
         self._running: dict[Call, CallCoroutine] = {}
@@ -134,9 +139,13 @@ class Proxy:
         self._backpressure = Backpressure(settings.max_message_bytes, partial(self.relay.pause_agent, _BACKPRESSURE))
         self.request_states = request_states or StateSealer()
         self.skipped_hooks = SkippedHooks(groups)
+        self.answers_lost_requests = False
+        """Whoever reads for the agent does not see that the server has ended: each open request gets an error then."""
         self.server_lost = ""
         """Why the server answers no more, in a sentence without a full stop; empty while it may answer."""
         self.on_tools_listed: OnToolsListed = lambda _line, _tools, _server_name: None
+        self.reports_of_tools: dict[str, None] = {}
+        """What was reported about tools; a gateway's sessions share one, so that each thing is reported once."""
         self.remove_secrets: Callable[[bytes], bytes] = bytes
         """What a line of the server that is not JSON goes through before it is reported."""
         """Called with each tools/list response and the server's own name, after the agent has got the response."""
@@ -149,7 +158,7 @@ class Proxy:
         self.session_events = SessionEvents(session_context)
         self.approvals = Approvals(session_context, self.router.handshake, settings)
         self.elicitation_hooks = ElicitationHooks(
-            session_context, self.session_events, elicitations, settings, self.relay.to_server
+            session_context, self.session_events, elicitations, settings, self.relay
         )
         self.hook_tool_calls = HookToolCalls(session.server, self.router, self.relay.to_server)
         self._mcp_tasks = McpTasks(self, self.router, self.changes, self.relay.to_agent, self._start)
@@ -293,6 +302,8 @@ class Proxy:
                 server_name = self.router.handshake.server_name or tool_list.server_name(line)
                 self.relay.to_agent(self._edit_tool_list(line, tools, server_name))
                 self.on_tools_listed(line, tools, server_name)
+            case actions.NotificationHeld():
+                pass
             case actions.NotJson():
                 shown = self.remove_secrets(line)[:_MAX_NOISE_SHOWN].decode(errors="replace").rstrip()
                 self.report(f"the server printed a line that is not JSON: {shown}")
@@ -375,6 +386,8 @@ class Proxy:
             services.running -= 1
             del self._running[call]
             self._mcp_tasks.close(call)
+            if call.holds_notifications and call.key not in self.router.calls:  # else its response will follow
+                self.release_notifications(call)
             self._backpressure.remove(call)
             if call in self._final_responses:
                 self.respond(call, self._final_responses.pop(call))
@@ -388,7 +401,7 @@ class Proxy:
         if not notification:
             self._running[call].cancel()
         else:
-            self.relay.to_server(raw_json.one_line(calls.cancellation(notification, call)))
+            self.relay.to_server(self.router.as_line(calls.cancellation(notification, call)))
             if call in self._running:  # its task may have ended already
                 self._running[call].resume(call)
         if not isinstance(call, TaskRequest):
@@ -458,7 +471,19 @@ class Proxy:
     def respond(self, call: Call, line: bytes) -> None:
         """As in CallServices."""
         if self.router.finish(call):
+            self.release_notifications(call)  # what is about a call comes before its response
             self.relay.to_agent(line)
+
+    def release_notifications(self, call: Call) -> None:
+        """As in CallServices."""
+        released = self.router.held.release(call, self.router.tasks)
+        for notification in released.lines:
+            self.relay.to_agent(notification)
+        if released.dropped:
+            text = f"dropped {counted(released.dropped, 'notification')} that may repeat the output of {call.tool}"
+            self.report(text)
+            if problem := self.audit.note(self.session, text):
+                self.report_once(f"{NOT_WRITTEN}: {problem}")
 
     def refuse_other_calls(self, call: Call, refuse: Refuse) -> None:
         """As in CallServices."""
@@ -499,6 +524,9 @@ class Proxy:
             coroutine.resume(call)
         for raw_id in self.router.requests.released.values():
             self.relay.to_agent(feedback.failed_call(raw_id, feedback.ended_early(Progress.NO_RESPONSE, why)))
+        if self.answers_lost_requests:
+            for raw_id in self.router.requests.unanswered():
+                self.relay.to_agent(feedback.remote_failure(raw_id, why, Progress.NO_RESPONSE, is_call=False))
         self._mcp_tasks.handle_server_exit()
 
     def why_lost(self) -> str:
@@ -510,6 +538,13 @@ class Proxy:
         if not self.router.prepare_retry(call):
             return None
         return raw_json.with_member(line, "id", call.sent_id)
+
+    def report_of_tool(self, tool: str, text: str) -> None:
+        """As in CallServices."""
+        key = f"{self.session.server}/{tool}: {text}"
+        if key not in self.reports_of_tools:
+            bounded_cache.keep(self.reports_of_tools, key, None)
+            self.report(f"{tool}: {text}")
 
     @property
     def has_open_calls(self) -> bool:
@@ -539,6 +574,7 @@ class _Services:
         self.session = proxy.session
         self.agent, self.tool, self.take_feedback = proxy.agent, proxy.tool, proxy.take_feedback
         self.forward, self.forward_without_waiting = proxy.forward, proxy.forward_without_waiting
+        self.release_notifications = proxy.release_notifications
         self.release_backpressure, self.respond = proxy.release_backpressure, proxy.respond
         self.refuse_other_calls, self.prepare_repeat = proxy.refuse_other_calls, proxy.prepare_repeat
         self.follow_tasks, self.start_hooks = proxy.follow_tasks, proxy.start_hooks
@@ -548,3 +584,4 @@ class _Services:
         )
         self.may_have_feedback, self.why_lost = proxy.may_have_feedback, proxy.why_lost
         self.report, self.report_once = proxy.report, proxy.report_once
+        self.report_of_tool = proxy.report_of_tool

@@ -43,6 +43,9 @@ class Relay:
         self.server = server
         self._router = router
         self._strict = strict
+        self.as_line_to_server: Callable[[bytes], bytes] = raw_json.one_line if server.reads_lines else bytes
+        self.as_line_to_agent: Callable[[bytes], bytes] = raw_json.one_line if agent.reads_lines else bytes
+        """Make of a message what every reader of its peer takes for one line."""
         self._perform = perform
         self._limit = limit
         self._stream_from = stream_from
@@ -228,7 +231,7 @@ class Relay:
 
     def _server_block(self, lines: list[bytes]) -> None:
         passing: list[bytes] = []
-        for line in map(raw_json.one_line, lines) if self._router.withholds_responses else lines:
+        for line in map(self.as_line_to_agent, lines) if self._router.withholds_responses else lines:
             action = self._from_server(line)
             if action is PASS:
                 passing.append(line)
@@ -318,7 +321,7 @@ class Relay:
             if raw_id is None or self._router.is_taken(id_key(raw_id)):
                 self._break(passage)
                 return
-            self.agent.write(raw_json.one_line(passage.take()))
+            self.agent.write(self.as_line_to_agent(passage.take()))
         elif passage.kept_bytes:
             self.agent.write(passage.take())
         if passage.id is not None:
@@ -342,7 +345,7 @@ class Relay:
             self._partial_line_sent = not passage.is_broken
         line = self._server_lines.take()
         if line:
-            line = raw_json.one_line(line) if self._router.withholds_responses else line
+            line = self.as_line_to_agent(line) if self._router.withholds_responses else line
             action = self._from_server(line)
             if action is PASS:
                 self.agent.write(line)

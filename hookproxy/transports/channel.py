@@ -128,6 +128,10 @@ class Channel(Protocol):
         """True if the peer takes no more bytes, because it has closed its reading side."""
 
     @property
+    def reads_lines(self) -> bool:
+        """The peer finds messages by their line ends: other readers than ours may see more line ends than we do."""
+
+    @property
     def is_substitute(self) -> bool:
         """What is being delivered is not the peer's: the channel has written an error in its place."""
 

@@ -88,6 +88,8 @@ def _write_without_waiting(fd: int, piece: bytes) -> int:
 class Pipe:
     """A Channel that reads `source` and writes `sink`, and owns both; they are non-blocking."""
 
+    reads_lines = True
+    """As in Channel."""
     is_substitute = False
     """As in Channel."""
 

@@ -129,6 +129,8 @@ _NOTHING: Final[deque[bytes]] = deque()
 class SessionChannel:
     """A Channel to a shared server, for one session. It is also a `session.server_end.RemoteChannel`."""
 
+    reads_lines = True
+    """As in Channel."""
     is_substitute = False
     """As in Channel."""
 

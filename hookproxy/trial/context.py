@@ -101,6 +101,9 @@ class TrialServices:
         self._router.from_server(response(call.sent_id or call.id, self._result))
         return raw_json.with_member(call.response_line, "id", call.id) if call.sent_id else call.response_line
 
+    def release_notifications(self, call: Call) -> None:
+        """As in CallServices: there is no server that would send any."""
+
     def forward_without_waiting(self, call: Call, line: bytes) -> bool:
         """As in CallServices: every response is shown."""
         return False
@@ -149,6 +152,10 @@ class TrialServices:
     def report(self, text: str) -> None:
         """As in CallServices."""
         self.remarks.append(text)
+
+    def report_of_tool(self, tool: str, text: str) -> None:
+        """As in CallServices."""
+        self.report_once(f"{tool}: {text}")
 
     def report_once(self, text: str) -> None:
         """As in CallServices."""

@@ -23,6 +23,7 @@ OTHERWISE_SHOWN = ("allow", "ask", "deny", "agent_rules", "aliases", "limits")
         ('on_ask_fallback = "allow"', "on_ask_fallback"),
         ('on_ask_fallback = "console"', "console"),
         ('on_ask_fallback = "auto"', "console"),
+        ('hooks.notifications = "hold"', "hold_notifications"),
         ('on_ask_fallback = "deny"', "console"),
         ('on_ask_fallback = { command = ["/bin/true", "a \\"b\\""] }', "prompter"),
         ('aliases = "off"', "auto_aliases"),

@@ -235,6 +235,42 @@ async def test_a_server_that_leaves_without_an_error_is_named_too(gateway: Gatew
     gateway.logged(": The MCP server has ended (exited with status 0)")
 
 
+@pytest.mark.parametrize("judged", [True, False])
+@pytest.mark.parametrize("raw_id", [7, "seven", 'a"\\\u2028'])
+async def test_every_request_that_is_open_when_the_server_dies_gets_an_error(
+    own_gateway: GatewayProcess, scene: Scene, raw_id: object, judged: bool
+) -> None:
+    rules = 'permissions = { deny = ["nothing"] }\n' if judged else ""
+    own_gateway.reload(table("tools", rules))
+    agent = connect(scene, own_gateway)
+    await agent.initialize()
+    await agent.send({**call(0, "quit", status=4), "id": raw_id})
+    answer = json.loads(await agent.line())
+    assert answer["id"] == raw_id
+    assert "The MCP server has ended (exited with status 4)" in answer["error"]["message"]
+    assert "there is no response" in answer["error"]["message"]
+    assert await agent.line() == b""
+    assert await agent.ended() == 1
+
+
+async def test_that_feedback_may_be_invisible_is_said_once_for_each_tool_and_not_in_each_session(
+    own_gateway: GatewayProcess, scene: Scene
+) -> None:
+    comment = scene.prints(specific("PostToolUse", additionalContext="mind the gap"))
+    hooks = hooks_file(own_gateway.folder, PostToolUse=comment)
+    own_gateway.reload(f'[[use]]\nfile = "{hooks}"\n{table("tools")}')
+    result = {"content": [{"type": "text", "text": "1"}], "structuredContent": {"n": 1}}
+    for _ in range(3):
+        agent = connect(scene, own_gateway)
+        await agent.initialize()
+        for number, tool in enumerate(("closed", "open"), 1):
+            assert "mind the gap" in json.dumps(await agent.ask(call(number, tool, result=result)))
+        agent.end_input()
+        assert await agent.ended() == 0
+    for tool in ("closed", "open"):
+        assert own_gateway.log.count(f"{tool}: feedback may be invisible") == 1
+
+
 async def test_a_session_that_ends_with_the_gateway_says_so(own_gateway: GatewayProcess, scene: Scene) -> None:
     agent = connect(scene, own_gateway)
     await agent.initialize()

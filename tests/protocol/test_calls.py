@@ -117,11 +117,6 @@ def test_a_name_must_be_spelled_as_the_tool_lists_it() -> None:
     assert judged(LINE.replace(b'"a":1', b'"N":1'), None).arguments == b'{"N":1}'
 
 
-def test_a_call_is_forwarded_on_one_line() -> None:
-    line = LINE.replace(b'"a":1', '"a":\r"\u2028"'.encode())
-    assert judged(line).line == LINE.replace(b'"a":1', b'"a": "\\u2028"')
-
-
 @pytest.mark.parametrize(
     ("info", "name"),
     [

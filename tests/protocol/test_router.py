@@ -6,6 +6,7 @@ from typing import Final
 
 import pytest
 
+from hookproxy.jsonrpc import raw_json
 from hookproxy.model.aliases import Alias
 from hookproxy.model.hooks import Elicitation, Tool
 from hookproxy.protocol.actions import (
@@ -48,6 +49,19 @@ def refusal(router: Router, line: bytes) -> Refused:
     effect = router.from_agent(line)
     assert isinstance(effect, Refused)
     return effect
+
+
+def test_a_judged_call_is_one_line_for_every_reader_and_as_it_came_if_the_server_reads_no_lines() -> None:
+    line = CALL.replace(b'"params":{', '"params":{"x":\r"\u2028",'.encode())
+    for as_line, expected in (
+        (raw_json.one_line, CALL.replace(b'"params":{', b'"params":{"x": "\\u2028",')),
+        (bytes, line),
+    ):
+        router = Router(lambda _tool: True)
+        router.as_line = as_line
+        action = router.from_agent(line)
+        assert isinstance(action, StartCall)
+        assert action.call.line == expected
 
 
 def test_a_judged_call_is_held_until_it_is_released(router: Router) -> None:

@@ -16,6 +16,7 @@ class RecordingChannel:
         self.gone = False
         self.queued = 0
         self.is_substitute = False
+        self.reads_lines = True
 
     def start(
         self,

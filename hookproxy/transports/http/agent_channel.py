@@ -75,6 +75,8 @@ class _Passage:
 class AgentChannel:
     """The agent's side of one session of the handshake era (2025-03-26 to 2025-11-25)."""
 
+    reads_lines = False
+    """As in Channel: a message is a body, or an event."""
     is_substitute = False
     """As in Channel."""
 

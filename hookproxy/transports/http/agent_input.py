@@ -81,6 +81,6 @@ class AgentOutput:
         """The lines that this piece completes."""
         block = self._lines.feed(piece)
         self._lines.lost.clear()  # the relay has replaced what is too long
-        if block.count(b"\n") > 1:
-            return block.splitlines(keepends=True)
+        if block.count(b"\n") > 1:  # bytes.splitlines would split at CR as well
+            return [line + b"\n" for line in block[:-1].split(b"\n")]
         return [block] if block else []

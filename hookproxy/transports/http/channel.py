@@ -104,6 +104,9 @@ class _Transfer:
 class HttpChannel:
     """A Channel to a remote server."""
 
+    reads_lines = False
+    """As in Channel: a message is the body of a POST, whose length is said before it."""
+
     def __init__(self, remote: Remote, report: Callable[[str], None]) -> None:
         self.remote = remote
         self.client = Client(self, remote.max_bytes, remote.silence_seconds)

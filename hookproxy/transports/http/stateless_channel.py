@@ -43,6 +43,8 @@ _OWNER: Final = "the user"
 class StatelessChannel:
     """The agent's side of all stateless requests of one user to one server."""
 
+    reads_lines = False
+    """As in Channel: a message is a body, or an event."""
     is_substitute = False
     """As in Channel."""
 

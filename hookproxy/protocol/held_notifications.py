@@ -1,0 +1,145 @@
+"""The server's notifications that may repeat the output of a judged call, held until its hooks have judged the output.
+
+With `[hooks] notifications = "hold"`, everything that could show a person or a model the text of a call whose result
+post hooks may replace waits: progress of the call, log messages, and what is said of its task (law 1). A log message
+names no call, so it waits for all of them that are at the server. The states of a notification: it waits for one or
+more calls; each call ends, with output that passes or not; then it passes, unless it waited for one whose output does
+not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from ..jsonrpc import raw_json
+from . import calls
+from .calls import Call, Progress, id_key
+from .responses import Members
+from .tasks import Tasks, TaskStage, may_become_a_task
+
+_WITHOUT_TEXT: Final = frozenset(
+    b'"notifications/%b"' % name
+    for name in (
+        b"cancelled",
+        b"elicitation/complete",
+        b"prompts/list_changed",
+        b"resources/list_changed",
+        b"resources/updated",
+        b"tools/list_changed",
+    )
+)
+"""Notifications of MCP that carry no text of a tool. All others may."""
+
+_PROGRESS: Final = b'"notifications/progress"'
+_TASK: Final = b'"notifications/tasks'
+
+_MOST_BYTES: Final = 4 * 1024 * 1024
+"""Of all that waits: thousands of log messages. At more, the oldest ones are dropped: a server must not fill memory."""
+
+
+class Released(Struct, frozen=True):
+    """What becomes of the notifications that waited for a call when it has ended."""
+
+    lines: tuple[bytes, ...] = ()
+    """They pass, in the order in which they came."""
+    dropped: int = 0
+    """How many do not."""
+
+
+class _Held(Struct, eq=False):
+    """One notification that waits."""
+
+    line: bytes
+    waits_for: set[Call]
+    passes: bool = True
+    """No call that has ended keeps it from passing."""
+
+
+NOTHING: Final = Released()
+
+
+class HeldNotifications:
+    """The notifications that wait, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._held: list[_Held] = []
+        self._bytes = 0
+        self._lost = 0
+
+    def take(self, line: bytes, in_flight: Iterable[Call], tasks: Tasks) -> bool:
+        """Keep the line if it is a notification that may be about a call whose output will be judged. False: it passes.
+
+        `line` holds an object that is neither a response nor an elicitation.
+        """
+        owners = _calls_of(line, in_flight, tasks)
+        if not owners:
+            return False
+        self._held.append(_Held(line, owners))
+        self._bytes += len(line)
+        while self._bytes > _MOST_BYTES:
+            self._bytes -= len(self._held.pop(0).line)
+            self._lost += 1
+        return True
+
+    def would_take(self, line: bytes, in_flight: Iterable[Call], tasks: Tasks) -> bool:
+        """True if `take` would keep the line."""
+        return bool(_calls_of(line, in_flight, tasks))
+
+    def release(self, call: Call, tasks: Tasks) -> Released:
+        """Note that the call has ended, or goes on in a task; return what waits for nothing else."""
+        if not (self._held or self._lost) or any(task.call is call and _is_open(task.stage) for task in tasks.values()):
+            return NOTHING
+        lines: list[bytes] = []
+        dropped, self._lost = self._lost, 0
+        for held in [one for one in self._held if call in one.waits_for]:
+            held.waits_for.discard(call)
+            held.passes = held.passes and call.output_passes
+            if not held.waits_for:
+                self._held.remove(held)
+                self._bytes -= len(held.line)
+                lines += [held.line] * held.passes
+                dropped += not held.passes
+        return Released(tuple(lines), dropped)
+
+
+def _is_open(stage: TaskStage) -> bool:
+    return stage is not TaskStage.JUDGED
+
+
+def _calls_of(line: bytes, in_flight: Iterable[Call], tasks: Tasks) -> set[Call]:
+    """Return the calls for which a message of the server must wait."""
+    holding = {call for call in in_flight if call.holds_notifications and call.progress is not Progress.NOT_SENT}
+    holding.update(task.call for task in tasks.values() if _is_open(task.stage) and task.call.holds_notifications)
+    return _owners(line, holding, tasks) if holding else holding
+
+
+def _owners(line: bytes, holding: set[Call], tasks: Tasks) -> set[Call]:
+    """Return the calls that a message of the server may be about: all of them if it cannot be read for certain."""
+    try:
+        members = raw_json.fields(line)
+        calls.check_spelling(members)
+        method = calls.method(members)
+        if "id" in members or method in _WITHOUT_TEXT:
+            return set()
+        params = raw_json.fields(bytes(members.get("params", b"{}")))
+        if method == _PROGRESS:
+            return set(_with_token(holding, params))
+        if method.startswith(_TASK):
+            return _of_task(raw_json.text(bytes(params.get("taskId", b""))), holding, tasks)
+    except (raw_json.Unreadable, raw_json.DuplicateKeys):
+        pass
+    return holding
+
+
+def _with_token(holding: set[Call], params: Members) -> Iterator[Call]:
+    token = id_key(bytes(params.get("progressToken", b"")))
+    return (call for call in holding if token == id_key(bytes(call.meta.get("progressToken", b""))))
+
+
+def _of_task(task_id: str | None, holding: set[Call], tasks: Tasks) -> set[Call]:
+    if task_id is not None and (task := tasks.get(task_id)) is not None:
+        return {task.call} & holding
+    return {call for call in holding if may_become_a_task(call)}
