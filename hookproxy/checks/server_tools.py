@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -30,6 +30,7 @@ from ..protocol.calls import CAPABILITIES_KEY, CLIENT_INFO_KEY, PROTOCOL_VERSION
 LIST_SECONDS: Final = 30.0
 """How long a server may take to start and to list its tools: `npx` may have to download it first."""
 
+_SLOW_SECONDS: Final = 1.0  # until a person wonders whether anything happens
 _CLOSED_SECONDS: Final = 0.1  # from the end of its output to its exit, if it exits by itself
 _MAX_PAGES: Final = 1000  # of one list: more is a server that never comes to an end
 _MAX_BYTES: Final = 64 * 1024 * 1024  # of one line and of all pages: as much as one message may have
@@ -59,17 +60,23 @@ class ServerTools(Struct, frozen=True):
     """How many lines on its standard output were not JSON."""
 
 
-async def list_tools(command: Sequence[str], environ: Mapping[str, str], seconds: float = LIST_SECONDS) -> ServerTools:
+async def list_tools(
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    seconds: float = LIST_SECONDS,
+    on_slow: Callable[[float], None] = lambda _seconds: None,
+) -> ServerTools:
     """Start the server in our folder and with this environment, ask it for its tools, and end it.
 
-    `seconds` is the time that it may take. Raises UserError if it cannot be started or does not list its tools in that
-    time. On cancel it is ended, too.
+    `seconds` is the time that it may take; `on_slow` is called after a second, with the seconds that are left. Raises
+    UserError if it cannot be started or does not list its tools in that time. On cancel it is ended, too.
     """
     server = _Server(command, environ)
     failure: str | None = None
     found = ServerTools(())
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(server.keep_stderr)
+        tasks.start_soon(_after_a_while, on_slow, seconds)
         try:
             with anyio.fail_after(seconds):
                 found = await _Conversation(server).list_tools()
@@ -85,6 +92,12 @@ async def list_tools(command: Sequence[str], environ: Mapping[str, str], seconds
     if failure is not None:
         raise server.error(failure)
     return found
+
+
+async def _after_a_while(on_slow: Callable[[float], None], seconds: float) -> None:
+    if seconds > _SLOW_SECONDS:
+        await anyio.sleep(_SLOW_SECONDS)
+        on_slow(seconds - _SLOW_SECONDS)
 
 
 class _ServerFailed(Exception):

@@ -52,6 +52,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -83,6 +84,7 @@ from .common import (
     unread_file,
     working_directory,
 )
+from .hook_list import print_hooks
 from .hook_runtime import redirected_output, run
 from .layout import MARGIN, alias_text, print_line, row, short_path, visible
 from .run import server_name
@@ -93,7 +95,7 @@ if TYPE_CHECKING:
 
 USAGE: Final = (
     "hookproxy check [[DIALECT=]FILE]... [--config FILE] [--hooks [DIALECT=]FILE]... [--project DIR] [--name NAME] "
-    "[--fail-closed] [--strict] [--json] [-- COMMAND [ARG...]]"
+    "[--fail-closed] [--strict] [--json] [--verbose] [-- COMMAND [ARG...]]"
 )
 
 _WARNING: Final = Text.assemble("  ", ("warning:", "bold yellow"), " ")
@@ -149,7 +151,7 @@ def main(arguments: Sequence[str]) -> int:
         server, failure = _list_tools(loaded, options.name or server_name(command), command)
         report = inspect(loaded, os.environ, server)
     report = replace(report, starts=starts)
-    show(check_report.to_json(report) if options.json else _text(report, cwd))
+    show(check_report.to_json(report) if options.json else _text(report, cwd, options.verbose))
     if failure is not None:
         raise failure
     if not starts:
@@ -172,12 +174,18 @@ def _list_tools(loaded: Loaded, name: str, command: Sequence[str]) -> tuple[Chec
     from ..checks.server_tools import list_tools
 
     try:
-        listed = run(partial(list_tools, command, os.environ))
+        listed = run(partial(list_tools, command, os.environ, on_slow=_report_wait))
     except UserError as error:
         failure = UserError(error.message, error.hint)
         return CheckedServer(name, tuple(command), failure=error.message), failure
     found = coverage(loaded.groups, loaded.settings, name, listed.tools, command, listed.server_info)
     return CheckedServer(name, tuple(command), found, info=listed.server_info, noise=listed.noise), None
+
+
+def _report_wait(seconds: float) -> None:
+    """Say why nothing is shown yet: the server has so many seconds left."""
+    end = datetime.now() + timedelta(seconds=seconds)
+    sys.stderr.write(f"hookproxy: waiting for the server's list of tools, until {end:%H:%M:%S} at the latest\n")
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -197,21 +205,15 @@ def build_parser() -> argparse.ArgumentParser:
     add_fail_closed_option(parser)
     add_strict_option(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON document, for programs")
+    parser.add_argument("--verbose", action="store_true", help="show each hook whole, with its findings below it")
     return parser
 
 
-def _text(report: Report, cwd: str) -> str:
-    """The output for people: a block for each hook, one for each file with other findings, and the summary."""
+def _text(report: Report, cwd: str, verbose: bool) -> str:
+    """The output for people: the hooks, the rules, the tools, and the summary."""
     console = Console(highlight=False)
     with console.capture() as captured:
-        for entry in report.entries:
-            _block(console, entry, cwd)
-        for file, findings in _file_findings(report).items():
-            if file:
-                print_line(console, Text(visible(short_path(file, cwd), console), "bold"))
-            for finding, label in findings:
-                row(console, label, finding.text)
-            print_line(console, Text())
+        (_blocks if verbose else print_hooks)(console, report, cwd)
         _rules(console, "permission rules", report.settings)
         if report.settings.managed:
             _rules(console, "managed permission rules", report.settings.managed)
@@ -225,6 +227,18 @@ def _text(report: Report, cwd: str) -> str:
             print_server(console, report.server, report.entries)
         print_line(console, Text(_summary(report), "bold"))
     return captured.get()
+
+
+def _blocks(console: Console, report: Report, cwd: str) -> None:
+    """Print a block for each hook, and one for each file with other findings."""
+    for entry in report.entries:
+        _block(console, entry, cwd)
+    for file, findings in _file_findings(report).items():
+        if file:
+            print_line(console, Text(visible(short_path(file, cwd), console), "bold"))
+        for finding, label in findings:
+            row(console, label, finding.text)
+        print_line(console, Text())
 
 
 def _managed_settings(console: Console, report: Report) -> None:

@@ -11,6 +11,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from ..config.hook_files import LoadedHookFile, Use, dialect_named, read_use
+from ..config.load import find_project
 from ..convert.hook_file import Converted, Place, convert
 from ..dialects.agent_side import AgentSide, agent_side, names
 from ..dialects.shared.hook_file import CANNOT_FIRE
@@ -89,6 +90,8 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"{printable(note)}\n")
     if not converted.hooks:
         raise UserError(f"{options.file}: no hook of it can run in {target.name}", "see the notes above")
+    if wrap.in_cache() and not options.portable:
+        sys.stderr.write(f"{sys.executable} is in a cache: if it is cleared, the hooks no longer run\n")
     if options.write:
         paths = _paths(converted, target, folder, options.user)
         _write(paths, lambda: None if options.no_try else _try(converted, target, folder))
@@ -120,7 +123,7 @@ def _target(options: argparse.Namespace) -> AgentSide:
 def _folder(options: argparse.Namespace, target: AgentSide, cwd: str, home: str) -> str:
     """The folder to which the paths of the new files are relative."""
     if not options.user:
-        return os.path.normpath(os.path.join(cwd, options.project or ""))
+        return find_project(options.project, cwd) or cwd
     if not home:
         raise UserError("--user: there is no home folder", "set HOME")
     return home

@@ -6,9 +6,11 @@ import contextlib
 import difflib
 import json
 import re
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
@@ -21,6 +23,7 @@ MARGIN: Final = 11
 
 _MIN_TEXT_WIDTH: Final = 30  # columns for the text beside a label, however narrow the terminal is
 _MAX_COMPARED_BYTES: Final = 1_000_000  # to compare more line by line takes seconds, and nobody reads it
+_WORD: Final = re.compile(r"\s*\S+\s*")
 _NON_ASCII: Final = re.compile(r"[^\x00-\x7f]")
 
 
@@ -30,14 +33,25 @@ def new_console() -> Console:
 
 
 def row(console: Console, before: Text, text: str, style: str = "") -> None:
-    """Print the text beside a label. On a terminal, the text is wrapped to its width."""
+    """Print the text beside a label. On a terminal, the text is wrapped to its width, between words."""
     for line in text.strip("\n").split("\n"):
         shown = Text(visible(line, console), style)
         width = max(console.width - len(before), _MIN_TEXT_WIDTH)
-        for part in shown.wrap(console, width) if console.is_terminal else [shown]:
+        for part in wrap(shown, width) if console.is_terminal else [shown]:
             part.rstrip()
             print_line(console, before + part)
             before = Text(" " * len(before))
+
+
+def wrap(text: Text, width: int) -> Sequence[Text]:
+    """The lines of a text that are at most so wide, broken between words only: a path is copied whole."""
+    cuts, used = [], 0
+    for word in _WORD.finditer(text.plain):
+        if used and used + cell_len(word[0].rstrip()) > width:
+            cuts.append(word.start())
+            used = 0
+        used += cell_len(word[0])
+    return list(text.divide(cuts))
 
 
 def print_line(console: Console, text: Text) -> None:

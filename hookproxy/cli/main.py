@@ -47,15 +47,11 @@ VERBS = {
 }
 
 OPTIONAL_PACKAGES = {
-    "httptools": "remote",
-    "httpx2": "remote",
     "joserfc": "gateway",
     "jwt": "remote",
     "mcp": "remote",
     "redis": "cluster",
-    "starlette": "console",
-    "textual": "console",
-    "uvicorn": "console",
+    "textual": "top",
 }
 """Packages that come with an extra of hookproxy only, by the name under which they are imported."""
 

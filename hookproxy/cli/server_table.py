@@ -9,7 +9,7 @@ from rich.text import Text
 
 from ..checks.report import CheckedServer, HookEntry, NameOfTool, names_of_tools
 from ..model.counts import counted
-from .layout import MARGIN, alias_text, print_line, row, visible
+from .layout import MARGIN, alias_text, print_line, row, visible, wrap
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -80,20 +80,26 @@ def _table(console: Console, rows: Sequence[tuple[str, str, str]]) -> None:
 
 
 def _columns(console: Console, cells: Sequence[tuple[str, int, str]]) -> None:
-    """Print cells side by side, each with its width and style. What is too long for a cell goes on below."""
+    """Print cells side by side, each with its width and style. What is too long for a cell goes on below.
+
+    A word that is wider than its cell is not broken: the cells after it go on below.
+    """
     widths = [max(width, _MIN_WIDTH) for _, width, _ in cells]
     wrapped = [
-        list(Text(visible(text, console), style).wrap(console, width))
-        for (text, _, style), width in zip(cells, widths, strict=True)
+        wrap(Text(visible(text, console), style), width) for (text, _, style), width in zip(cells, widths, strict=True)
     ]
     for number in range(max(map(len, wrapped))):
-        line = Text()
+        line, start = Text(), 0
         for parts, width in zip(wrapped, widths, strict=True):
-            part = parts[number] if number < len(parts) else Text()
-            part.rstrip()
-            line.append("  ")
-            line.append_text(part)
-            line.append(" " * (width - part.cell_len))
+            start += 2
+            if number < len(parts):
+                if line.cell_len > start - 2:
+                    print_line(console, line)
+                    line = Text()
+                line.append(" " * (start - line.cell_len))
+                line.append_text(parts[number])
+                line.rstrip()
+            start += width
         print_line(console, line)
 
 

@@ -22,9 +22,8 @@ from ..config.load import Loaded
 from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, UserError
 from ..policy.presets import PRESETS, preset_for
-from ..wrapping import edit_plan, known_hook_files
+from ..wrapping import known_hook_files
 from ..wrapping.agent_files import AgentFile, PlannedFile, short
-from ..wrapping.find_servers import Entry
 from ..wrapping.known_agents import AGENTS_BY_NAME
 from ..wrapping.known_hook_files import FoundHookFile
 from ..wrapping.wrap_entry import FAIL_CLOSED
@@ -39,7 +38,9 @@ from .setup_guards import (
     diff,
     hooks_for,
     needed,
+    open_entries,
     plan_config,
+    wrapped_entries,
     write_config,
     write_first_guard,
 )
@@ -91,13 +92,14 @@ def build_parser() -> argparse.ArgumentParser:
     closed = parser.add_mutually_exclusive_group()
     closed.add_argument(
         FAIL_CLOSED,
+        dest="refuses",  # and not as for other verbs: the configuration is looked at as it is
         action="store_true",
         default=None,
         help="refuse calls when a hook of another system's file fails (default: it is asked; with --yes: do so)",
     )
     closed.add_argument(
         "--no-fail-closed",
-        dest="fail_closed",
+        dest="refuses",
         action="store_false",
         help="let each system's document say what its failing hooks mean: most let calls pass",
     )
@@ -125,7 +127,8 @@ def _propose(options: argparse.Namespace, asks: bool) -> Agreed | int:
     broken = wrap.list_files(found)
     if broken and not any(file.has_servers for file in found):
         raise UserError("no configuration can be used; nothing was changed", "each file's error is above")
-    if not any(_open_entries(file) for file in found):
+    is_done = not any(map(open_entries, found))
+    if is_done and not (any(map(wrapped_entries, found)) and _hook_files(options, found)[1]):
         show("nothing to do: every server that can be wrapped is wrapped already\n")
         return EXIT_FINDINGS if broken else 0
     guards = _guards(options, asks, found)
@@ -133,10 +136,11 @@ def _propose(options: argparse.Namespace, asks: bool) -> Agreed | int:
         return _unchanged()
     _show_familiar_names(found, guards.loaded)
     planned, errors = _plan(options, found, guards, program)
-    if not planned and not errors and any(_wrapped_entries(file) for file in found):
+    config = plan_config(guards) if planned or is_done else None
+    if not (planned or config or errors) and any(map(wrapped_entries, found)):
         show("nothing to do: all other servers are wrapped already\n")
         return EXIT_FINDINGS if broken else 0
-    if not planned:
+    if not (planned or config):
         raise (
             errors[0]
             if errors
@@ -145,7 +149,6 @@ def _propose(options: argparse.Namespace, asks: bool) -> Agreed | int:
                 "name hook files with --hooks, or write a first guard with hookproxy init guard --user",
             )
         )
-    config = plan_config(guards)
     if config is not None:
         wrap.show_lines(diff(config))
     if options.dry_run or (asks and not ask(_question(planned, guards, config))):
@@ -180,12 +183,9 @@ def _rows(rows: Sequence[tuple[str, str]]) -> None:
 
 def _guards(options: argparse.Namespace, asks: bool, found: Sequence[AgentFile]) -> Guards | None:
     """Show the hooks that are there, and ask which to use. None: there are none, and the person wants none."""
-    cwd, home = working_directory(), os.path.expanduser("~")
-    loaded = load_named(options, cwd)
-    configured = {group.source for group in loaded.groups}
-    hook_files = [
-        file for file in known_hook_files.find(os.environ, home, cwd) if not file.sources <= configured or file.error
-    ]
+    home = os.path.expanduser("~")
+    loaded = load_named(options, working_directory())
+    hook_files, added = _hook_files(options, found)
     _heading("hooks")
     rows = [("config", short(loaded.path, home))] if loaded.path else []
     rows += [("hooks", f"{item} (--hooks)") for item in options.hooks]
@@ -197,14 +197,28 @@ def _guards(options: argparse.Namespace, asks: bool, found: Sequence[AgentFile])
     broken = [file.path for file in hook_files if file.error and not file.in_project]
     for path in broken:
         wrap.report(f"{path} cannot be read and is left out: its hooks will not run")
-    project = _project_files(hook_files, asks)
-    added = needed(own, [file.config_file for file in found if file.has_servers])
+    project = _project_files(hook_files, asks) if any(map(open_entries, found)) else ()
     guards = Guards(loaded, tuple(own), added, project, broken=bool(broken))
     if guards.has_any or not asks:
         return replace(guards, fails_closed=_fails_closed(options, asks, guards))
     folder = user_config_folder()
     question = f"Write a first guard into {short(folder, home)}? It {STARTER.description}."
     return replace(guards, starter_folder=folder) if not loaded.path and ask(question) else None
+
+
+def _hook_files(
+    options: argparse.Namespace, found: Sequence[AgentFile]
+) -> tuple[list[FoundHookFile], tuple[FoundHookFile, ...]]:
+    """The hook files that no configuration names yet, and those of them that the person's configuration is to name."""
+    cwd = working_directory()
+    configured = {group.source for group in load_named(options, cwd).groups}
+    hook_files = [
+        file
+        for file in known_hook_files.find(os.environ, os.path.expanduser("~"), cwd)
+        if not file.sources <= configured or file.error
+    ]
+    own = [file for file in hook_files if file.hooks and not file.in_project]
+    return hook_files, needed(own, found)
 
 
 def _project_files(hook_files: Sequence[FoundHookFile], asks: bool) -> tuple[FoundHookFile, ...]:
@@ -218,8 +232,8 @@ def _project_files(hook_files: Sequence[FoundHookFile], asks: bool) -> tuple[Fou
 
 def _fails_closed(options: argparse.Namespace, asks: bool, guards: Guards) -> bool:
     """Whether calls are to be refused when a hook of another system fails. It is asked only where that is a choice."""
-    if options.fail_closed is not None or not guards.follows_documents:
-        return options.fail_closed is not False
+    if options.refuses is not None or not guards.follows_documents:
+        return options.refuses is not False
     question = "Refuse calls when a guard fails? Most systems' documents let them pass."
     return not asks or options.dry_run or ask(question, default=True)
 
@@ -244,7 +258,7 @@ def _wants(project: Sequence[FoundHookFile], asks: bool) -> bool:
 def _show_familiar_names(found: Sequence[AgentFile], loaded: Loaded) -> None:
     """Show the names by which hooks that were written for Claude Code's tools see those of known servers."""
     rows: dict[str, str] = {}
-    for entry in (entry for file in found for entry in _open_entries(file)) if loaded.settings.auto_aliases else ():
+    for entry in (entry for file in found for entry in open_entries(file)) if loaded.settings.auto_aliases else ():
         preset = PRESETS.get(preset_for(entry.argv, ""))
         aliases = preset.tools if preset is not None else ()
         names = dict.fromkeys(f"{alias.tool} as {alias.name}" for alias in aliases if alias.name)
@@ -258,20 +272,6 @@ def _show_familiar_names(found: Sequence[AgentFile], loaded: Loaded) -> None:
 # --- what changes ---
 
 
-def _open_entries(file: AgentFile) -> list[Entry]:
-    """The servers that can be wrapped, and are not wrapped yet."""
-    if (configuration := file.configuration) is None:
-        return []
-    why_not = edit_plan.why_not(configuration)
-    return [entry for entry in configuration.entries if not (edit_plan.wrapping(entry) or entry.key_path in why_not)]
-
-
-def _wrapped_entries(file: AgentFile) -> list[Entry]:
-    """The servers that are wrapped already."""
-    entries = file.configuration.entries if file.configuration is not None else ()
-    return [entry for entry in entries if edit_plan.wrapping(entry)]
-
-
 def _plan(
     options: argparse.Namespace, found: Sequence[AgentFile], guards: Guards, program: wrap.Program
 ) -> tuple[list[PlannedFile], list[UserError]]:
@@ -280,10 +280,11 @@ def _plan(
     shared = wrap.shared_files(found)
     planned: list[PlannedFile] = []
     errors: list[UserError] = []
+    explain = wrap.said_once(lambda planned_file: wrap.explain_wrap(planned_file, program, shared))
     _heading("changes")
     for file in found:
         path = file.config_file.path
-        if file.snapshot is None or not (entries := _open_entries(file)):
+        if file.snapshot is None or not (entries := open_entries(file)):
             continue
         found_hooks, notes, guarded = hooks_for(file.config_file, guards, path in shared)
         for note in notes:
@@ -295,13 +296,9 @@ def _plan(
         if not guards.starter_folder:
             # raises if wrapped servers would not start
             load_named(options, cwd, [*hooks, *(one.option for one in guards.added)])
-        run_options = wrap.wrap_options(options, guards.loaded, cwd)
-        kept = [word for word in run_options.others if word != FAIL_CLOSED]
+        run_options = wrap.wrap_options(options, guards.loaded, cwd, guards.needs_option(hooks))
         run_options = replace(
-            run_options,
-            hooks=(*run_options.hooks, *found_hooks),
-            others=(*kept, *((FAIL_CLOSED,) if guards.needs_option(hooks) else ())),
-            fallback=guards.config_path or None,
+            run_options, hooks=(*run_options.hooks, *found_hooks), fallback=guards.config_path or None
         )
         try:
             plan = wrap.plan_wrap(
@@ -312,11 +309,13 @@ def _plan(
             wrap.report_error(error)
             continue
         planned.append(PlannedFile(file.config_file, file.snapshot, plan))
-        wrap.show_change(planned[-1], lambda planned_file: wrap.explain_wrap(planned_file, program, shared))
+        wrap.show_change(planned[-1], explain)
     return planned, errors
 
 
 def _question(planned: Sequence[PlannedFile], guards: Guards, config: PlannedConfig | None) -> str:
+    if not planned:
+        return f"Write {guards.config_path}?"
     servers = counted(sum(len(file.plan.changed) for file in planned), "server")
     more = f", and write {guards.config_path}" if guards.starter_folder or config is not None else ""
     return f"Wrap {servers} in {counted(len(planned), 'file')}{more}?"
@@ -337,11 +336,11 @@ def _write(agreed: Agreed) -> int:
             except UserError as error:
                 failed = True
                 wrap.report_error(error)
-        if not written:
+        if agreed.planned and not written:
             kept = agreed.config is not None or agreed.guards.starter_folder
             more = f"; {agreed.guards.config_path} was written, and hookproxy uninstall removes it" if kept else ""
             raise UserError(f"no agent's configuration was changed{more}", "each file's error is above")
-        _heading("restart the agents; to undo this:")
+        _heading("restart the agents; to undo this:" if written else "restart the agents")
         for path in written:  # never broken into lines, so that it can be copied
             show_line(f"  hookproxy unwrap {shlex.quote(path)}")
         show_line("everything at once: hookproxy uninstall")

@@ -17,9 +17,11 @@ from ..config.load import Loaded
 from ..dialects.dialect import Group
 from ..dialects.own import OWN
 from ..model.settings import OnFailure
-from ..wrapping import files
+from ..wrapping import edit_plan, files
+from ..wrapping.agent_files import AgentFile
 from ..wrapping.diff import unified
 from ..wrapping.files import Snapshot
+from ..wrapping.find_servers import Entry
 from ..wrapping.known_agents import ConfigFile
 from ..wrapping.known_hook_files import FoundHookFile
 from ..wrapping.syntax_tree import Edit
@@ -110,11 +112,35 @@ def _runs_itself(file: ConfigFile, dialect: str) -> str:
     return " and ".join(agent.title for agent in file.agents if agent.dialect == dialect.partition("@")[0])
 
 
-def needed(own: Iterable[FoundHookFile], config_files: Sequence[ConfigFile]) -> tuple[FoundHookFile, ...]:
-    """Those of the hook files that at least one of these agents does not run itself."""
+def needed(own: Iterable[FoundHookFile], found: Sequence[AgentFile]) -> tuple[FoundHookFile, ...]:
+    """Those of the hook files that at least one of these agents does not run itself.
+
+    If all servers are wrapped, those are left out that an entry names itself: they would run twice.
+    """
+    with_servers = [file for file in found if file.has_servers]
+    is_done = not any(map(open_entries, found))
+    present = [edit_plan.wrapping(entry) for file in found for entry in wrapped_entries(file)] if is_done else []
+    named = {option for one in present if one for option in one.options.hooks}
     return tuple(
-        hook_file for hook_file in own if not all(_runs_itself(file, hook_file.dialect) for file in config_files)
+        hook_file
+        for hook_file in own
+        if not all(_runs_itself(file.config_file, hook_file.dialect) for file in with_servers)
+        and hook_file.option not in named
     )
+
+
+def open_entries(file: AgentFile) -> list[Entry]:
+    """The servers that can be wrapped, and are not wrapped yet."""
+    if (configuration := file.configuration) is None:
+        return []
+    why_not = edit_plan.why_not(configuration)
+    return [entry for entry in configuration.entries if not (edit_plan.wrapping(entry) or entry.key_path in why_not)]
+
+
+def wrapped_entries(file: AgentFile) -> list[Entry]:
+    """The servers that are wrapped already."""
+    entries = file.configuration.entries if file.configuration is not None else ()
+    return [entry for entry in entries if edit_plan.wrapping(entry)]
 
 
 class PlannedConfig(Struct, frozen=True):

@@ -13,14 +13,17 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from ..config.load import load
 from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, UserError, uninstall_command
 from ..trust.sources import state_folder
-from ..wrapping import files, known_agents, undo, written
+from ..wrapping import files, known_agents, known_hook_files, undo, written
 from ..wrapping.diff import unified
 from ..wrapping.syntax_tree import Edit
 from ..wrapping.undo import Plan
+from ..wrapping.written import Written
 from . import wrap
 from .common import ask, has_terminal, new_parser, show, show_line, working_directory
 from .init import CONFIG, user_config_folder
@@ -40,7 +43,9 @@ def main(arguments: Sequence[str]) -> int:
     home = os.path.expanduser("~")
     state = state_folder(os.environ, home)
     record = written.read(state) if state else written.Written()
-    plan = undo.plan(record, known_agents.config_files(os.environ, home, working_directory()))
+    cwd = working_directory()
+    plan = undo.plan(record, known_agents.config_files(os.environ, home, cwd))
+    plan = replace(plan, errors=(*plan.errors, *_by_hand(record, home, cwd)))
     has_work = bool(plan.unwrapped or plan.restored)
     if has_work and not (options.yes or options.dry_run or has_terminal()):
         raise UserError(
@@ -56,8 +61,17 @@ def main(arguments: Sequence[str]) -> int:
     if not has_work:
         show(_NOTHING)
     status = _carry_out(plan, state)
+    show(f"{'restart the agents; ' if has_work else ''}what is left of hookproxy, to remove it:\n")
     _show_rest(state)
     return status
+
+
+def _by_hand(record: Written, home: str, cwd: str) -> Iterator[UserError]:
+    """The hook files that start hookproxy and are not wholly ours: converted hooks that were merged by hand."""
+    for path in known_hook_files.starting_hookproxy(os.environ, home, cwd):
+        if path not in record.created:
+            why = "it has hooks that start hookproxy hook, and hookproxy did not write it as a whole"
+            yield UserError(f"{path} stays: {why}", "remove these hooks from it by hand")
 
 
 def _agrees(options: argparse.Namespace, plan: Plan) -> bool:
@@ -143,12 +157,13 @@ def _forget(state: str, undone: Sequence[str]) -> None:
     """Take what is undone out of the record, with the folders that were made for it, as far as they are empty."""
     if not state or not os.path.isdir(state):
         return
-    files.remove_empty(written.read(state).folders)
+    folders = written.read(state).folders
+    files.remove_empty(folders)
     try:
         written.update(state, lambda record: record.without(undone))
     except UserError as error:
         wrap.report_error(error)
-    files.remove_empty([state])
+    files.remove_empty([*folders, state])
 
 
 # --- what is left ---
@@ -158,7 +173,6 @@ def _show_rest(state: str) -> None:
     """Print the commands that remove the rest: no verb of a program can remove that program."""
     lines = [f"rm -r {shlex.quote(path)}  # {what}" for path, what in _folders(state)]
     lines += [f"rm {shlex.quote(path)}  # the audit log" for path in _audit_files(state)]
-    show("restart the agents; what is left of hookproxy, to remove it:\n")
     for line in [*lines, uninstall_command()]:
         show_line(f"  {line}")
 

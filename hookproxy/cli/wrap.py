@@ -35,7 +35,7 @@ from ..wrapping.version_control import is_shared
 from ..wrapping.wrap_entry import FAIL_CLOSED, PROGRAM, RunOptions
 from ..wrapping.written import Written
 from . import findings
-from .common import add_hook_options, load_named, new_parser, show, visible, working_directory
+from .common import add_fail_closed_option, add_hook_options, load_named, new_parser, show, visible, working_directory
 
 if TYPE_CHECKING:
     import argparse
@@ -48,6 +48,7 @@ USAGE: Final = (
 _MAX_FINDINGS: Final = 5  # what fits beside a diff on a screen
 _DEFAULT_GATEWAY: Final = "unix:"  # as in gateway.toml, without a path: where `connect` finds it
 _MODULE: Final = ("-P", "-m", PROGRAM)  # -P: never import a folder of that name in the agent's working directory
+_WITH_PATH: Final = "written with its path"
 _STYLES: Final = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -64,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
     # raises if wrapped servers would not start
     loaded = load_named(options, cwd)
     findings.stop_if_strict(loaded, False, os.environ)
-    run_options = wrap_options(options, loaded, cwd)
+    run_options = wrap_options(options, loaded, cwd, options.fail_closed)
     program = own_program()
     found = named_files(options)
     shared = shared_files(found)
@@ -75,7 +76,7 @@ def main(arguments: Sequence[str]) -> int:
     def explain(planned: PlannedFile) -> list[str]:
         return [*explain_wrap(planned, program, shared), *_repeated_hooks(planned, loaded)]
 
-    return change_all(options, found, plan, "wrapped", explain, _notes(loaded))
+    return change_all(options, found, plan, "wrapped", said_once(explain), _notes(loaded))
 
 
 def _wrap_for_gateway(options: argparse.Namespace) -> int:
@@ -96,7 +97,9 @@ def _wrap_for_gateway(options: argparse.Namespace) -> int:
             file.configuration, names, lambda entry: program.words(entry, is_shared_file), gateway
         )
 
-    return change_all(options, found, plan, "wrapped", lambda planned: explain_wrap(planned, program, shared))
+    return change_all(
+        options, found, plan, "wrapped", said_once(lambda planned: explain_wrap(planned, program, shared))
+    )
 
 
 def _gateway(where: str, from_caller: bool) -> Gateway:
@@ -122,9 +125,14 @@ def _notes(loaded: Loaded) -> list[str]:
     """What a person should know, whatever files are wrapped."""
     no_hooks = "no hook is configured yet: until there is one, wrapped servers run as before"
     notes = _first(findings.lines(loaded, os.environ)) if has_hooks(loaded) else [no_hooks]
-    if not {".cache", "Caches"}.isdisjoint(sys.executable.split("/")):  # for example the cache of `uvx`
+    if in_cache():
         notes.append(f"{sys.executable} is in a cache: if the cache is cleared, wrapped servers no longer start")
     return notes
+
+
+def in_cache() -> bool:
+    """True if this hookproxy is in a cache, for example that of `uvx`, and may be gone tomorrow."""
+    return not {".cache", "Caches"}.isdisjoint(sys.executable.split("/"))
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -139,11 +147,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_target_options(parser)
     add_mcp_remote_option(parser)
     add_hook_options(parser)
-    parser.add_argument(
-        FAIL_CLOSED,
-        action="store_true",
-        help="calls are refused when a hook of another system's file fails, whatever its document says",
-    )
+    add_fail_closed_option(parser)
     parser.add_argument(
         "--gateway",
         metavar="SOCKET|URL",
@@ -296,14 +300,14 @@ def plan_wrap(
     )
 
 
-def wrap_options(options: argparse.Namespace, loaded: Loaded, cwd: str) -> RunOptions:
+def wrap_options(options: argparse.Namespace, loaded: Loaded, cwd: str, fails_closed: bool) -> RunOptions:
     """The options of the wrapped servers. Paths are absolute: an agent may start servers in any folder."""
     return RunOptions(
         config=None if options.config is None else _absolute(options.config, cwd),
         hooks=tuple(_hook_file(item, cwd) for item in options.hooks),
         others=(
             *(("--project", _absolute(options.project, cwd)) if options.project else ()),
-            *((FAIL_CLOSED,) if options.fail_closed else ()),
+            *((FAIL_CLOSED,) if fails_closed else ()),
         ),
         fallback=loaded.path or None,
     )
@@ -350,9 +354,21 @@ def explain_wrap(planned: PlannedFile, program: Program, shared: frozenset[str])
     if changed and planned.config_file.path in shared:
         notes += _explain_shared(planned, program)
     elif changed:
-        written = program.words(changed[0], shared=False)[0]
-        notes.append(f"written with its path, {written}: an agent may have another PATH")
+        path = program.words(changed[0], shared=False)[0]
+        notes.append(f"{_WITH_PATH}, {path}: an agent may have another PATH")
     return notes
+
+
+def said_once(explain: Callable[[PlannedFile], list[str]]) -> Callable[[PlannedFile], list[str]]:
+    """The same sentences, but the one about hookproxy's path only for the first file: it is true of all."""
+    said: set[str] = set()
+
+    def explain_once(planned: PlannedFile) -> list[str]:
+        notes = [note for note in explain(planned) if note not in said]
+        said.update(note for note in notes if note.startswith(_WITH_PATH))
+        return notes
+
+    return explain_once
 
 
 def _explain_shared(planned: PlannedFile, program: Program) -> list[str]:

@@ -42,23 +42,43 @@ def not_installed(what: str, package: str, extra: str) -> UserError:
     return UserError(f"{what} needs the package {package}, which is not installed", install_command(extra))
 
 
+def _checkout(environment: str) -> str:
+    """The folder from which hookproxy was installed into a Python environment; empty: it came from an index."""
+    import json
+    import os.path
+    from glob import glob
+    from urllib.parse import unquote
+
+    pattern = os.path.join(environment, "lib", "python*", "site-packages", "hookproxy-*.dist-info", "direct_url.json")
+    for file in glob(pattern):
+        try:
+            with open(file, encoding="utf-8") as text:
+                folder = unquote(json.load(text)["url"].removeprefix("file://"))
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        if os.path.isdir(folder):
+            return folder
+    return ""
+
+
 def install_command(extra: str, environment: str = "") -> str:
     """Return the command that adds an extra of hookproxy to the Python environment in which it is installed.
 
     `environment` is the folder of that environment; empty: the one of this process. uv and pipx leave a file in the
-    environments that they make, which have no pip. Both replace the whole environment, so extras that are there already
-    must be named again.
+    environments that they make, which have no pip. Both replace the whole environment, from the checkout that it was
+    made from if that is still there, so extras that are there already must be named again.
     """
     import os.path
     import shlex
     import sys
 
     environment = environment or sys.prefix
-    again = " (name the extras that you have, too, as in 'hookproxy[demo,remote]')"
+    from_where = shlex.quote(f"{_checkout(environment) or 'hookproxy'}[{extra}]")
+    again = f" (name the extras that you have, too, as in [demo,{extra}])"
     if os.path.exists(os.path.join(environment, "uv-receipt.toml")):
-        return f"uv tool install 'hookproxy[{extra}]'{again}"
+        return f"uv tool install {from_where}{again}"
     if os.path.exists(os.path.join(environment, "pipx_metadata.json")):
-        return f"pipx install --force 'hookproxy[{extra}]'{again}"
+        return f"pipx install --force {from_where}{again}"
     return f"{shlex.quote(os.path.join(environment, 'bin', 'python'))} -m pip install 'hookproxy[{extra}]'"
 
 

@@ -16,6 +16,7 @@ from msgspec import Struct
 from ..config.hook_files import parse_option, read_use
 from ..model.errors import UserError
 from ..trust.sources import FileContext
+from .files import read
 
 _CLAUDE_SETTINGS: Final = ("settings.json", "settings.local.json")
 """The folder `~/.claude` with one of these is named as a whole: then its plugins that are switched on run too."""
@@ -79,6 +80,10 @@ PROJECT_PLACES: Final = (
 """Dialect, and the files in the project's folder."""
 
 
+_CONVERTED: Final = " hook --for "
+"""What every command line has that `convert` writes."""
+
+
 class FoundHookFile(Struct, frozen=True):
     """A hook file, or a folder with hook files, that exists."""
 
@@ -105,6 +110,22 @@ def find(environ: Mapping[str, str], home: str, cwd: str) -> list[FoundHookFile]
     file_context = FileContext(environ, cwd)
     found = [_read(path, dialect, in_project, file_context) for path, dialect, in_project in _paths(environ, home, cwd)]
     return [file for file in found if file.hooks or file.notes or file.error]
+
+
+def starting_hookproxy(environ: Mapping[str, str], home: str, cwd: str) -> list[str]:
+    """The files in these places that start `hookproxy hook`, as `convert` writes it, whoever wrote them there."""
+    found = []
+    for path, _dialect, _in_project in _paths(environ, home, cwd):
+        names = [os.path.join(path, name) for name in sorted(os.listdir(path))] if os.path.isdir(path) else [path]
+        found += [name for name in names if _starts_hookproxy(name)]
+    return found
+
+
+def _starts_hookproxy(path: str) -> bool:
+    try:
+        return "hookproxy" in (text := read(path).text) and _CONVERTED in text
+    except UserError:
+        return False
 
 
 def _paths(environ: Mapping[str, str], home: str, cwd: str) -> Iterator[tuple[str, str, bool]]:

@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..model.errors import ConfigError, UserError, file_hint
+from .files import missing_folders
 
 FILE = "written.json"
 """Its name in the state folder."""
@@ -33,7 +34,7 @@ class Written(Struct, frozen=True, omit_defaults=True):
     inserted: Mapping[str, tuple[str, ...]] = {}
     """The texts that were inserted into a file, in this order."""
     folders: tuple[str, ...] = ()
-    """Folders that were made for these files; outer ones come first."""
+    """Folders that were made for these files, and for this record."""
 
     def with_wrapped(self, path: str) -> Written:
         """The record with one more wrapped file."""
@@ -84,9 +85,10 @@ def update(folder: str, change: Callable[[Written], Written]) -> None:
     if not folder:
         raise UserError("nothing can be recorded without a home folder", "set HOME or XDG_STATE_HOME")
     try:
+        made = missing_folders(folder)
         os.makedirs(folder, mode=0o700, exist_ok=True)
         with _locked(folder):
-            _write(folder, change(read(folder)))
+            _write(folder, change(read(folder)).with_created({}, made))
     except OSError as error:
         raise UserError(
             f"{os.path.join(folder, FILE)} cannot be written: {error.strerror}",
@@ -96,7 +98,7 @@ def update(folder: str, change: Callable[[Written], Written]) -> None:
 
 def _write(folder: str, written: Written) -> None:
     path = os.path.join(folder, FILE)
-    if written == Written():
+    if not (written.wrapped or written.created or written.inserted):
         if os.path.lexists(path):
             os.unlink(path)
         return

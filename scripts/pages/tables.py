@@ -60,7 +60,12 @@ EFFECT_COLUMNS = {
     "replaces or hides output": (Effect.REPLACES, Effect.HIDES),
     "tells the person": (Effect.TELLS_PERSON,),
     "stops the agent": (Effect.DENIES_AND_STOPS,),
-    "other": (Effect.ALLOWS_FOR_SESSION, Effect.REPEATS_CALL, Effect.ANSWERS_ELICITATION),
+    "other": (
+        Effect.ALLOWS_FOR_SESSION,
+        Effect.REPEATS_CALL,
+        Effect.ANSWERS_ELICITATION,
+        Effect.SETS_VARIABLES,
+    ),
     "without effect": (Effect.NONE,),
 }
 

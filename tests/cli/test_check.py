@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -78,6 +79,27 @@ def write(folder: Path, **events: object) -> None:
     (folder / "settings.json").write_text(json.dumps({"hooks": events}, indent=1))
 
 
+BRIEF: Final = """\
+warning: .claude/settings.json:6: there is no file FOLDER/gone.sh
+warning: hookproxy.toml:3: there is no program 'a b' in PATH
+note: .claude/settings.json: an agent that calls itself 'claude-code' runs the hooks of this file itself: with \
+hookproxy they would run twice
+
+.claude/settings.json (claude)
+   6  PreToolUse if mcp__git__*: LONG (600 s; if it fails, the call is refused)
+  16  PreToolUse: true false \\x1b[31m\\u202e (600 s; nothing waits for it)
+  27  PostToolUse: true (1.5 s; if it fails, the model is informed)
+  39  PostToolUseFailure: true (600 s; if it fails, the result passes)
+  49  SessionEnd: true (1.5 s; if it fails, everything continues)
+  56  Stop: cannot fire behind MCP: an MCP server does not see turns, tasks and subagents
+
+hookproxy.toml (hookproxy)
+  3  PostToolUse: 'a b' (60 s; if it fails, the result is withheld)
+
+6 hooks, 1 that cannot run, 2 warnings
+"""
+
+
 SHOWN: Final = """\
 .claude/settings.json:6  hooks.PreToolUse[0].hooks[0]
   dialect  claude
@@ -143,25 +165,57 @@ hookproxy.toml:3  hooks.PostToolUse[0]
 """
 
 
-def test_a_pipe_gets_a_block_for_each_hook_without_wrapped_lines(project: Path) -> None:
-    ended = check(project, "--config", "hookproxy.toml")
+@pytest.mark.parametrize(("options", "shown"), [((), BRIEF), (("--verbose",), SHOWN)])
+def test_a_pipe_gets_findings_and_hooks_without_wrapped_lines(
+    project: Path, options: tuple[str, ...], shown: str
+) -> None:
+    ended = check(project, "--config", "hookproxy.toml", *options)
     assert (ended.returncode, ended.stderr) == (1, "")
-    assert ended.stdout == SHOWN.replace("FOLDER", str(project)).replace("LONG", LONG)
+    assert ended.stdout == shown.replace("FOLDER", str(project)).replace("LONG", LONG)
 
 
-@pytest.mark.parametrize("columns", [80, 120])
-def test_a_terminal_gets_the_same_text_wrapped_to_its_width(project: Path, columns: int) -> None:
-    shown = on_a_terminal(project, columns, "--config", "hookproxy.toml", NO_COLOR="1")
+@pytest.mark.parametrize(("columns", "verbose"), [(50, ()), (80, ()), (120, ()), (80, ("--verbose",))])
+def test_a_terminal_gets_the_same_words_wrapped_to_its_width(
+    project: Path, columns: int, verbose: tuple[str, ...]
+) -> None:
+    options = ("--config", "hookproxy.toml", *verbose)
+    shown = on_a_terminal(project, columns, *options, NO_COLOR="1")
     shown = terminal.plain(shown)  # bold is not a colour
-    assert max(map(len, shown.splitlines())) <= columns
-    assert all(line == line.rstrip() for line in shown.splitlines())
-    assert "\n           false " in shown
-    assert "".join(shown.split()) == "".join(check(project, "--config", "hookproxy.toml").stdout.split())
+    lines = shown.splitlines()
+    assert all(len(line) <= columns or len(line.split()) == 1 or str(project) in line for line in lines)
+    assert all(line == line.rstrip() for line in lines)
+    assert shown.split() == check(project, *options).stdout.split(), "no word is broken"
+
+
+def test_a_finding_that_several_hooks_share_stands_there_once_with_their_places(tmp_path: Path) -> None:
+    gone = {"type": "command", "command": "./gone.sh"}
+    (tmp_path / "settings.json").write_text(json.dumps({"hooks": {"PreToolUse": [{"hooks": [gone, gone]}]}}))
+    (tmp_path / "other.json").write_text(
+        json.dumps({"hooks": {"PreToolUse": [{"hooks": [gone]}, {"hooks": [gone]}]}}, indent=1)
+    )
+    ended = check(tmp_path, "claude=settings.json", "claude=other.json")
+    warnings = [line for line in ended.stdout.splitlines() if line.startswith("warning: ")]
+    assert warnings == [f"warning: settings.json:1 (2 hooks); other.json:6, 14: there is no file {tmp_path}/gone.sh"]
+    assert ended.stdout.endswith("\n4 hooks, 4 warnings\n")
+
+
+def test_a_long_command_is_cut_unless_the_output_is_verbose(tmp_path: Path) -> None:
+    write(tmp_path, PreToolUse=[{"hooks": [{"type": "command", "command": "true " + "word " * 50 + "end"}]}])
+    assert "word … (600 s" in check(tmp_path, "claude=settings.json").stdout
+    assert "word end\n" in check(tmp_path, "claude=settings.json", "--verbose").stdout
+
+
+def test_who_waits_for_a_slow_server_is_told_until_when(tmp_path: Path) -> None:
+    ended = check(tmp_path, "--", "sh", "-c", "sleep 1.5; exit 3")
+    first, *rest = ended.stderr.splitlines()
+    assert re.fullmatch(r"hookproxy: waiting for the server's list of tools, until \d\d:\d\d:\d\d at the latest", first)
+    assert rest[0].startswith("error: the server exited with status 3")
+    assert "waiting" not in check(tmp_path, "--", "false").stderr
 
 
 def test_colours_are_only_for_terminals_and_add_no_information(project: Path) -> None:
     options = ("--config", "hookproxy.toml")
-    assert "  \x1b[1;33mwarning:\x1b[0m there is no" in on_a_terminal(project, 120, *options)
+    assert "\x1b[1;33mwarning:\x1b[0m .claude/settings.json:6: " in on_a_terminal(project, 120, *options)
     assert "[1;33m" not in on_a_terminal(project, 120, *options, NO_COLOR="1")
     assert "[1;33m" not in on_a_terminal(project, 120, *options, "--json")
     assert "\x1b" not in check(project, *options).stdout
@@ -176,13 +230,13 @@ def test_nothing_in_a_hook_file_reaches_the_terminal_raw(project: Path) -> None:
 def test_a_character_that_the_output_cannot_encode_is_escaped(clean: Path) -> None:
     write(clean, PreToolUse=[{"hooks": [{"type": "command", "command": "true é…"}]}])
     shown = check(clean, "--hooks", "settings.json", PYTHONIOENCODING="ascii").stdout
-    assert "  command  true \\xe9\\u2026\n" in shown
+    assert "PreToolUse: true \\xe9\\u2026 (600 s" in shown
 
 
 def test_a_file_whose_name_is_not_utf_8_can_be_checked(clean: Path) -> None:
     odd = os.fsencode(clean) + b"/\xff.json"
     os.rename(clean / "settings.json", odd)
-    assert check(clean, "--hooks", os.fsdecode(odd)).stdout.startswith("\\udcff.json:7  hooks")
+    assert check(clean, "--hooks", os.fsdecode(odd)).stdout.startswith("note: \\udcff.json: read as ")
     assert json.loads(check(clean, "--hooks", os.fsdecode(odd), "--json").stdout)["hooks"][0]["file"] == os.fsdecode(
         odd
     )
@@ -197,7 +251,7 @@ def test_clean_is_0(clean: Path) -> None:
 def test_a_remark_alone_is_clean(clean: Path) -> None:
     ended = check(clean, "--hooks", "claude=settings.json", CLAUDECODE="1")
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert "settings.json\n  note: an agent that calls itself 'claude-code' runs " in ended.stdout
+    assert "note: settings.json: an agent that calls itself 'claude-code' runs " in ended.stdout
 
 
 def test_a_file_whose_shape_other_systems_share_is_never_taken_for_claudes_in_silence(clean: Path) -> None:
@@ -215,7 +269,7 @@ def test_no_hook_at_all_is_a_finding(tmp_path: Path) -> None:
     ended = check(tmp_path)
     assert (ended.returncode, ended.stderr) == (1, "")
     assert ended.stdout == (
-        "  warning: no hook is configured: name hook files with --hooks or --config\n\nno hooks, 1 warning\n"
+        "warning: no hook is configured: name hook files with --hooks or --config\n\nno hooks, 1 warning\n"
     )
 
 
@@ -237,7 +291,7 @@ def test_the_users_own_file_is_checked_without_being_named(tmp_path: Path, home:
     (home / ".config" / "hookproxy" / "hookproxy.toml").write_text("[[hooks.PreToolUse]]\ncommand = 'true'\n")
     ended = check(tmp_path)
     assert ended.returncode == 0
-    assert ended.stdout.startswith(f"{home}/.config/hookproxy/hookproxy.toml:1  hooks.PreToolUse[0]\n")
+    assert ended.stdout.startswith(f"{home}/.config/hookproxy/hookproxy.toml (hookproxy)\n  1  PreToolUse: true")
 
 
 @pytest.mark.parametrize("json_option", [[], ["--json"]])
@@ -406,16 +460,19 @@ def test_a_deleted_working_directory_is_not_an_error(clean: Path, project: bool,
     script = f"cd gone; rmdir ../gone; exec {' '.join(CHECK)} {options}"
     ended = subprocess.run(["sh", "-c", script], cwd=clean, env=environment(), capture_output=True, timeout=30)
     assert (ended.returncode, ended.stderr) == (status, b"")
-    assert (b"warning: the folder that it starts in does not exist: " in ended.stdout) is not project
+    assert (b"settings.json:7: the folder that it starts in does not exist: " in ended.stdout) is not project
 
 
 def test_an_entry_that_never_runs_is_explained_as_far_as_its_dialect_is_known(clean: Path) -> None:
     idle = [{"hooks": [{"type": "prompt", "prompt": "x"}]}]
     write(clean, PreToolUse=idle)
-    shown = check(clean, "--hooks", "claude=settings.json").stdout
+    shown = check(clean, "--hooks", "claude=settings.json", "--verbose").stdout
     assert "\n  event    PreToolUse\n  warning: does not run: type 'prompt' is not supported" in shown
     write(clean, PreToolUse=[*idle, {"hooks": [{"type": "command", "command": "true"}]}])
-    shown = check(clean, "--hooks", "claude=settings.json").stdout
+    brief = check(clean, "--hooks", "claude=settings.json").stdout
+    assert "\n   6  PreToolUse: never runs\n" in brief
+    assert "warning: settings.json:6: does not run: type 'prompt' is not supported" in brief
+    shown = check(clean, "--hooks", "claude=settings.json", "--verbose").stdout
     assert "\n  event    PreToolUse, but never runs\n" in shown
 
 
@@ -543,8 +600,8 @@ def test_with_a_server_it_shows_which_hook_sees_which_tool_and_why_another_sees_
     assert (ended.returncode, ended.stderr) == (1, "")
     assert TABLE in ended.stdout
     assert (
-        "  warning: never runs for this server: its matcher 'mcp__github__.*' matches none of the server's 2 tools; "
-        "the server is 'git' here, not 'github': --name github names it\n"
+        "warning: settings.json:16: never runs for this server: its matcher 'mcp__github__.*' matches none of the "
+        "server's 2 tools; the server is 'git' here, not 'github': --name github names it\n"
     ) in ended.stdout
     assert ended.stdout.endswith("\n3 hooks, 1 permission rule, 1 warning\n")
 
@@ -599,7 +656,7 @@ def test_the_table_fits_80_columns_and_is_harmless_whatever_tools_are_called(bes
     ended = check(beside_server, *WITH_SERVER, *server(tools))
     table = ended.stdout.partition("\n  tool ")[2].splitlines()
     assert len(table) > 5
-    assert max(map(len, table[1:])) <= 80
+    assert all(len(line) <= 80 or len(line.split()) == 1 for line in table[1:])
     assert "\x1b" not in ended.stdout
     assert len(ended.stdout) < 100_000
 
@@ -634,7 +691,7 @@ def test_under_strict_a_finding_that_stops_run_is_status_2_and_all_are_shown(cle
     options = ("--config", "hookproxy.toml", *(() if by_file else ("--strict",)))
     ended = check(clean, *options)
     assert (ended.returncode, ended.stderr) == (2, "")
-    assert "  warning: there is no file " in ended.stdout
+    assert "warning: settings.json:6: there is no file " in ended.stdout
     assert ended.stdout.endswith("\n1 hook, 1 warning, and strict is set: run does not start\n")
     assert json.loads(check(clean, *options, "--json").stdout)["starts"] is False
     write(clean, PreToolUse=[{"hooks": [{"type": "command", "command": "./good.sh"}]}])
@@ -652,7 +709,7 @@ def test_an_event_that_cannot_occur_is_a_note_also_under_strict(clean: Path) -> 
     for options in ((), ("--strict",)):
         ended = check(clean, "--hooks", "claude=settings.json", *options)
         assert ended.returncode == 0
-        assert "  note: cannot fire behind MCP" in ended.stdout
+        assert "  3  Stop: cannot fire behind MCP: an MCP server does not see turns" in ended.stdout
 
 
 def test_a_hookproxy_toml_that_is_not_read_is_reported(clean: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import os
 import re
 import signal
 import socket
@@ -94,16 +93,6 @@ def test_the_browser_gets_the_address_in_a_file_that_nobody_else_can_read(tmp_pa
         file = Path(opened.strip().removeprefix("file://"))
         assert file.exists()
     assert not file.exists()
-
-
-def test_without_the_extra_the_error_names_it(tmp_path: Path) -> None:
-    (tmp_path / "uvicorn.py").write_text("raise ModuleNotFoundError(\"No module named 'uvicorn'\", name='uvicorn')")
-    command = [sys.executable, "-m", "hookproxy", "console"]
-    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    ended = subprocess.run(
-        command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=PATIENCE, check=False
-    )
-    assert (ended.returncode, "hookproxy[console]" in ended.stderr) == (2, True), ended.stderr
 
 
 def test_an_interrupt_ends_it(tmp_path: Path, home: Path) -> None:

@@ -181,6 +181,7 @@ def test_where_it_is_to_fail_closed_the_command_itself_refuses_without_hookproxy
     ("words", "why"),
     [
         (["--user", "--portable"], "--portable is for a project's file"),
+        (["--project", "missing"], "there is no folder"),
         (["--no-try"], "--no-try is for --write"),
         (["--user", "--project", "."], "not allowed with argument"),
     ],

@@ -7,7 +7,7 @@ import json
 from rich.console import Console
 from rich.text import Text
 
-from hookproxy.cli.layout import as_json, diff, document, label, new_console, row, short_path, visible
+from hookproxy.cli.layout import as_json, diff, document, label, new_console, row, short_path, visible, wrap
 
 
 def shown(name: str, before: bytes, after: bytes) -> str:
@@ -70,3 +70,10 @@ def test_nothing_reaches_a_terminal_raw() -> None:
 
 def test_short_paths() -> None:
     assert (short_path("/a/b/c", "/a/b"), short_path("/x", "/a"), short_path("/x", "/")) == ("c", "/x", "x")
+
+
+def test_a_text_is_broken_between_words_only() -> None:
+    lines = [line.plain for line in wrap(Text("  a /long/path/that/does/not/fit b\u4e2d\u4e2d c"), 8)]
+    assert [line.rstrip() for line in lines] == ["  a", "/long/path/that/does/not/fit", "b\u4e2d\u4e2d c"]
+    assert "".join(lines) == "  a /long/path/that/does/not/fit b\u4e2d\u4e2d c"
+    assert [line.plain for line in wrap(Text(""), 8)] == [""]

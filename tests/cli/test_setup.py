@@ -354,6 +354,9 @@ def test_the_users_own_configuration_guards_every_server(project: Path, cursor: 
     assert run(project, "unwrap", "cursor").returncode == 0
     assert run(project, "setup", "--yes").returncode == 0
     assert servers(cursor)["git"]["args"][3:7] == ["--config", str(own), "--fail-closed", "--"]
+    assert run(project, "unwrap", "cursor").returncode == 0
+    assert run(project, "setup", "--yes", "--fail-closed").returncode == 0
+    assert servers(cursor)["git"]["args"][3:7] == ["--config", str(own), "--fail-closed", "--"]
 
 
 def test_an_own_hook_file_that_cannot_be_read_is_left_out_and_the_exit_status_says_so(
@@ -397,3 +400,29 @@ def test_what_a_person_has_said_yes_to_is_not_interrupted() -> None:
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert done == ["all of it"]
+
+
+def test_a_hook_file_that_is_new_is_added_although_all_servers_are_wrapped(
+    project: Path, cursor: Path, home: Path, hooks: Path
+) -> None:
+    assert run(project, "setup", "--yes").returncode == 0
+    wrapped = cursor.read_text()
+    (home / ".copilot" / "hooks").mkdir(parents=True)
+    (home / ".copilot" / "hooks" / "a.json").write_text(COPILOT_HOOKS)
+    done = at_terminal(project, FAIL_CLOSED, ("Write ", b"y\n"), columns=200)
+    assert done.returncode == 0, done.stdout
+    files = [use["file"] for use in tomllib.loads(own_config().read_text())["use"]]
+    assert files == [str(hooks.parent), f"{home}/.copilot/hooks/a.json"]
+    assert cursor.read_text() == wrapped
+    assert "nothing to do" in run(project, "setup", "--yes").stdout
+    assert run(project, "uninstall", "--yes").returncode == 0
+    assert not own_config().exists()
+
+
+def test_hook_files_that_wrapped_servers_name_themselves_are_not_added(
+    project: Path, cursor: Path, hooks: Path
+) -> None:
+    assert run(project, "wrap", "cursor", "--hooks", f"claude={hooks.parent}").returncode == 0
+    done = run(project, "setup", "--yes")
+    assert (done.returncode, "nothing to do" in done.stdout) == (0, True)
+    assert not own_config().exists()

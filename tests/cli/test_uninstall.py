@@ -57,12 +57,7 @@ def test_after_setup_of_all_agents_every_byte_is_as_it_was(project: Path, home: 
     assert tree(home, project) != before
     done = run(project, "uninstall", "--yes")
     assert done.returncode == 0, done.stderr
-    assert without_state(tree(home, project), before) == before
-
-
-def without_state(found: dict[str, object], before: dict[str, object]) -> dict[str, object]:
-    """Without the folders that only led to the state folder."""
-    return {path: what for path, what in found.items() if path in before or not path.endswith(("/.local", "/state"))}
+    assert tree(home, project) == before
 
 
 def test_with_servers_at_addresses_too(project: Path, home: Path, hooks: Path) -> None:
@@ -70,7 +65,7 @@ def test_with_servers_at_addresses_too(project: Path, home: Path, hooks: Path) -
     before = tree(home, project)
     assert run(project, "setup", "--yes").returncode == 0
     assert run(project, "uninstall", "--yes").returncode == 0
-    assert without_state(tree(home, project), before) == before
+    assert tree(home, project) == before
 
 
 def test_the_first_guard_that_setup_wrote_is_removed_with_its_folders(project: Path, home: Path, cursor: Path) -> None:
@@ -79,7 +74,7 @@ def test_the_first_guard_that_setup_wrote_is_removed_with_its_folders(project: P
     assert at_terminal(project, *answers, columns=200).returncode == 0
     assert own_config().exists()
     assert run(project, "uninstall", "--yes").returncode == 0
-    assert without_state(tree(home, project), before) == before
+    assert tree(home, project) == before
 
 
 def test_what_was_wrapped_by_its_path_and_what_was_converted_is_found_from_any_folder(
@@ -94,7 +89,7 @@ def test_what_was_wrapped_by_its_path_and_what_was_converted_is_found_from_any_f
     assert (home / ".cursor/hooks.json").exists()
     done = run(home, "uninstall", "--yes")
     assert done.returncode == 0, done.stderr
-    assert without_state(tree(home, project), before) == before
+    assert tree(home, project) == before
 
 
 def test_it_shows_everything_and_asks_and_only_yes_changes_anything(project: Path, home: Path, cursor: Path) -> None:
@@ -175,7 +170,7 @@ def test_a_configuration_behind_a_link_is_restored_and_the_link_stays(
     before = tree(home, project, real.parent)
     assert run(project, "setup", "--yes").returncode == 0
     assert run(project, "uninstall", "--yes").returncode == 0
-    assert without_state(tree(home, project, real.parent), before) == before
+    assert tree(home, project, real.parent) == before
 
 
 def test_files_that_are_gone_are_forgotten(project: Path, home: Path, cursor: Path, hooks: Path) -> None:
@@ -233,3 +228,20 @@ def test_all_of_it_at_a_terminal_with_enter_where_enter_says_yes(
     done = uninstall_at_terminal(project, ("that hookproxy wrote? [y/N] ", b"y\n"))
     assert done.returncode == 0
     assert everything_below(home, project) == before
+
+
+def test_converted_hooks_that_a_person_merged_by_hand_are_named(
+    project: Path, home: Path, cursor: Path, hooks: Path
+) -> None:
+    assert run(project, "wrap", "cursor").returncode == 0
+    converted = run(project, "convert", str(hooks), "--to", "gemini", "--fail-closed").stdout
+    merged = home / ".gemini" / "settings.json"
+    merged.parent.mkdir()
+    merged.write_text(json.dumps(json.loads(converted) | {"theme": "dark"}))
+    done = run(project, "uninstall", "--yes")
+    assert done.returncode == 1
+    assert f"error: {merged} stays: it has hooks that start hookproxy hook" in done.stderr
+    assert cursor.read_text() == configuration("git")
+    assert run(project, "uninstall", "--yes").returncode == 2  # nothing else is left to undo
+    merged.unlink()
+    assert run(project, "uninstall", "--yes").returncode == 0

@@ -21,8 +21,9 @@ from hookproxy.dialects.dialect import Group
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.hooks.evaluate import Hooks
 from hookproxy.model.decision import Decision, Proceed, Refuse
-from hookproxy.model.hooks import Event, EventContext, Outcome
+from hookproxy.model.hooks import Ended, Event, EventContext, HookResult, Outcome
 from hookproxy.model.settings import OnAsk, Settings
+from hookproxy.processes.environment import VARIABLE_LIMIT
 from tests.dialects.calls import SESSION, inputs, read, text_outcome
 
 pytestmark = pytest.mark.anyio
@@ -201,6 +202,15 @@ def test_a_result_keeps_structured_content_that_a_text_repeats(
     result = json.loads(result) if isinstance(result, str) else result
     assert result["structuredContent"] == {"n": 1}
     assert result["content"] == [{"type": "text", "text": spelling}]
+
+
+def test_a_variable_with_which_no_program_could_be_started_is_not_set() -> None:
+    longest = VARIABLE_LIMIT - len("A=\0")
+    spec = read("cursor", {"version": 1, "hooks": {"sessionStart": [{"command": "x"}]}}).hooks[0]
+    for length, kept in ((longest, 1), (longest + 1, 0)):
+        stdout = json.dumps({"env": {"A": "x" * length}}).encode()
+        verdict = DIALECTS["cursor"].read_output(spec, HookResult(Ended.EXITED, 0, stdout))
+        assert (len(verdict.variables), len(verdict.messages)) == (kept, 1 - kept)
 
 
 def test_structured_content_that_could_be_read_in_two_ways_stays_out() -> None:

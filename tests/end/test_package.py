@@ -7,9 +7,12 @@ import os
 import subprocess
 import sys
 import tarfile
+import threading
+import urllib.request
 import zipfile
 from email import message_from_string
 from email.message import Message
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Final
 
@@ -24,14 +27,18 @@ ROOT: Final = Path(__file__).parents[2]
 BASE: Final = {
     "anyio",
     "h11",
+    "httptools",
+    "httpx2",
     "jsonschema",
     "msgspec",
     "pydantic",
     "pyyaml",
     "rich",
+    "starlette",
     "tomlkit",
     "tree-sitter",
     "tree-sitter-bash",
+    "uvicorn",
 }
 SERVER: Final = """
 import json, sys
@@ -121,8 +128,7 @@ def test_the_base_runs_hooks_and_names_the_extra_of_what_it_lacks(home: Path) ->
     for verb, package, extra in (
         (["demo"], "mcp", "demo"),
         (["login", "https://127.0.0.1:9/mcp"], "mcp", "remote"),
-        (["run", "--url", "http://127.0.0.1:9/mcp"], "httptools", "remote"),
-        (["top"], "textual", "console"),
+        (["top"], "textual", "top"),
     ):
         ended = run(hookproxy, *verb, home=home)
         assert ended.returncode == 2, ended.stderr
@@ -130,6 +136,52 @@ def test_the_base_runs_hooks_and_names_the_extra_of_what_it_lacks(home: Path) ->
         hint = f"hint: {home / 'venv/bin/python'} -m pip install 'hookproxy[{extra}]'\n"
         assert expected + hint in ended.stderr
         assert "Traceback" not in ended.stderr
+
+
+class Remote(BaseHTTPRequestHandler):
+    """A server at an address that wants a login for everything but `ping`."""
+
+    def do_POST(self) -> None:
+        message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": {}}).encode()
+        self.send_response(200 if message["method"] == "ping" else 401)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_arguments: object) -> None:
+        pass
+
+
+def test_the_base_reaches_servers_at_a_url(home: Path) -> None:
+    with HTTPServer(("127.0.0.1", 0), Remote) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            url = f"http://127.0.0.1:{server.server_port}/mcp"
+            ping = '{"jsonrpc":"2.0","id":8,"method":"ping"}\n'
+            ended = run(home / "venv/bin/hookproxy", "run", "--url", url, home=home, stdin=ping + CALL)
+        finally:
+            server.shutdown()
+            thread.join()
+    assert ended.returncode == 0, ended.stderr
+    answers = {answer["id"]: answer for answer in map(json.loads, ended.stdout.splitlines())}
+    assert answers[8]["result"] == {}
+    assert f"hookproxy login {url}" in answers[7]["error"]["message"]
+
+
+def test_the_base_has_the_page_of_the_console(home: Path) -> None:
+    environ = {"PATH": os.environ["PATH"], "HOME": str(home)}
+    command = [str(home / "venv/bin/hookproxy"), "console"]
+    with subprocess.Popen(command, cwd=home, env=environ, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            address = process.stdout.readline().split()[-1]
+            with urllib.request.urlopen(address, timeout=30) as page:
+                assert page.status == 200
+        finally:
+            process.terminate()
 
 
 def test_the_demo_runs_with_its_extra(home: Path, dist: Path) -> None:

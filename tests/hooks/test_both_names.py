@@ -107,6 +107,14 @@ def test_a_name_that_a_person_has_written_is_the_only_one() -> None:
     assert seen(of_claude(hook("guard", matcher="mcp__.*")), written) == ["Bash"]
 
 
+def test_a_name_that_is_only_guessed_is_good_for_refusing_calls_and_replaces_no_other() -> None:
+    guess = replace(RUN, guessed=True)
+    assert seen(of_claude(hook("guard")), guess) == [OWN, "Bash"]
+    assert seen(of_claude(hook("guard"), names=SeenNames.FAMILIAR), guess) == [OWN, "Bash"]
+    assert seen(of_claude(hook("log", POST)), guess, POST) == [OWN]
+    assert seen(of_claude(replace(hook("log"), background=True)), guess) == [OWN]
+
+
 def test_nothing_runs_twice_that_sees_the_same_twice() -> None:
     """Docker Agent's own tool has the name and the arguments of this server's."""
     alias = Alias("write_file", "Write", {"file_path": "path"}, automatic=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import errno
+import json
 from pathlib import Path
 
 import pytest
@@ -83,3 +84,16 @@ def test_an_extra_is_installed_by_the_tool_that_made_the_environment(marker: str
     assert install_command("otel", str(tmp_path)) == f"{tmp_path}/bin/python -m pip install 'hookproxy[otel]'"
     (tmp_path / marker).touch()
     assert install_command("otel", str(tmp_path)).startswith(command)
+
+
+def test_what_was_installed_from_a_checkout_is_installed_from_it_again(tmp_path: Path) -> None:
+    checkout = tmp_path / "a checkout"
+    checkout.mkdir()
+    record = tmp_path / "lib/python3.13/site-packages/hookproxy-1.0.dist-info/direct_url.json"
+    record.parent.mkdir(parents=True)
+    record.write_text(json.dumps({"url": checkout.as_uri(), "dir_info": {}}))
+    (tmp_path / "uv-receipt.toml").touch()
+    assert install_command("top", str(tmp_path)).startswith(f"uv tool install '{checkout}[top]' (")
+    for broken in ('{"url": "https://example.com/x.whl"}', "{", "[]"):
+        record.write_text(broken)
+        assert install_command("top", str(tmp_path)).startswith("uv tool install 'hookproxy[top]' (")

@@ -15,10 +15,10 @@ def test_it_is_kept_private_and_removed_when_nothing_is_left(tmp_path: Path) -> 
     state = str(tmp_path / "state")
     update(state, lambda record: record.with_wrapped("/a").with_created({"/b": "text"}, ["/c"]))
     update(state, lambda record: record.with_inserted("/d", "1").with_inserted("/d", "2").with_wrapped("/a"))
-    assert read(state) == Written(("/a",), {"/b": digest("text")}, {"/d": ("1", "2")}, ("/c",))
+    assert read(state) == Written(("/a",), {"/b": digest("text")}, {"/d": ("1", "2")}, ("/c", state))
     assert (tmp_path / "state" / FILE).stat().st_mode & 0o777 == 0o600
     update(state, lambda record: record.without(["/b", "/d"]))
-    assert read(state) == Written(("/a",))  # the folder /c is gone
+    assert read(state) == Written(("/a",), folders=(state,))  # the folder /c is gone
     update(state, lambda record: record.without(["/a"]))
     assert list((tmp_path / "state").iterdir()) == []
     assert read(state) == Written()

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from ...jsonrpc import raw_json
 from ...model.hooks import NO_VERDICT, Ended, Event, HookResult, HookSpec, Permission, Verdict
+from ...processes.environment import VARIABLE_LIMIT
 from ..dialect import Effect
 from ..shared import output as shared_output
 
@@ -290,8 +291,9 @@ def _variables(raw: msgspec.Raw) -> tuple[tuple[tuple[str, str], ...], str]:
 
 
 def _is_variable(name: str, value: str) -> bool:
-    """Whether an environment can have such a variable."""
-    return bool(name) and "=" not in name and "\0" not in name + value
+    """Whether an environment can have such a variable. With a longer one, no later hook could be started."""
+    long = len(f"{name}={value}\0".encode(errors="replace")) > VARIABLE_LIMIT
+    return bool(name) and not long and "=" not in name and "\0" not in name + value
 
 
 def _given(raw: msgspec.Raw) -> bytes:
