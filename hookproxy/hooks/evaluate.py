@@ -220,7 +220,12 @@ class Hooks:
                 context = replace(context, arguments=evaluation.arguments)
                 evaluation = await self._evaluate_managed_layer(layer, decision, context, listed, hook_runs)
             else:
-                evaluation = await self._evaluate_layer(layer, decision, context, listed, hook_runs)
+                wrong = layer.wrong_arguments(context, listed)
+                evaluation = (
+                    Evaluation(wrong, context.arguments)
+                    if wrong is not None
+                    else await self._evaluate_layer(layer, decision, context, listed, hook_runs)
+                )
         return evaluation
 
     async def _evaluate_managed_layer(
@@ -231,6 +236,8 @@ class Hooks:
         try:
             alias = layer.groups.alias(context.tool, context.arguments)
             context = replace(context, alias=alias)
+            if wrong := layer.wrong_arguments(context, listed):
+                return Evaluation(replace(wrong, feedback=proceed.feedback), context.arguments, alias)
             evaluation = await self._evaluate_layer(layer, proceed, context, listed, hook_runs, earlier_request)
             return replace(evaluation, managed_alias=alias)
         except ValueError as unreadable:  # names that the two sides would read differently

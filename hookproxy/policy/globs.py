@@ -8,6 +8,9 @@ from typing import Final
 PREFIX_ENDINGS: Final = (":*", " *")
 """The endings of a rule about the beginning of a command."""
 
+COMMAND_SEPARATORS: Final = re.compile(r"&&|\|\||[;|&\n]")
+"""The signs between two commands of a line."""
+
 _FOLDERS: Final = re.compile(r"(?:(?<=/)|\A)(?:\*\*+/+)+")
 """In a path: any number of folders, or none."""
 _MOST_FOLDERS: Final = 4  # of them have both meanings: each doubles the work

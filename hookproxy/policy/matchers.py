@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from ..jsonrpc import raw_json
-from .globs import PREFIX_ENDINGS, WorkBudget, command_pattern, glob, path_spellings
+from .globs import COMMAND_SEPARATORS, PREFIX_ENDINGS, WorkBudget, command_pattern, glob, path_spellings
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_\- ,|]*")
 """A matcher of only these characters is a name or a list of names. Any other matcher is a regular expression."""
@@ -133,8 +133,6 @@ _HIDES_COMMANDS: Final = re.compile(r"[`<>()\r]|\$[({]")
 
 _LEAVES_FOLDER: Final = re.compile(r"\.\.|%2e", re.IGNORECASE)
 """It matches a path or an address that may leave the folder with which it begins."""
-
-COMMAND_SEPARATORS: Final = re.compile(r"&&|\|\||[;|&\n]")
 
 _MAC: Final = sys.platform == "darwin"  # its file systems ignore case, unless somebody has made one that does not
 _LONGEST_COVERED: Final = 65_536  # bytes

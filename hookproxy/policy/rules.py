@@ -23,7 +23,7 @@ from ..model import command_line
 from ..model.hooks import Permission
 from ..model.settings import AgentRule, Settings
 from . import matchers, shell_commands
-from .globs import BudgetExceeded, WorkBudget, command_pattern, path_pattern
+from .globs import COMMAND_SEPARATORS, BudgetExceeded, WorkBudget, command_pattern, path_pattern
 from .matchers import COMMAND_ARGUMENT, JUDGED_ARGUMENT
 from .path_rules import PathPattern, allows
 
@@ -312,10 +312,12 @@ class _Arguments:
 
     def _read_lines(self, values: dict[str, object]) -> None:
         """Note the command lines: texts, and lists of words, also behind the program in another argument."""
-        if not self._line_keys and not any(isinstance(value, list) for value in values.values()):
+        lists = [key for key, value in values.items() if isinstance(value, list)]
+        words = (
+            [key for key in command_line.word_arguments(lists) if command_line.has_words(values[key])] if lists else []
+        )
+        if not (self._line_keys or words):
             return
-        lists = (key for key in command_line.word_arguments(values) if isinstance(values[key], list))
-        words = [key for key in lists if command_line.has_words(values[key])]
         keys = self._line_keys or [key for key in values if words and command_line.is_program(key)]
         tail = [values[key] for key in words if key not in keys]
         for key in keys or words[:1]:
@@ -338,7 +340,7 @@ class _Arguments:
     def parts(self) -> set[str]:
         """The texts between separators of commands that are not in `whole`. Raises BudgetExceeded."""
         if self._parts is None:
-            self._parts = {part.strip() for text in self.known for part in matchers.COMMAND_SEPARATORS.split(text)}
+            self._parts = {part.strip() for text in self.known for part in COMMAND_SEPARATORS.split(text)}
             self._parts.difference_update(self.known)
         self._budget.spend(900 * len(self._parts))  # two thousand of them are too many
         return self._parts

@@ -18,9 +18,10 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from ..shell import commands, options, programs
-from ..shell.words import UNKNOWN, Word
-from .globs import PREFIX_ENDINGS, BudgetExceeded, WorkBudget, command_pattern, glob
+from ..shell.words import GLOB, UNKNOWN, Word, literal
+from .globs import COMMAND_SEPARATORS, PREFIX_ENDINGS, BudgetExceeded, WorkBudget, command_pattern, glob
 
+_VARIABLE: Final = re.compile(r"\$\{?([A-Za-z_]\w*)(?!\w)\}?(?![\[:/#%^,@+=?-])")
 _FOLDER: Final = re.compile(r"[^\s*]*/(?=[^\s*/])")
 _MOST_OPTIONS: Final = 64  # before a subcommand
 _LONGEST_SHOWN: Final = 80  # characters of a command in a sentence
@@ -41,22 +42,31 @@ _DOES_NOT: Final = Runs(False, "")
 
 def command_matcher(specifier: str) -> Callable[[str, WorkBudget], Runs]:
     """Return a function that decides whether a command line may run a command that this specifier names."""
-    rule = _RuleCommands(specifier)
+    whole = command_pattern(specifier)
+    rules = [_RuleCommands(part) for part in COMMAND_SEPARATORS.split(specifier) if part.strip()]
 
     def runs(line: str, budget: WorkBudget) -> Runs:
+        if whole.fullmatch(line.strip()):
+            return _DOES
         try:
-            return _runs(line, rule, budget)
+            return _runs_all(line, rules, budget)
         except BudgetExceeded:
             return Runs(False, "it would take too long to read")
 
     return runs
 
 
-def _runs(line: str, rule: _RuleCommands, budget: WorkBudget) -> Runs:
+def _runs_all(line: str, rules: Sequence[_RuleCommands], budget: WorkBudget) -> Runs:
+    """Decide whether a line runs all of these commands, of which a rule such as `curl * | sh` consists."""
     budget.spend(40 * len(line))
-    if rule.spells(line.strip()):
-        return _DOES
     read = commands.commands_of(line)
+    answers = [_runs(read, rule, budget) for rule in rules]
+    if not answers or _DOES_NOT in answers:
+        return _DOES_NOT
+    return next((answer for answer in answers if not answer.certain), _DOES)
+
+
+def _runs(read: commands.Line, rule: _RuleCommands, budget: WorkBudget) -> Runs:
     may_become = ""
     for words in read.commands:
         budget.spend(200)
@@ -65,7 +75,7 @@ def _runs(line: str, rule: _RuleCommands, budget: WorkBudget) -> Runs:
         budget.spend(2000 + 400 * len(words))
         if rule.names(words):
             return _DOES
-        if not may_become and rule.may_name(words):
+        if not may_become and rule.may_name(words, read.sets):
             may_become = f"{' '.join(word.source for word in words)[:_LONGEST_SHOWN]!r} is not literal"
     reason = may_become or read.unreadable
     return Runs(False, reason) if reason else _DOES_NOT
@@ -74,14 +84,16 @@ def _runs(line: str, rule: _RuleCommands, budget: WorkBudget) -> Runs:
 class _RuleCommands:
     """The commands that a rule names."""
 
-    __slots__ = ("_by_name", "_first", "_is_prefix", "_pattern", "_pieces", "_wanted")
+    __slots__ = ("_by_name", "_first", "_is_open", "_is_prefix", "_pattern", "_pieces", "_wanted")
 
     def __init__(self, specifier: str) -> None:
+        specifier = specifier.strip()
         by_name = _FOLDER.sub("", specifier, count=1) if _FOLDER.match(specifier) else specifier
         self._pattern = command_pattern(specifier)
         self._by_name = command_pattern(by_name)
         """The same pattern, for commands without the folders of their programs."""
         self._is_prefix = by_name.endswith(PREFIX_ENDINGS)
+        self._is_open = by_name.endswith("*")
         body = by_name[:-2] if self._is_prefix else by_name
         self._pieces = re.split(r"\*+", body + " *" if self._is_prefix else body)
         """The literal parts between its stars."""
@@ -89,9 +101,9 @@ class _RuleCommands:
         self._first = re.compile(glob(first), re.DOTALL) if first else None
         words = body.split()
         self._wanted = None
-        """Its words in normal form, if it has options, and no star among them."""
-        if "*" not in body and any(word.startswith("-") for word in words[1:]):
-            self._wanted = options.split(words[0], words[1:])
+        """Its words in normal form, if it has options, and no star but one at its end."""
+        if any(word.startswith("-") for word in words[1:]) and "*" not in body[:-1]:
+            self._wanted = options.split(words[0], body.removesuffix("*").split()[1:])
 
     def spells(self, command: str) -> bool:
         """True if the command is one of them exactly as written."""
@@ -110,33 +122,45 @@ class _RuleCommands:
         if any(self._by_name.fullmatch(" ".join((program, *texts[at:]))) for at in _subcommand_places(words)):
             return True
         return self._wanted is not None and options.includes(
-            self._wanted, options.split(program, texts[1:]), exactly=not self._is_prefix
+            self._wanted, options.split(program, texts[1:]), exactly=not self._is_open
         )
 
-    def may_name(self, words: Sequence[Word]) -> bool:
-        """True if they may be one of them, depending on what is not literal in them.
+    def may_name(self, words: Sequence[Word], sets: frozenset[str]) -> bool:
+        """True if they may be one of them, depending on what is not literal. The line sets the variables `sets`.
 
         A rule that begins with a star is about what is written, and every command with a variable might be one of its.
         """
         if not self._pieces[0] or all(word.literal for word in words):
             return False
-        program = _name(words[0])
-        return any(self._may_become([program, *words[at:]]) for at in _subcommand_places(words))
+        program = literal(_name(words[0]))
+        return any(self._may_become([program, *words[at:]], sets) for at in _subcommand_places(words))
 
-    def _may_become(self, words: Sequence[Word | str]) -> bool:
-        parts = UNKNOWN.split(" ".join(word if isinstance(word, str) else word.text for word in words))
+    def _may_become(self, words: Sequence[Word], sets: frozenset[str]) -> bool:
+        parts = UNKNOWN.split(" ".join(word.text for word in words))
         if len(parts) == 1:
             return False
-        if len(self._pieces) == 1:
-            return re.fullmatch(".*".join(map(re.escape, parts)), self._pieces[0], re.DOTALL) is not None
         first, last = self._pieces[0], self._pieces[-1]
+        if first[len(parts[0]) :].startswith("-") and _is_operand(words, sets):
+            return False
+        if len(self._pieces) == 1:
+            return re.fullmatch(".*".join(map(re.escape, parts)), first, re.DOTALL) is not None
         return (first.startswith(parts[0]) or parts[0].startswith(first)) and (
             last.endswith(parts[-1]) or parts[-1].endswith(last)
         )
 
 
+def _is_operand(words: Sequence[Word], sets: frozenset[str]) -> bool:
+    """True if the first word that is not literal begins with what is taken for a value, and not for an option.
+
+    That is a pattern of file names, or a variable that the line does not set.
+    """
+    word = next(word for word in words if not word.literal)
+    variable = _VARIABLE.match(word.source)
+    return word.text[0] == GLOB or (variable is not None and variable[1] not in sets)
+
+
 def _name(word: Word) -> str:
-    return word.text.rpartition("/")[2]
+    return word.text.rpartition("/")[2].removeprefix("=")  # zsh: `=rm` is the path of rm
 
 
 def _subcommand_places(words: Sequence[Word]) -> Sequence[int]:

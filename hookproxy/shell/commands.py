@@ -10,11 +10,12 @@ from msgspec import Struct
 
 from . import embedded
 from .programs import Code, Foreign, Started, assigned, started, table
-from .read import Command, Script, read
+from .read import Command, Script, echoed, read
 from .words import HOLE, Word, literal
 
 _DEEPEST: Final = 12  # commands that start commands: people write three
 _MOST_COMMANDS: Final = 1024  # of one line, together
+_MOST_WORK: Final = 150_000  # characters of all texts that start each other, and eight for each word: some 20 ms
 _DECLARES: Final = frozenset({"export", "declare", "typeset", "local", "readonly"})
 _WRITES: Final = frozenset({"curl", "wget", "tee", "cp", "mv", "ln", "install", "dd", "aria2c", "base64", "xxd"})
 _EVALUATES: Final = frozenset({
@@ -22,6 +23,7 @@ _EVALUATES: Final = frozenset({
 })  # fmt: skip
 """Builtins that evaluate subscripts in their arguments, and run what is substituted there."""
 _SUBSTITUTES: Final = re.compile(r"\$\(|`")
+_NAME: Final = re.compile(r"(?<![\w$])(?<!\$\{)[A-Za-z_]\w*")
 _VARIABLE: Final = re.compile(r"\$(?:(\w+)|\{(\w+)\})|\$\{\w+:?[-=+]([^{}$`'\"]*)\}")
 
 
@@ -32,6 +34,13 @@ class Line(Struct, frozen=True):
     """The words of each command; the first one is its program."""
     unreadable: str
     """Why there may be others; empty: these are all."""
+    text: str = ""
+
+    @property
+    def sets(self) -> frozenset[str]:
+        """The names of variables that the line may set: all that stand in it otherwise than behind a dollar."""
+        texts = (self.text, *(word.text for words in self.commands for word in words))
+        return frozenset(name for text in texts for name in _NAME.findall(text))
 
 
 @lru_cache(maxsize=4)  # a call is judged by many rules, one after another
@@ -44,7 +53,7 @@ def commands_of(line: str) -> Line:
         reason = collector.unreadable
         collector.read(resolved, 0)
         collector.unreadable = reason
-    return Line(tuple(collector.commands), collector.unreadable)
+    return Line(tuple(collector.commands), collector.unreadable, line)
 
 
 class _Collector:
@@ -53,18 +62,20 @@ class _Collector:
     def __init__(self) -> None:
         self.commands: Final[dict[tuple[Word, ...], None]] = {}
         self.variables: Final[dict[str, str]] = {}
+        self._aliases: Final[dict[str, str]] = {}
+        """Other names of commands, as `alias` and `hash -p` give them."""
         self.unreadable = ""
         self._files: Final[dict[str, str | None]] = {}
         """The files that the line writes, without folders, with their contents; None: not known."""
         self._read: Final[set[str]] = set()
+        self._left = _MOST_WORK
 
     def read(self, text: str, depth: int) -> None:
         """Read a line of shell, and what it starts."""
         if text in self._read:
             return
         self._read.add(text)
-        if depth > _DEEPEST or len(self.commands) > _MOST_COMMANDS:
-            self._note("too many commands start each other")
+        if not self._may_go_on(depth, len(text)):
             return
         script: Script = read(text)
         if script.unreadable:
@@ -79,11 +90,12 @@ class _Collector:
         for name, value in command.assignments:
             self._assign(name, value, depth)
         words = command.words
-        if not words:
-            return
-        if depth > _DEEPEST or len(self.commands) > _MOST_COMMANDS:
-            self._note("too many commands start each other")
-            return
+        while words and words[0].text == "!":  # behind `time`, it is a word for the grammar
+            words = words[1:]
+        if words and self._may_go_on(depth, 8 * len(words)):
+            self._add_words(words, command, depth)
+
+    def _add_words(self, words: tuple[Word, ...], command: Command, depth: int) -> None:
         known = words in self.commands
         self.commands[words] = None
         program = _certain_name(words[0])
@@ -91,20 +103,50 @@ class _Collector:
             self._note(f"the command {words[0].source[:60]!r} is not literal")
             return
         self._builtin(program, words, depth)
+        self._expand_alias(program, command, depth)
         self._check_files(program, command, depth)
         if known and command.input.kind == "inherited":
             return
-        if program != words[0].text:
+        if program != command.words[0].text:
             command = Command((literal(program), *words[1:]), command.assignments, command.input)
         for each in started(command):
             self._start(each, depth + 1)
+            if self._left < 0:
+                break
+
+    def _may_go_on(self, depth: int, work: int) -> bool:
+        """Spend some work; False if there is too much of it: the agent decides how long a line is."""
+        self._left -= work
+        if depth <= _DEEPEST and len(self.commands) <= _MOST_COMMANDS and self._left >= 0:
+            return True
+        self._note("too many commands start each other")
+        return False
 
     def _builtin(self, program: str, words: tuple[Word, ...], depth: int) -> None:
         """Follow what builtins of the shell set and evaluate."""
         if program in _DECLARES:
             self._declared(words, depth)
+        if program in ("alias", "hash"):
+            self._note_aliases(program, words)
         if program in _EVALUATES and any("[" in word.text and _SUBSTITUTES.search(word.text) for word in words):
             self._note("a subscript that is evaluated")
+
+    def _note_aliases(self, program: str, words: tuple[Word, ...]) -> None:
+        for at, word in enumerate(words[1:], 1):
+            name, equals, value = word.source.partition("=")
+            if program == "alias" and equals:
+                self._aliases[name] = value
+            elif program == "hash" and words[at - 1].text == "-p":
+                self._aliases.update((other.text, word.source) for other in words[at + 1 :])
+
+    def _expand_alias(self, program: str, command: Command, depth: int) -> None:
+        alias = self._aliases.pop(program, None)  # in what it stands for, its name is not an alias
+        if alias is None:
+            return
+        body = read(alias).commands
+        if body:
+            self._add(Command((*body[-1].words, *command.words[1:]), (), command.input), depth + 1)
+        self._aliases[program] = alias
 
     def _start(self, each: Started, depth: int) -> None:
         if isinstance(each, Command):
@@ -134,6 +176,8 @@ class _Collector:
 
     def _check_files(self, program: str, command: Command, depth: int) -> None:
         """Read the files that the line itself writes and runs; all other scripts are not read."""
+        if not (self._files or command.written or program in _WRITES):
+            return
         run = {program} | (
             {word.text.rpartition("/")[2] for word in command.words[1:3]} if is_shell(program) else set()
         )
@@ -149,7 +193,7 @@ class _Collector:
                 word.text.rpartition("/")[2].removeprefix("of=") for word in command.words[1:] if word.text[:1] != "-"
             ]
         for name in written:
-            self._files[name] = command.input.text if program in ("cat", "tee") and command.input.whole else None
+            self._files[name] = _written(program, command)
 
 
 def _certain_name(word: Word) -> str | None:
@@ -160,6 +204,14 @@ def _certain_name(word: Word) -> str | None:
     if HOLE in name or not name:
         return None
     return name
+
+
+def _written(program: str, command: Command) -> str | None:
+    """What a command writes into a file; None if that is not known."""
+    if program in ("cat", "tee"):
+        return command.input.text if command.input.whole else None
+    text = echoed(command) if all(word.literal for word in command.words) else ""
+    return text if text and "%" not in text and "\\" not in text else None
 
 
 def is_shell(program: str) -> bool:

@@ -20,8 +20,12 @@ _STRING: Final = re.compile(
 )
 _BACKQUOTED: Final = re.compile(r"`(?:[^`\\]|\\.)*`", re.DOTALL)
 _PERL_QUOTED: Final = re.compile(
-    r"\b(?:qx|q|qq|qw|%x)\s*(?:\{([^{}]*)\}|\(([^()]*)\)|\[([^\[\]]*)\]|([/!|#~])(.*?)\4)", re.DOTALL
+    r"(?:\b(?:qx|q|qq|qw)|%x)\s*(?:\{([^{}]*)\}|\(([^()]*)\)|\[([^\[\]]*)\]|([/!|#~])(.*?)\4)", re.DOTALL
 )
+_IMPORTED: Final = re.compile(
+    r"\bfrom\s+[\w.]+\s+import\s+(?:\([\w\s,]+\)|\w+(?:\s*,\s*\w+)*)(?!\s+as\b)(?=\s*(?:[;\n#]|\Z))|\{[\w\s,]+\}(?=\s*(?:=|from\b))"
+)
+"""An import of names as they are: it calls nothing and hides nothing."""
 _MARK: Final = "\ue009"
 """Stands for a literal in masked text."""
 _LITERAL_CALL: Final = re.compile(rf"[\w.]*\s*(?:\(\s*)?(?:\[\s*)?{_MARK}(?:\s*,\s*{_MARK})*\s*(?:[\]);,]|\Z|\n)")
@@ -31,7 +35,9 @@ class _Language(NamedTuple):
     starts: re.Pattern[str]
     """Names with which a process is started."""
     hides: re.Pattern[str]
-    """Names with which any other name can be reached."""
+    """Names with which any other name can be reached, and names with which a process is started that are not called."""
+    modules: re.Pattern[str] = re.compile(r"(?!)")
+    """Modules that are for nothing but starting processes."""
     backquotes: bool = False
     """Text in backquotes is a command; otherwise it is a string."""
 
@@ -44,21 +50,24 @@ _LANGUAGES: Final = {
         ),
         re.compile(
             r"(?<![.\w])(?:exec|eval|compile|__import__|getattr|vars|globals|locals|open_code)\s*\(|\b(?:import_module|ctypes|"
-            r"runpy|marshal|pickle|codeop|cffi|pty|__builtins__|__getattribute__|__dict__|__subclasses__|"
-            r"system|popen|subprocess)\b(?!\s*[(.;,\s])"
+            r"runpy|marshal|pickle|codeop|cffi|pty|__builtins__|__getattribute__|__dict__|__subclasses__)\b|"
+            r"\b(?:system|popen|Popen|check_output|check_call|getoutput|execvp?e?|execlp?e?|posix_spawnp?)\b(?!\s*\()|"
+            r"(?<=\.)(?:run|call)\b(?!\s*\()"
         ),
+        re.compile(r"\bsubprocess\b"),
     ),
     "javascript": _Language(
         re.compile(r"\b(?:exec|execSync|spawn|spawnSync|execFile|execFileSync|fork|run|Command|execa|system)\s*\("),
         re.compile(
             r"\b(?:eval|Function|constructor|binding|dlopen|createRequire)\b|\b(?:require|import)\s*\((?!\s*\ue009\s*\))|"
-            r"child_process\b(?!\ue009)|\$\s*\ue009"
+            r"\$\s*\ue009|\b(?:exec|spawn)(?:File)?(?:Sync)?\b(?!\s*\()"
         ),
+        re.compile(r"\b(?:child_process|execa|shelljs|zx|cross-spawn)\b"),
     ),
     "other": _Language(
         re.compile(
             r"\b(?:system\w*|exec\w*|popen|spawn|shell_exec|passthru|proc_open|pcntl_exec|execute|syscmd|esyscmd|shell|"
-            r"call-process|shell-command|run|do shell script)\b|^\s*[!\\]!?|\.(?:shell|system)\b"
+            r"call-process|shell-command|run|do shell script)\b|^\s*!|\\!|\.(?:shell|system)\b"
         ),
         re.compile(
             r"\b(?:eval|fork|send|instance_eval|public_send|create_function|call_user_func\w*|loadstring|syscall|open3?)\b|\|\s*\ue009|\ue009\s*\|"
@@ -94,8 +103,9 @@ def _by_names(text: str, language: _Language, name: str) -> Iterator[Started]:
     if not language.backquotes:
         masked, further = _masked(masked, _BACKQUOTED)
         strings += further
+    checked = _IMPORTED.sub(" ", masked)
     starts = list(language.starts.finditer(masked))
-    hides = language.hides.search(masked)
+    hides = language.hides.search(checked) or (not starts and language.modules.search(text))
     if not starts and not hides:
         return
     yield from _of_strings(masked, strings)
@@ -156,7 +166,7 @@ def _unescaped(string: str) -> str:
 # --- awk ---
 
 _AWK_REGEX: Final = re.compile(
-    r"(?<=[(,~!{};&|\n])(\s*)/(?:[^/\\\n\[]|\\.|\[[^\]\n]*\])*/|\A(\s*)/(?:[^/\\\n\[]|\\.|\[[^\]\n]*\])*/"
+    r"(?<=[(,~!{};&|\n])(\s*)/(?:[^/\\\n\[]|\\.|\[[^\]\n]{1,99}\]){0,999}/|\A(\s*)/(?:[^/\\\n\[]|\\.|\[[^\]\n]{1,99}\]){0,999}/"
 )
 _AWK_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _AWK_STARTS: Final = re.compile(r"\bsystem\s*\(|(?<!\|)\|&?(?!\|)|@load\b|\bgetline\s*<")

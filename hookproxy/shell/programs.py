@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from .read import Command
-from .words import HOLE, SPLIT, Word, literal
+from .words import HOLE, SPLIT, UNKNOWN, Input, Word, literal
 
 
 class Code(Struct, frozen=True):
@@ -65,6 +65,11 @@ class _Program(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     reads: str = ""
     stdin_flags: tuple[str, ...] = ()
     quiet: tuple[str, ...] = ()
+    expanded: tuple[str, ...] = ()
+    hides: tuple[str, ...] = ()
+    prefixes: tuple[str, ...] = ()
+    lists: tuple[str, ...] = ()
+    bundles: bool = False
     assigns: bool = False
     permutes: bool = False
     appends: bool = False
@@ -74,6 +79,11 @@ class _Program(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def operand_counts(self) -> tuple[int, ...]:
         """How many words may stand before the command."""
         return (self.operands,) if isinstance(self.operands, int) else self.operands
+
+    def is_inert(self) -> bool:
+        """True if nothing is of interest behind the first operand."""
+        more = (self.permutes, self.anywhere, self.bundles, self.reads, self.prefixes, self.lists, self.shell)
+        return self.runs == "nothing" and not any(more) and "--" not in self.commands
 
     def kinds(self) -> dict[str, frozenset[str]]:
         """What each listed option may be."""
@@ -86,22 +96,29 @@ class _Program(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 _OPTION_KINDS: Final = (
     "values", "flags", "code", "commands", "shell", "split", "code_flags", "settings", "programs", "modules", "quiet",
-    "replace", "stdin_flags",
+    "replace", "stdin_flags", "expanded", "hides",
 )  # fmt: skip
-_VALUED: Final = frozenset({"values", "code", "split", "settings", "programs", "replace", "modules", "commands"})
+_VALUED: Final = frozenset(
+    {"values", "code", "split", "settings", "programs", "replace", "modules", "commands", "expanded"}
+)
 _EITHER: Final = frozenset({"flags", "values"})
 _NOT_IDLE: Final = frozenset({"programs", "modules", "quiet", "code_flags"})
 """Kinds of options with which a program does not read what to do from standard input."""
 
 
-class _Names(Struct, frozen=True):
+class _Settings(Struct, frozen=True, forbid_unknown_fields=True):
     names: str
 
 
-class _Table(Struct, frozen=True):
+class _Variables(Struct, frozen=True, forbid_unknown_fields=True):
+    names: str
+    hijacks: str
+
+
+class _Table(Struct, frozen=True, forbid_unknown_fields=True):
     program: tuple[_Program, ...]
-    settings: _Names
-    variables: _Names
+    settings: _Settings
+    variables: _Variables
 
 
 class Table:
@@ -112,13 +129,17 @@ class Table:
         self._programs: Final[dict[tuple[str, ...], list[Grammar]]] = {}
         self.longest: Final[dict[str, int]] = {}
         """How many words the names have that begin with this one."""
+        self.beginnings: Final[set[tuple[str, ...]]] = set()
+        """Of the names, by words."""
         for program in table.program:
             for name in program.names:
                 words = tuple(name.split())
                 self._programs.setdefault(words, []).append(Grammar(program))
+                self.beginnings.update(words[: at + 1] for at in range(len(words)))
                 self.longest[words[0]] = max(len(words), self.longest.get(words[0], 0))
         self.settings: Final = re.compile(table.settings.names)
         self.variables: Final = re.compile(table.variables.names)
+        self.hijacks: Final = re.compile(table.variables.hijacks)
 
     def of(self, name: tuple[str, ...]) -> Sequence[Grammar]:
         """The grammars of a program or a subcommand; none if nothing is known of it."""
@@ -135,6 +156,10 @@ class Grammar:
     def __init__(self, program: _Program) -> None:
         self.program: Final = program
         self._kinds: Final = program.kinds()
+        self.signs: Final = {option[0] for option in self._kinds if not option[0].isalnum()} - {"/", "="} | {"-"}
+        """What options begin with."""
+        self.is_inert: Final = program.is_inert()
+        """Behind an operand, nothing more is of interest: at most, a subcommand has a table of its own."""
         self._long: Final = [option for option in self._kinds if option.startswith("--")]
 
     def of_option(self, option: str) -> frozenset[str]:
@@ -148,6 +173,18 @@ class Grammar:
     def is_listed(self, option: str) -> bool:
         """True if the table has this very option."""
         return option in self._kinds
+
+    def is_operand(self, words: Sequence[Word], at: int) -> bool:
+        """True if there is a word at this place, and it is certainly an operand."""
+        if at >= len(words):
+            return False
+        text = words[at].text
+        assigns = self.program.assigns and "=" in text
+        return text[:1].isalnum() and words[at].literal and not assigns and text not in self._kinds
+
+    def operand_places(self, words: Sequence[Word], at: int) -> set[int]:
+        """The places where the first operand may stand, if the options begin at this place."""
+        return {at} if self.is_operand(words, at) else _Reading(self, words, at, Command(())).operand_places()
 
 
 @cache
@@ -170,7 +207,8 @@ def started(command: Command) -> Iterator[Started]:
     if name not in programs.longest:
         return
     for grammar, at in _grammars(programs, (name,), words, 1):
-        yield from _Reading(grammar, words, at, command).started()
+        if not (grammar.is_inert and grammar.is_operand(words, at)):
+            yield from _Reading(grammar, words, at, command).started()
 
 
 def _grammars(programs: Table, name: tuple[str, ...], words: Sequence[Word], at: int) -> Iterator[tuple[Grammar, int]]:
@@ -181,9 +219,9 @@ def _grammars(programs: Table, name: tuple[str, ...], words: Sequence[Word], at:
     if len(name) < programs.longest[name[0]]:
         places: set[int] = set()
         for grammar in known or (_UNKNOWN,):
-            places |= _Reading(grammar, words, at, Command(())).operand_places()
+            places |= grammar.operand_places(words, at)
         for place in sorted(places):
-            if place < len(words):
+            if place < len(words) and (*name, words[place].text) in programs.beginnings:
                 yield from _grammars(programs, (*name, words[place].text), words, place + 1)
 
 
@@ -193,7 +231,7 @@ def operand_places(words: Sequence[Word]) -> set[int] | None:
     grammars = programs.of((program_name(words[0].text),))
     if not grammars:
         return None
-    return set().union(*(_Reading(grammar, words, 1, Command(())).operand_places() for grammar in grammars))
+    return set().union(*(grammar.operand_places(words, 1) for grammar in grammars))
 
 
 def runs_operands(words: tuple[str, ...]) -> bool:
@@ -208,6 +246,10 @@ def runs_operands(words: tuple[str, ...]) -> bool:
 _UNKNOWN: Final = Grammar(_Program())
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_][^=\s]*=", re.DOTALL)
 _IS_STDIN: Final = re.compile(r"-|(?:/dev/|/proc/[^/]*/|)(?:stdin|fd/\d+|tty)|/dev/fd/.*")
+_CODE_PREFIX: Final = re.compile(r"""exec=|[!|]|"[^"]*"\s*:""")
+"""What stands before a line of shell in some values: `!` in git's aliases, `|` in LESSOPEN, a key in `bind -x`."""
+_ANYWHERE_PREFIX: Final = re.compile(r"-.*?=|(?i:exec|system|shell):|!")
+_MOST_WORDS: Final = 1000  # of a command that starts another one
 _EXEC: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 
 
@@ -229,10 +271,15 @@ class _Reading:
 
     def started(self) -> Iterator[Started]:
         """Yield what is started."""
+        if len(self._words) > _MOST_WORDS:
+            yield Unreadable("a program has too many arguments")
+            return
         if self._program.runs == "actions":
             yield from self._actions()
             return
+        self._list()
         self._scan()
+        self._written_otherwise()
         yield from self._found
         if self._program.anywhere:
             yield from self._anywhere()
@@ -242,6 +289,13 @@ class _Reading:
         idle = not operands or reads or "stdin_flags" in self._noted or self._program.runs == "nothing"
         if self._program.reads and idle and not self._found and not self._noted & _NOT_IDLE:
             yield from self._from_input()
+
+    def _list(self) -> None:
+        """Take away what stands behind a sign that ends the command, such as `:::`. It may be a list of commands."""
+        ends = [at for at, word in enumerate(self._words) if at >= self._at and word.text in self._program.lists]
+        if ends:
+            self._found.extend(Code(word.source, True) for word in self._words[ends[0] + 1 :] if word.literal)
+            self._words = self._words[: ends[0]]
 
     def operand_places(self) -> set[int]:
         """The places where the first operand may stand."""
@@ -264,8 +318,6 @@ class _Reading:
         if word.splits and SPLIT in text and runs and not text.startswith("-"):
             self._found.append(Unreadable(f"{word.source!r} stands before a command"))
         if text == "--":
-            if self._grammar.is_listed("--"):
-                self._behind("--", at + 1)
             yield from self._operand(at + 1, operands, last=True)
             return
         if not word.literal and text[:1] in (HOLE, SPLIT) and runs:
@@ -291,7 +343,7 @@ class _Reading:
             self._found.append(Foreign(self._program.language, behind.source, behind.literal))
 
     def _is_option(self, text: str) -> bool:
-        return (text[:1] == "-" and len(text) > 1) or self._grammar.is_listed(text)
+        return (text[:1] in self._grammar.signs and len(text) > 1) or self._grammar.is_listed(text)
 
     def _operand(self, at: int, operands: int, last: bool) -> Iterator[tuple[int, int]]:
         counts = self._program.operand_counts()
@@ -349,8 +401,8 @@ class _Reading:
         if kind == "replace":
             self._replaced.add(value.text if value and value.text and not value.text.startswith("-") else "{}")
             self._replaced.add("{}")
-        elif kind == "shell":
-            self._behind("--", at + 1)
+        elif kind == "hides":
+            self._found.append(Unreadable(f"{self._words[at].source!r} says what is run"))
         elif value is not None:
             self._found.extend(self._of_value(kind, value, at))
 
@@ -358,7 +410,9 @@ class _Reading:
         """Yield what the value of an option starts. The value ends with the word at this place."""
         match kind:
             case "code":
-                yield Code(value.source.removeprefix("exec="), value.literal)
+                yield Code(_CODE_PREFIX.sub("", value.source), value.literal)
+            case "expanded":
+                yield Code(f": {value.source}", value.literal)
             case "programs":
                 yield Foreign(self._program.language, value.source, value.literal)
             case "settings":
@@ -373,12 +427,29 @@ class _Reading:
             case _:
                 pass
 
-    def _behind(self, option: str, at: int) -> None:
-        """Note the command that stands behind an option: all the rest."""
-        if option in self._program.shell:
-            self._found.append(Command((literal("bash"), *self._words[at:]), (), self._command.input))
-        elif option in self._program.commands:
-            self._found.extend(self._inner(self._words[at:]))
+    def _written_otherwise(self) -> None:
+        """Note what stands behind `--`, in bundled options without a dash, and behind a prefix in a word."""
+        program = self._program
+        behind = [at for at, word in enumerate(self._words) if at >= self._at and word.text in ("--", "==")]
+        if behind and self._words[behind[0]].text in program.shell:
+            self._found.append(Command((literal("bash"), *self._words[behind[0] + 1 :]), (), self._command.input))
+        if behind and self._words[behind[0]].text in program.commands:
+            self._found.extend(self._inner(self._words[behind[0] + 1 :]))
+        if program.bundles and self._at < len(self._words):
+            bundle = self._words[self._at].text
+            if any("code" in self._grammar.of_option(f"-{letter}") for letter in bundle):
+                values = self._words[self._at + 1 : self._at + 1 + len(bundle)]
+                self._found.extend(Code(value.source, value.literal) for value in values)
+        for prefix in program.prefixes:
+            for word in self._words[self._at :]:
+                if word.source.casefold().startswith(prefix):
+                    self._found.append(self._prefixed(word, prefix))
+
+    def _prefixed(self, word: Word, prefix: str) -> Started:
+        """What a word is: a program in the language of the table, or a line of shell behind the prefix."""
+        if self._program.language:
+            return Foreign(self._program.language, word.source, word.literal)
+        return Code(word.source[len(prefix) :].replace("% ", " "), word.literal)
 
     def _assigned(self, word: Word) -> None:
         name, _, value = word.text.partition("=")
@@ -416,7 +487,11 @@ class _Reading:
                 yield from self._inner(words)
             case "code":
                 yield Code(" ".join(word.source for word in words), all(word.literal for word in words))
-            case "script" if not (program.reads and _IS_STDIN.fullmatch(first.text)):
+            case "line" | "lines":
+                yield from (
+                    Code(word.source, word.literal) for word in (words if program.runs == "lines" else words[:1])
+                )
+            case "script" if not (program.reads and _IS_STDIN.fullmatch(first.text)) and not self._noted & _NOT_IDLE:
                 yield from _script(first, of_shell=program.reads != "language")
             case "language" if not self._noted & {"programs", "modules"}:
                 yield Foreign(program.language, first.source, first.literal)
@@ -434,23 +509,32 @@ class _Reading:
 
     def _from_input(self) -> Iterator[Started]:
         input_ = self._command.input
-        if self._program.reads == "language":
-            if input_.kind == "text":
-                yield Foreign(self._program.language, input_.text, input_.whole)
-            elif input_.kind != "inherited":
-                yield Unreadable("a program is read from standard input")
+        if self._program.reads not in ("shell", "remote"):
+            yield from self._program_from(input_)
             return
-        if input_.text:
+        if self._program.reads == "remote" and input_.kind == "inherited":
+            return
+        if input_.text and input_.kind != "file":
             yield Code(input_.text, True)
         if input_.kind != "text" or not input_.whole:
             yield Unreadable("a shell reads its commands from standard input")
 
+    def _program_from(self, input_: Input) -> Iterator[Started]:
+        """Yield what a program in another language starts that comes from standard input; a file is not read."""
+        if input_.text and input_.kind != "file":
+            yield Foreign(self._program.language, input_.text, input_.whole or input_.kind == "pipe")
+        if self._program.reads == "language" and (
+            input_.kind == "pipe" or (input_.kind == "file" and UNKNOWN.search(input_.text))
+        ):
+            yield Unreadable("a program is read from standard input")
+
     def _anywhere(self) -> Iterator[Started]:
         for at in range(self._at, len(self._words)):
             word = self._words[at]
-            if re.search(r"\s", word.source):
-                yield Code(word.source, word.literal)
-            name = re.sub(r"^-.*?=|^(?i:exec|system|shell):", "", word.text)
+            source = _ANYWHERE_PREFIX.sub("", word.source)
+            if re.search(r"\s", source):
+                yield Code(source, word.literal)
+            name = _ANYWHERE_PREFIX.sub("", word.text)
             yield Command((literal(name) if name != word.text else word, *self._words[at + 1 :]))
 
     def _actions(self) -> Iterator[Started]:
@@ -466,10 +550,10 @@ class _Reading:
 
 def assigned(name: str, value: Word) -> Iterator[Started]:
     """Yield what a variable that is set for a command, or for all later ones, makes programs run."""
-    if name in ("LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES") or name.startswith("BASH_FUNC_"):
+    if table().hijacks.fullmatch(name):
         yield Unreadable(f"{name} changes what programs do")
     elif table().variables.fullmatch(name):
-        yield Code(value.source, value.literal)
+        yield Code(_CODE_PREFIX.sub("", value.source), value.literal)
     if "$(" in value.text or "`" in value.text:  # it is run where the variable is evaluated
         for part in re.findall(r"\$\(([^()]*)\)|`([^`]*)`", value.text):
             yield Code(part[0] or part[1], True)

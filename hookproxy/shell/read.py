@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from .words import HEREDOC, INHERITED, PRIVATE, Disagreement, Input, Lexed, Lexer, Word
+from .words import HEREDOC, HOLE, INHERITED, PRIVATE, Disagreement, Input, Lexed, Lexer, Word
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -31,9 +31,17 @@ LONGEST: Final = 65_536
 """Characters of a line: ten times the longest that an agent writes by hand; reading it takes some 20 ms."""
 _DEEPEST: Final = 100  # substitutions and groups inside of each other: bash itself gives up at a few thousand
 
+_MOST_SIGNS: Final = 1200  # that separate, quote or expand: reading them takes some 20 ms
+_MOST_ROUGH: Final = 200  # words of a command that cannot be read for certain
+_COMPLEX: Final = re.compile(r"[;|&(){}<>$`\n'\"\\\[]")
+_SINGLE_QUOTED: Final = re.compile(r"'[^']*'")
+
 _NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]")
-_PLAIN_LINE: Final = re.compile(r"[A-Za-z0-9_@%+:,./-]+(?: [A-Za-z0-9_@%+:,./=-]+)*")
-"""A line of bare words: most calls. It has no assignment, no reserved word and nothing to expand."""
+_PLAIN_TOKEN: Final = re.compile(
+    r"[ \t]*(?:(?:2>&1|[12]?>/dev/null)(?![^\s;|&])|(?P<separator>&&|\|\|?|;)|"
+    r"(?P<word>(?:[A-Za-z0-9_@%+:,./=-]|(?<=\w)[~^#]|'[^'\0\r]*'|\"[^\"\\$`\0\r]*\")+)(?![^\s;|&]))[ \t]*"
+)
+"""A part of a line that every shell reads alike: words with nothing to expand, and signs between two commands."""
 _RESERVED: Final = frozenset({
     "!", "{", "}", "[[", "]]", "if", "then", "elif", "else", "fi", "case", "esac", "for", "select", "while", "until",
     "do", "done", "in", "function", "coproc", "time",
@@ -41,7 +49,10 @@ _RESERVED: Final = frozenset({
 _TAKES_COMMAND: Final = frozenset(["!", "{", "if", "then", "elif", "else", "while", "until", "do"])
 """Reserved words behind which a command begins."""
 
+_QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
 _GAP: Final = re.compile(r"(?:[ \t\n]|\\\n|\r(?=\n|\Z))*")
+_AFTER_RESERVED: Final = re.compile(r"(?:\\\n)*(?:[\s;|&()<>]|\Z)")
+"""What ends a reserved word: for bash, `{rm` is a word."""
 _COMMENT_START: Final = re.compile(r"(?:\A|[\s;&|()])\Z")
 _ARITHMETIC: Final = re.compile(r"[\w\s+\-*/%<>=!&|^~?:,()\[\]@#.\ue001]*")
 _SUBSTITUTION: Final = re.compile(r"\$\(((?:[^()\"]|\"[^\"()]*\")*)\)")
@@ -92,17 +103,51 @@ class Script(Struct, frozen=True):
 
 def read(line: str) -> Script:
     """Return the simple commands of a line, those inside of substitutions included."""
-    if _PLAIN_LINE.fullmatch(line):
-        words = line.split(" ")
-        if words[0] not in _RESERVED:
-            return Script((Command(tuple(Word(word, word, True) for word in words)),))
     if len(line) > LONGEST:
         return Script((), "it is too long")
     if PRIVATE.search(line) or "\0" in line:
         return Script((), "it has a character that no command has")
+    plain = read_plain(line)
+    if plain is not None:
+        return Script(plain)
     reader = _Reader()
     reader.read(line, INHERITED, 0)
     return Script(tuple(reader.commands), reader.unreadable)
+
+
+def read_plain(line: str) -> tuple[Command, ...] | None:
+    """Read a line of plain commands, as most are, without the grammar; None: another line."""
+    commands: list[Command] = []
+    words: list[Word] = []
+    at, separator = 0, ""
+    while at < len(line):
+        token = _PLAIN_TOKEN.match(line, at)
+        if token is None:
+            return None
+        at = token.end()
+        if text := token["word"]:
+            bare = "'" not in text and '"' not in text
+            unquoted = text if bare else _QUOTED.sub(lambda quoted: quoted[0][1:-1], text)
+            words.append(Word(unquoted, unquoted, bare))
+            if "=" in words[0].text:
+                return None
+        elif token["separator"]:
+            if not _begins_plainly(words) or len(commands) > _MOST_SIGNS:
+                return None
+            commands.append(_behind(commands, separator, words))
+            words, separator = [], token["separator"]
+    if _begins_plainly(words):
+        return (*commands, _behind(commands, separator, words))
+    return tuple(commands) if separator == ";" and not words else None
+
+
+def _begins_plainly(words: Sequence[Word]) -> bool:
+    """True if these words are a command, without an assignment or a reserved word at its beginning."""
+    return bool(words) and "=" not in words[0].text and words[0].text not in _RESERVED
+
+
+def _behind(commands: Sequence[Command], separator: str, words: Sequence[Word]) -> Command:
+    return Command(tuple(words), (), Input("pipe", echoed(commands[-1])) if separator == "|" else INHERITED)
 
 
 @cache
@@ -122,10 +167,14 @@ class _Reader:
         self.unreadable = ""
         self._line = ""
         self._lexer = Lexer("", {})
+        self._in_dash = False
 
     def read(self, line: str, input_: Input, depth: int) -> None:
         """Read a whole text; what is inside of it is read with the same reader."""
         line, heredocs = _without_heredocs(line, self)
+        if len(_COMPLEX.findall(_SINGLE_QUOTED.sub("", line))) > _MOST_SIGNS:
+            self.differs("it is too long")
+            return
         root = _parse(line)
         expansions: dict[int, int] = {}
         _mark_expansions(root, expansions)
@@ -133,6 +182,8 @@ class _Reader:
         self._line, self._lexer = line, Lexer(line, expansions, heredocs)
         if root.has_error:
             self.differs("a syntax error")
+        if not (_GAP.fullmatch(line[: root.start_byte]) and _GAP.fullmatch(line[_end_of(root) :])):
+            self.differs("a sign at the beginning or the end")
         self._visit(root, input_, depth)
         self._line, self._lexer = outer
 
@@ -159,12 +210,13 @@ class _Reader:
     def _group(self, node: Node, input_: Input, depth: int) -> None:
         if node.type == "compound_statement" and node.children and node.children[0].type == "((":
             self._arithmetic(node, node.start_byte + 2, node.end_byte - 2, depth)
+            self._as_dash(node, depth)
             return
         self._check_gaps(node)
         fed = input_
         for child in node.children:
             if child.type in ("|", "|&"):
-                fed = Input("pipe", _echoed(self.commands[-1]) if self.commands else "")
+                fed = Input("pipe", echoed(self.commands[-1]) if self.commands else "")
             elif child.is_named and child.type != "word":
                 self._visit(child, fed, depth + 1)
             elif child.type == "word":
@@ -180,6 +232,8 @@ class _Reader:
         """Make sure that only blanks, or the end of a line between two commands, stand between the parts."""
         before: Node | None = None
         for child in node.children:
+            if child.type in _RESERVED and not _AFTER_RESERVED.match(self._line, child.end_byte):
+                self.differs(f"the word that begins with {child.type!r}")
             if before is not None:
                 gap = self._line[before.end_byte : child.start_byte]
                 if not _GAP.fullmatch(gap):
@@ -204,7 +258,7 @@ class _Reader:
 
     def _rough_words(self, start: int, end: int) -> Iterator[Word]:
         """The words of a command that cannot be read, as far as the grammar tells."""
-        for text in self._line[start:end].split():
+        for text in self._line[start:end].split(maxsplit=_MOST_ROUGH)[:_MOST_ROUGH]:
             yield Word(text, text)
 
     def _add(self, lexed: Lexed, input_: Input) -> None:
@@ -213,6 +267,8 @@ class _Reader:
             self.differs(f"the word {words[0].text!r} where a command should be")
             while words and words[0].text in _TAKES_COMMAND:
                 words = words[1:]
+        if lexed.behind:
+            self.commands.append(Command(lexed.behind))
         if words or lexed.assignments:
             self.commands.append(Command(words, lexed.assignments, lexed.input or input_, lexed.written))
 
@@ -248,6 +304,7 @@ class _Reader:
         if opening == "[":
             self._simple(node, input_, depth)
             return
+        self._as_dash(node, depth)
         if opening == "((":
             self._arithmetic(node, node.start_byte + 2, node.end_byte - 2, depth)
             return
@@ -256,17 +313,31 @@ class _Reader:
         self._check_words(node)
         self._substitutions(node, depth)
 
+    def _as_dash(self, node: Node, depth: int) -> None:
+        """Read `[[ … ]]` and `(( … ))` as shells do that do not have them: as commands between `&&` and `||`."""
+        if self._in_dash:
+            return
+        self._in_dash = True
+        reason, before = self.unreadable, len(self.commands)
+        self.read(self._line[node.start_byte + 2 : node.end_byte - 2], INHERITED, depth + 1)
+        self.commands[before:] = [each for each in self.commands[before:] if each.words and each.words[0].literal]
+        self.unreadable, self._in_dash = reason, False
+
     def _check_words(self, node: Node) -> None:
         """Make sure that nothing in a test can be a command for bash: each part is a sign, or one word."""
         for child in node.children:
             if child.type in ("regex", "extglob_pattern", "word"):
-                if re.search(r"[`;\n]|\$[({\[]", self._text(child)):
+                if re.search(r"[`;\n]|[$<>]\(|\$[{\[]", self._text(child)):
                     self.differs("a pattern in a test")
             elif child.type in _MARKED or child.type in ("string", "raw_string", "ansi_c_string", "concatenation"):
                 self._word_of(child)
+                if child.type != "string" and re.search(r"\[.*(?:\$\(|`)", self._text(child), re.DOTALL):
+                    self.differs("a subscript in a test")  # `-v` and `-eq` evaluate it
             elif child.is_named:
                 self._check_words(child)
-            elif ";" in child.type or child.type in ("`", "\n"):
+            elif (
+                ";" in child.type or child.type in ("`", "\n") or self._line.startswith(("<(", ">("), child.start_byte)
+            ):
                 self.differs("a sign in a test")
 
     def _word_of(self, node: Node) -> list[Word]:
@@ -376,6 +447,7 @@ class _Reader:
         for child in node.children:
             if child.type == "file_redirect":  # $(<file)
                 self._word_of_redirect(child)
+                self._substitutions(child, depth)
             elif child.is_named:
                 self._visit(child, input_, depth + 1)
             elif child.type not in _SIGNS and child.type not in ("$(", "<(", ">("):
@@ -406,13 +478,13 @@ class _Reader:
 
     def _blanked(self, node: Node, start: int, end: int) -> str:
         """Return a part of a node's text in which each expansion is one sign."""
-        text, at = "", node.start_byte + start
+        text, at, stop = "", node.start_byte + start, node.start_byte + end
         inner = self._expansions_in(node)
         for begin in sorted(inner):
-            if begin >= at:
-                text += self._line[at:begin] + "\ue001"
+            if at <= begin < stop:
+                text += self._line[at:begin] + HOLE
                 at = inner[begin]
-        return text + self._line[at : node.start_byte + end]
+        return text + self._line[at:stop]
 
     def _text(self, node: Node) -> str:
         return self._line[node.start_byte : node.end_byte]
@@ -436,6 +508,11 @@ def _parse(line: str) -> Node:
     return _parser().parse(_NOT_ASCII.sub("Z", line).encode()).root_node
 
 
+def _end_of(root: Node) -> int:
+    """Where the last part of a text ends."""
+    return root.children[-1].end_byte if root.children else root.start_byte
+
+
 def _mark_expansions(node: Node, expansions: dict[int, int]) -> None:
     """Note the outermost expansions of a part, by an own stack: the agent decides how deep it is nested."""
     todo = [node]
@@ -447,9 +524,11 @@ def _mark_expansions(node: Node, expansions: dict[int, int]) -> None:
             todo.extend(part.children)
 
 
-def _echoed(command: Command) -> str:
-    """What a literal `echo` or `printf` writes; empty if it is another command."""
+def echoed(command: Command) -> str:
+    """What a literal `echo` or `printf`, or a `cat` of a here-document writes; empty if it is another command."""
     words = command.words
+    if len(words) == 1 and words[0].text == "cat" and command.input.whole:
+        return command.input.text
     if not words or words[0].text not in ("echo", "printf"):
         return ""
     return " ".join(word.source for word in words[1:] if not word.text.startswith("-")).replace("\\n", "\n")
@@ -457,14 +536,15 @@ def _echoed(command: Command) -> str:
 
 # --- here-documents ---
 
+_MOST_HEREDOCS: Final = 32  # of one text, with signs like theirs: people write one or two
+_MOST_EXPANSIONS: Final = 600  # beside here-documents: looking at so many takes the grammar some 10 ms
+_CONTINUED: Final = re.compile(r"(?<!\\)(?:\\\\)*\\\Z")
 _DELIMITER: Final = re.compile(r"[ \t]*((?:[^\s'\"\\$`;&|()<>\ue000-\ue008]|'[^'\n]*'|\"[^\"\\$`\n]*\"|\\[^\n])+)")
 
 
 def _without_heredocs(line: str, reader: _Reader) -> tuple[str, Sequence[Input]]:
     """Take the here-documents out of a line: the text without them, and what they contain."""
-    if "<<" not in line:
-        return line, ()
-    operators = sorted(_heredoc_operators(_parse(line)))
+    operators = _heredoc_operators(line, reader) if "<<" in line else []
     heredocs: list[Input] = []
     text: list[str] = []
     at = body_at = 0
@@ -477,60 +557,64 @@ def _without_heredocs(line: str, reader: _Reader) -> tuple[str, Sequence[Input]]
             reader.differs("a here-document")
             break
         body_at = body_at if body_at > operator else newline + 1  # bodies of one line follow each other
-        body, end = _body(line, body_at, _unquoted(delimiter[1]), dash)
+        quoted = re.search(r"['\"\\]", delimiter[1]) is not None
+        body, end = _body(line, body_at, _unquoted(delimiter[1]), dash, joins=not quoted)
         if body is None:
             reader.differs("a here-document without its end")
             break
         text += [line[at:operator], "<", HEREDOC, str(len(heredocs)), " "]
         at, body_at = delimiter.end(), end
-        heredocs.append(_heredoc(delimiter[1], body, reader))
+        if not quoted:
+            _read_body(body, reader)
+        heredocs.append(Input("text", body, quoted or ("$" not in body and "`" not in body)))
         if next_operator > newline:
             text.append(line[at : newline + 1])
             at = end
     return "".join(text) + line[at:], heredocs
 
 
-def _heredoc(delimiter: str, body: str, reader: _Reader) -> Input:
-    """What a command gets from a here-document. Without quotes around its delimiter, expansions in it are read."""
-    quoted = re.search(r"['\"\\]", delimiter) is not None
-    if not quoted:
-        _read_body(body, reader)
-    return Input("text", body, quoted or ("$" not in body and "`" not in body))
+def _heredoc_operators(line: str, reader: _Reader) -> list[tuple[int, int]]:
+    """The place of each `<<` that begins a here-document, in order, and 1 for `<<-`."""
+    if line.count("<<") > _MOST_HEREDOCS or line.count("$") + line.count("`") > _MOST_EXPANSIONS:
+        reader.differs("it has too many here-documents, or expansions in them")
+        return []
+    root = _parse(line)
+    places = (sign.start() for sign in re.finditer("<<", line))
+    signs = {place: root.descendant_for_byte_range(place, place + 2) for place in places}
+    return [(at, int(sign.type == "<<-")) for at, sign in signs.items() if sign is not None and _begins(sign, at)]
 
 
-def _heredoc_operators(root: Node) -> Iterator[tuple[int, int]]:
-    """Yield the place of each `<<` that begins a here-document, and 1 for `<<-`."""
-    todo = [root]
-    while todo:
-        node = todo.pop()
-        if node.type == "heredoc_redirect":
-            for child in node.children:
-                if child.type in ("<<", "<<-"):
-                    yield child.start_byte, int(child.type == "<<-")
-        todo.extend(node.children)
+def _begins(sign: Node, at: int) -> bool:
+    return sign.type in ("<<", "<<-") and sign.start_byte == at and _is_of_heredoc(sign.parent)
+
+
+def _is_of_heredoc(node: Node | None) -> bool:
+    return node is not None and node.type == "heredoc_redirect"
 
 
 def _unquoted(delimiter: str) -> str:
     return re.sub(r"'([^']*)'|\"([^\"]*)\"|\\(.)", lambda part: part[1] or part[2] or part[3] or "", delimiter)
 
 
-def _body(line: str, at: int, delimiter: str, dash: int) -> tuple[str | None, int]:
-    """The text of a here-document that begins here, and where the line after it begins; None: it has no end."""
-    start = at
+def _body(line: str, at: int, delimiter: str, dash: int, *, joins: bool) -> tuple[str | None, int]:
+    """The text of a here-document that begins here, and where the line after it begins; None: it has no end.
+
+    With `joins`, a backslash at the end of a line continues it, so that the next line is not the delimiter.
+    """
+    start, continued = at, False
     while at < len(line):
         newline = line.find("\n", at)
         stop = len(line) if newline < 0 else newline
         text = line[at:stop]
-        if (text.lstrip("\t") if dash else text) == delimiter:
+        if (text.lstrip("\t") if dash else text) == delimiter and not continued:
             return line[start:at], min(stop + 1, len(line)) if newline >= 0 else stop
+        continued = joins and _CONTINUED.search(text) is not None
         at = stop + 1
     return None, at
 
 
 def _read_body(body: str, reader: _Reader) -> None:
     """Read the expansions of a here-document without quotes."""
-    if re.search(r"(?<!\\)(?:\\\\)*\\\n", body):
-        reader.differs("a continued line in a here-document")
     if "$" not in body and "`" not in body:
         return
     # In quotes, everything but a quote means the same. Inside of `$(…)` a quote is left alone.

@@ -33,6 +33,8 @@ PRIVATE: Final = re.compile("[\ue000-\ue008]")
 UNKNOWN: Final = re.compile(f"[{HOLE}{SPLIT}{GLOB}]")
 _MOST_BRACED: Final = 64  # words that braces of one word may become: people write two to ten
 
+_MOST_WORDS: Final = 4000  # of one command: reading so many takes some 20 ms
+
 _ESCAPES: Final = {
     "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
     "\\": "\\", "'": "'", '"': '"', "?": "?",
@@ -47,7 +49,8 @@ _PLAIN: Final = re.compile(r"[^\s\\'\"$`;|&()<>{}*?\[\],.#\x00-\x1f\x7f]+")
 """Characters that stand for themselves wherever they are."""
 
 _REDIRECTION: Final = re.compile(r"(?P<fd>\d+|\{[A-Za-z_]\w*\})?(?P<operator><<<|<&|>&|&>>|&>|<>|>\||>>|<|>)")
-_BRACKETED: Final = re.compile(r"\[[^\s]*\]|\[[^\]\s]*['\"\\]")
+_BRACKET: Final = re.compile(r"\[[^\s;|&<>()]")
+"""A bracket that may begin a pattern, if another one ends it: `[` alone is a command."""
 _EXPANSION_NAME: Final = re.compile(r"\$(?:\w|[@*#?$!({\['\"-])")
 
 
@@ -110,6 +113,8 @@ class Lexed(Struct, frozen=True):
     """A redirected standard input."""
     written: tuple[str, ...]
     """The files that its output goes to, as far as they are certain."""
+    behind: tuple[Word, ...] = ()
+    """The words behind `&>`: for dash, they are another command."""
 
 
 _ASSIGNMENT: Final = re.compile(rf"([A-Za-z_]\w*)({GLOB}\[[^\]]*\])?\+?=")
@@ -132,9 +137,12 @@ class Lexer:
         assignments: list[tuple[str, Word]] = []
         written: list[str] = []
         input_: Input | None = None
+        first_behind: int | None = None
         for operator, raw, source, bare in self._tokens(start, end):
             if operator:
                 input_ = self._redirected(operator, raw, source, written) or input_
+                if operator.startswith("&>") and first_behind is None:
+                    first_behind = len(words)
                 continue
             name = None if words else _ASSIGNMENT.match(raw)
             if name is not None:
@@ -143,7 +151,10 @@ class Lexer:
                 assignments.append((name[1], Word(_without_marks(raw[name.end() :]), source.partition("=")[2])))
             else:
                 words.extend(_words(raw, source, bare))
-        return Lexed(tuple(words), tuple(assignments), input_, tuple(written))
+            if len(words) + len(assignments) > _MOST_WORDS:
+                raise Disagreement("too many words")
+        behind = () if first_behind is None else tuple(words[first_behind:])
+        return Lexed(tuple(words), tuple(assignments), input_, tuple(written), behind)
 
     def words(self, start: int, end: int) -> list[Word]:
         """Read words without redirections, such as those after `for x in`. Raises Disagreement."""
@@ -176,6 +187,10 @@ class Lexer:
                     raise Disagreement("a redirection without a target")
                 operator = self._operator(redirection)
                 at = redirection.end()
+                if operator.endswith("&") and line.startswith("-", at):  # `>&-` is a whole redirection
+                    at += 1
+                    yield operator, "-", "-", False
+                    operator = ""
                 continue
             raw, source, bare, stop = self._word(at, end)
             if stop == at:
@@ -328,7 +343,7 @@ class Lexer:
             raw.append(_DOTS)
             source.append("..")
             return at + 2
-        if char in "*?" or (char == "[" and _BRACKETED.match(self._line, at, end)):
+        if char in "*?" or (char == "[" and _BRACKET.match(self._line, at, end)):
             raw.append(GLOB + char)
         else:
             raw.append({"{": _OPEN, "}": _CLOSE, ",": _COMMA}.get(char, char))
@@ -381,9 +396,13 @@ def _words(raw: str, source: str, bare: bool) -> Iterator[Word]:
 
 def _expand(raw: str) -> list[str]:
     """Expand the braces from the left, as bash does."""
+    if raw.count(_OPEN) > _MOST_BRACED:
+        return [SPLIT] * (_MOST_BRACED + 1)
     start = raw.find(_OPEN)
     while start >= 0:
         cuts = _cuts(raw, start)
+        if len(cuts) > _MOST_BRACED:
+            return [SPLIT] * (_MOST_BRACED + 1)
         if len(cuts) > 2 or (cuts and _DOTS in raw[start : cuts[-1]]):
             inner = [raw[one + 1 : other] for one, other in pairwise(cuts)] if len(cuts) > 2 else [SPLIT]
             heads = [text for each in inner for text in _expand(each)]

@@ -354,6 +354,9 @@ def test_the_users_own_configuration_guards_every_server(project: Path, cursor: 
     assert run(project, "unwrap", "cursor").returncode == 0
     assert run(project, "setup", "--yes").returncode == 0
     assert servers(cursor)["git"]["args"][3:7] == ["--config", str(own), "--fail-closed", "--"]
+    assert run(project, "unwrap", "cursor").returncode == 0
+    assert run(project, "setup", "--yes", "--fail-closed").returncode == 0
+    assert servers(cursor)["git"]["args"][3:7] == ["--config", str(own), "--fail-closed", "--"]
 
 
 def test_an_own_hook_file_that_cannot_be_read_is_left_out_and_the_exit_status_says_so(

@@ -26,8 +26,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from hookproxy.policy.globs import BudgetExceeded, WorkBudget, command_pattern, glob
-from hookproxy.policy.matchers import COMMAND_SEPARATORS
+from hookproxy.policy.globs import COMMAND_SEPARATORS, BudgetExceeded, WorkBudget, command_pattern, glob
 
 _SUBSTITUTION: Final = re.compile(r"\$\(|`|[<>]\(|\$\{[\s|]")
 """It matches what runs a command inside a word."""
