@@ -24,6 +24,7 @@ from ..checks.startup_notes import KeyLines
 from ..config.load import Loaded, make_data_folders
 from ..config.toml_text import ask_fallback
 from ..dialects.shared import input
+from ..dialects.shared.hook_file import suggestion
 from ..hooks.coverage import coverage
 from ..jsonrpc import raw_json
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError, file_hint
@@ -161,7 +162,8 @@ def _event(name: str | None) -> Event | None:
     known = {_normalized(event): event for event in (*DECIDING_EVENTS, *SIDE_EVENTS)}
     if _normalized(name) in known:
         return known[_normalized(name)]
-    raise UserError(f"--event: {name!r} cannot be tried", f"known: {', '.join(known.values())}")
+    near = suggestion(name, map(str, known.values())) or f"known: {', '.join(known.values())}"
+    raise UserError(f"--event: {name!r} cannot be tried", near)
 
 
 def _check_quotes(arguments: Sequence[str]) -> None:

@@ -280,8 +280,8 @@ def test_permission_rules_are_shown_the_strongest_first(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout == (
         "permission rules\n  deny     e_*\n  deny     \\x1b[31m(x)\n  ask      b(c d)\n  allow    a\n"
-        "  asks     if the agent cannot ask, hookproxy console or hookproxy top asks while one is open, and else the call is "
-        'refused (on_ask_fallback = "auto")\n'
+        "  asks     if the agent cannot ask, hookproxy console or hookproxy top asks while one is open, and else the "
+        'call is refused (on_ask_fallback = "auto")\n'
         "  listed   denied tools stay in tools/list\n\nno hooks, 4 permission rules, no warnings\n"
     )
     settings = json.loads(check(tmp_path, "--config", "hookproxy.toml", "--json").stdout)["settings"]
@@ -304,6 +304,17 @@ def test_the_users_own_file_is_checked_without_being_named(tmp_path: Path, home:
         ("settings.json", b"{\n,}", "FOLDER/settings.json:2: not JSON"),
         ("settings.json", b"\xff", "FOLDER/settings.json:1: is not UTF-8"),
         ("settings.json", b'{"hooks": {"PreToolUze": []}}', "FOLDER/settings.json: "),
+        (
+            "hookproxy.toml",
+            b"[hook.PreToolUse]",
+            "FOLDER/hookproxy.toml:1: hook: unknown key\nhint: did you mean 'hooks'",
+        ),
+        (
+            "hookproxy.toml",
+            b"[[hooks.PreToolUse]]\ntype = 'pyhton'",
+            "FOLDER/hookproxy.toml:2: hooks.PreToolUse[0].type: should be 'command', 'worker', 'python' or 'http'\n"
+            "hint: did you mean 'python'?",
+        ),
         ("hookproxy.toml", b"[audit]\nfille = 'x'", "FOLDER/hookproxy.toml:2: audit.fille: unknown key\nhint: did you"),
     ],
 )
