@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
-from .hooks.api import HookInput, HookOutput, Server, allow, ask, comment, deny, rewrite
+from .hooks.api import Commands, HookInput, HookOutput, Server, allow, ask, commands, comment, deny, rewrite
 
 Answer = HookOutput
 Occasion = HookInput
 
-__all__ = ["Answer", "HookInput", "HookOutput", "Occasion", "Server", "allow", "ask", "comment", "deny", "rewrite"]
+__all__ = [
+    "Answer",
+    "Commands",
+    "HookInput",
+    "HookOutput",
+    "Occasion",
+    "Server",
+    "allow",
+    "ask",
+    "commands",
+    "comment",
+    "deny",
+    "rewrite",
+]

@@ -92,13 +92,14 @@ def build_parser() -> argparse.ArgumentParser:
     closed = parser.add_mutually_exclusive_group()
     closed.add_argument(
         FAIL_CLOSED,
+        dest="refuses",  # and not as for other verbs: the configuration is looked at as it is
         action="store_true",
         default=None,
         help="refuse calls when a hook of another system's file fails (default: it is asked; with --yes: do so)",
     )
     closed.add_argument(
         "--no-fail-closed",
-        dest="fail_closed",
+        dest="refuses",
         action="store_false",
         help="let each system's document say what its failing hooks mean: most let calls pass",
     )
@@ -231,8 +232,8 @@ def _project_files(hook_files: Sequence[FoundHookFile], asks: bool) -> tuple[Fou
 
 def _fails_closed(options: argparse.Namespace, asks: bool, guards: Guards) -> bool:
     """Whether calls are to be refused when a hook of another system fails. It is asked only where that is a choice."""
-    if options.fail_closed is not None or not guards.follows_documents:
-        return options.fail_closed is not False
+    if options.refuses is not None or not guards.follows_documents:
+        return options.refuses is not False
     question = "Refuse calls when a guard fails? Most systems' documents let them pass."
     return not asks or options.dry_run or ask(question, default=True)
 
@@ -295,13 +296,9 @@ def _plan(
         if not guards.starter_folder:
             # raises if wrapped servers would not start
             load_named(options, cwd, [*hooks, *(one.option for one in guards.added)])
-        run_options = wrap.wrap_options(options, guards.loaded, cwd)
-        kept = [word for word in run_options.others if word != FAIL_CLOSED]
+        run_options = wrap.wrap_options(options, guards.loaded, cwd, guards.needs_option(hooks))
         run_options = replace(
-            run_options,
-            hooks=(*run_options.hooks, *found_hooks),
-            others=(*kept, *((FAIL_CLOSED,) if guards.needs_option(hooks) else ())),
-            fallback=guards.config_path or None,
+            run_options, hooks=(*run_options.hooks, *found_hooks), fallback=guards.config_path or None
         )
         try:
             plan = wrap.plan_wrap(
@@ -332,6 +329,9 @@ def _write(agreed: Agreed) -> int:
             write_first_guard(agreed.guards.starter_folder)
         if agreed.config is not None:
             write_config(agreed.config)
+            if agreed.guards.loaded.trust is not None:
+                path = shlex.quote(agreed.config.path)
+                wrap.report(f"it requires trust, and servers start again after: hookproxy trust {path}")
         for file in agreed.planned:
             try:
                 wrap.write_change(file, "wrapped")

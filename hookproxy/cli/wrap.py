@@ -35,7 +35,7 @@ from ..wrapping.version_control import is_shared
 from ..wrapping.wrap_entry import FAIL_CLOSED, PROGRAM, RunOptions
 from ..wrapping.written import Written
 from . import findings
-from .common import add_hook_options, load_named, new_parser, show, visible, working_directory
+from .common import add_fail_closed_option, add_hook_options, load_named, new_parser, show, visible, working_directory
 
 if TYPE_CHECKING:
     import argparse
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
     # raises if wrapped servers would not start
     loaded = load_named(options, cwd)
     findings.stop_if_strict(loaded, False, os.environ)
-    run_options = wrap_options(options, loaded, cwd)
+    run_options = wrap_options(options, loaded, cwd, options.fail_closed)
     program = own_program()
     found = named_files(options)
     shared = shared_files(found)
@@ -147,11 +147,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_target_options(parser)
     add_mcp_remote_option(parser)
     add_hook_options(parser)
-    parser.add_argument(
-        FAIL_CLOSED,
-        action="store_true",
-        help="calls are refused when a hook of another system's file fails, whatever its document says",
-    )
+    add_fail_closed_option(parser)
     parser.add_argument(
         "--gateway",
         metavar="SOCKET|URL",
@@ -304,14 +300,14 @@ def plan_wrap(
     )
 
 
-def wrap_options(options: argparse.Namespace, loaded: Loaded, cwd: str) -> RunOptions:
+def wrap_options(options: argparse.Namespace, loaded: Loaded, cwd: str, fails_closed: bool) -> RunOptions:
     """The options of the wrapped servers. Paths are absolute: an agent may start servers in any folder."""
     return RunOptions(
         config=None if options.config is None else _absolute(options.config, cwd),
         hooks=tuple(_hook_file(item, cwd) for item in options.hooks),
         others=(
             *(("--project", _absolute(options.project, cwd)) if options.project else ()),
-            *((FAIL_CLOSED,) if options.fail_closed else ()),
+            *((FAIL_CLOSED,) if fails_closed else ()),
         ),
         fallback=loaded.path or None,
     )

@@ -37,6 +37,7 @@ _STRICTNESS: Final[dict[str, tuple[object, ...]]] = {
     "hide_denied": (False, True),
     "hold_notifications": (False, True),
     "unreadable": ("allow", "ask", "deny"),
+    "check_types": (False, True),
     "auto_aliases": (False, True),
 }
 """The values of these settings from the laxest to the strictest. A user may be stricter than the administrator."""
@@ -124,6 +125,7 @@ def _settings_of_managed(user: Layer, admin: Layer) -> Settings:
         agent_rules=settings.agent_rules,
         hide_denied=settings.hide_denied,
         unreadable=settings.unreadable,
+        check_types=settings.check_types,
         aliases=settings.aliases,
         auto_aliases=settings.auto_aliases,
         limits=settings.limits,

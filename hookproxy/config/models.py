@@ -202,6 +202,16 @@ class Permissions(Table, frozen=True):
     """
 
 
+class Calls(Table, frozen=True):
+    """Checks of the calls that hooks or rules judge, before any of them runs."""
+
+    check_types: bool = False
+    """true refuses a call with an argument that is missing although the server's inputSchema requires it, or that is
+    not of the type that it states. What hooks read by a familiar name (a command, a path, an address, a text) is
+    checked in any case; the rest is not by default, because servers coerce, and models send "5" for 5.
+    """
+
+
 class ToolTable(Table, frozen=True):
     """`[tools.X]`: the name and the argument names by which hooks of all dialects know the server's tool X."""
 
@@ -378,6 +388,8 @@ class ConfigFile(Table, frozen=True):
     """Hooks in hookproxy's own format."""
     permissions: Permissions = field(default_factory=Permissions)
     """Permission rules. They are applied to the final arguments, after every rewrite."""
+    calls: Calls = field(default_factory=Calls)
+    """What the arguments of a judged call must be."""
     audit: Audit = field(default_factory=Audit)
     """The audit log."""
     otel: Otel = field(default_factory=Otel)

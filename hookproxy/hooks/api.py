@@ -36,11 +36,33 @@ class HookInput(msgspec.Struct, frozen=True, kw_only=True):
     is_interrupt: bool = False
     duration_ms: int = 0
     mcp_server: Server = Server()
+    mcp_tool_name: str = ""
+    """After a call, if `tool_name` is a familiar name: the server's own name for the tool."""
     annotations: dict[str, object] = {}
     source: str = ""
     """SessionStart: why the session starts."""
     reason: str = ""
     """SessionEnd: why the session ends."""
+
+
+class Commands(msgspec.Struct, frozen=True):
+    """What a line of shell runs, as permission rules read it."""
+
+    commands: list[list[str]]
+    """The words of each command, without quotes: of the line's own, and of those that they start (`sh -c`, `env`)."""
+    unreadable: str = ""
+    """Why there may be others: a part is not literal (`$X`), or bash could not read it; empty: these are all."""
+
+
+def commands(line: object) -> Commands:
+    """Return what a line of shell runs. Of anything that is not a text, nothing can be read."""
+    from ..shell.commands import commands_of
+
+    if not isinstance(line, str):
+        return Commands([], "the command is not a text")
+    found = commands_of(line)
+    words = [[word.text if word.literal else word.source for word in one] for one in found.commands]
+    return Commands(words, found.unreadable)
 
 
 def deny(reason: str) -> HookOutput:

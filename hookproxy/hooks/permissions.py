@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from ..model.decision import ApprovalRequest, Decision, Proceed, RefusalCause, Refuse
-from ..model.hooks import EventContext, Permission, Verdict
+from ..model.hooks import EventContext, Permission, Tool, Verdict
 from ..model.settings import Settings
 from ..policy import matchers
 from ..policy.shared_state import NOTHING_SHARED, Approved, Shared, StoreUnavailable
-from . import bounded_cache
+from . import argument_types, bounded_cache
 from .familiar_tools import FamiliarTools
 from .select import HookGroups
 
@@ -63,6 +63,7 @@ class Permissions:
         self._shared_approvals = shared.approvals
         self.groups = groups
         self.managed = managed
+        self._checks_types = settings.check_types
         self._where = "the managed configuration" if managed else settings.called
         self._allowed: dict[str, Callable[[str, bytes], bool]] = {}
         self._allowed_by_person: list[tuple[str, Callable[[str, bytes], bool]]] = []  # by tool: a rule may name several
@@ -182,6 +183,13 @@ class Permissions:
             return approved.similar.include(context.tool, context.arguments)
         return not approved.rule or _covers(matchers.allow_rule(approved.rule), self.groups, context)
 
+    def wrong_arguments(self, context: EventContext, listed: Tool | None) -> Refuse | None:
+        """The refusal of a call that its hooks and rules cannot judge, because of the types of its arguments."""
+        if context.alias is None and not self._checks_types:  # true of most calls
+            return None
+        wrong = argument_types.refusal(context.alias, listed, context.arguments, check_all=self._checks_types)
+        return wrong if wrong is not None and self.concerns(context.tool) else None
+
     def concerns(self, tool: str) -> bool:
         """True if any hook, rule or limit is about calls of this tool."""
         return self.groups.concerns(tool) or (bool(self) and self._rules_concern(self.groups.possible_names(tool)))
@@ -254,7 +262,7 @@ def _under_aliases(context: EventContext) -> list[tuple[str, list[bytes]]]:
     if context.alias is None:
         return []
     aliases = (one for one in (context.alias, *context.alias.alternatives) if one.name)
-    return [(one.name, one.for_call(context.arguments).readings(context.arguments)) for one in aliases]
+    return [(one.name, one.readings(context.arguments)) for one in aliases]
 
 
 def _covers(

@@ -297,7 +297,7 @@ class HookGroups:
 
     def select(self, event: Event, tool: str, alias: Alias | None) -> tuple[SelectedHooks, ...]:
         """The groups with hooks for this event and tool; `alias` is the alias that the tool has in this call."""
-        key = (event, tool) if alias is None else (event, tool, alias.automatic, *_renames(alias))
+        key = (event, tool) if alias is None else (event, tool, alias.automatic, *_views(alias))
         cached = self._selected.get(key)
         if cached is None:
             cached = tuple(self._matching(event, lambda group: self._tool_names(group, tool), alias))
@@ -415,20 +415,25 @@ def decides_call(spec: HookSpec) -> bool:
 def _seen_names(
     own: MatchedHook, familiar: tuple[MatchedHook, ...], alias: Alias, names: SeenNames, before: bool
 ) -> tuple[MatchedHook, ...]:
-    """How a hook sees a tool that it matches by its own name and by these recognised ones."""
-    differing = tuple(one for one in familiar if not _is_same_view(own, one, alias))
+    """How a hook sees a tool that it matches by its own name and by these recognised ones.
+
+    A name that is only guessed is good for refusing calls: it replaces no other, and nothing after a call has it.
+    """
+    known = {one.tool_name: _as_spelled(alias, one.tool_spellings).named(one.tool_name) for one in familiar}
+    differing = tuple(
+        one for one in familiar if one.tool_name != own.tool_name or _has_other_arguments(known[one.tool_name])
+    )
     if not differing or names is SeenNames.OWN or own.spec.event is Event.PRE_MCP_TOOL_CALL:
         return (own,)
+    certain = tuple(one for one in differing if not known[one.tool_name].guessed)
     if not before:
-        return differing[:1]
-    return (own, *differing) if names is SeenNames.BOTH else differing
+        return certain[:1] or (own,)
+    return differing if certain and names is SeenNames.FAMILIAR else (own, *differing)
 
 
-def _is_same_view(own: MatchedHook, familiar: MatchedHook, alias: Alias) -> bool:
-    """The hook would see the same name and the same arguments."""
-    if own.tool_name != familiar.tool_name:
-        return False
-    return not _as_spelled(alias, familiar.tool_spellings).named(familiar.tool_name).arguments
+def _has_other_arguments(alias: Alias) -> bool:
+    """Hooks may see other arguments by this alias than the server gets."""
+    return bool(alias.arguments or alias.edits or alias.parts)
 
 
 def _matched_names(spec: HookSpec, alias: Alias, spellings: ToolSpellings) -> Iterator[str]:
@@ -440,9 +445,10 @@ def _matched_names(spec: HookSpec, alias: Alias, spellings: ToolSpellings) -> It
     return iter(matched)
 
 
-def _renames(alias: Alias) -> Iterator[tuple[str, frozenset[tuple[str, str]]]]:
-    """What the names of hooks for a tool depend on."""
-    return ((one.name, frozenset(one.arguments.items())) for one in (alias, *alias.alternatives))
+def _views(alias: Alias) -> Iterator[tuple[object, ...]]:
+    """What it depends on under which names hooks see a tool."""
+    for one in (alias, *alias.alternatives):
+        yield one.name, one.guessed, _has_other_arguments(one), frozenset(one.arguments.items())
 
 
 def _configured_name(alias: Alias | None) -> str:

@@ -74,7 +74,9 @@ class Alias(Struct, frozen=True):
 
         Raises Unreadable, DuplicateKeys for arguments that the server may read differently than hooks.
         """
-        members = raw_json.fields(arguments)
+        return self._for_members(raw_json.fields(arguments))
+
+    def _for_members(self, members: Mapping[str, msgspec.Raw]) -> Alias:
         keys = members.keys()
         self._check_spelling(keys)
         given = frozenset((self.arguments.keys() - self.arguments.values()) & keys)
@@ -93,33 +95,28 @@ class Alias(Struct, frozen=True):
         """The command line of a call, if it is made of several arguments or of a list. Raises Unreadable."""
         if self.parts is None:
             return None
+        own = self.arguments.get(self.line, self.line)
+        alone = self.parts.commands == (own,) and self.parts.words == () and not self.parts.program
+        if alone and bytes(members.get(own, b""))[:1] == b'"':  # true of most calls
+            return None
         from .command_line import Composed, compose  # only for tools with commands
 
-        composed = compose(members, self.parts, self.arguments.get(self.line, self.line))
+        composed = compose(members, self.parts, own)
         nothing = {name: b"null" for name in self.parts.commands if name in members}
         if composed is None and self.guessed and all(bytes(members[name]) == b"null" for name in nothing):
             return None if self.line in members and not nothing else Composed(("",), nothing)
         return composed
 
     def for_hooks(self, arguments: bytes) -> bytes:
-        """Return the server's arguments under the names that hooks know; `arguments` itself if nothing differs.
-
-        Raises Unreadable for a command that is not a text, and of which no text can be made.
-        """
-        composed = self._composed(arguments)
-        return self._for_hooks(arguments, composed, composed.lines[0] if composed else "")
+        """Return the server's arguments under the names that hooks know; `arguments` itself if nothing differs."""
+        return self._for_hooks(arguments, self.composed, self.composed.lines[0] if self.composed else "")
 
     def readings(self, arguments: bytes) -> list[bytes]:
-        """As `for_hooks`, once for each line that the call's command may be."""
-        composed = self._composed(arguments)
-        if composed is None:
-            return [self._for_hooks(arguments, None, "")]
-        return [self._for_hooks(arguments, composed, line) for line in composed.lines]
-
-    def _composed(self, arguments: bytes) -> Composed | None:
-        if self.composed is None and self.parts is not None:
-            return self._compose(raw_json.fields(arguments))
-        return self.composed
+        """As `for_call` and `for_hooks`, once for each line that the call's command may be. Raises as `for_call`."""
+        alias = self.for_call(arguments)
+        if alias.composed is None:
+            return [alias._for_hooks(arguments, None, "")]
+        return [alias._for_hooks(arguments, alias.composed, line) for line in alias.composed.lines]
 
     def _for_hooks(self, arguments: bytes, composed: Composed | None, line: str) -> bytes:
         if self.edit_texts:
@@ -299,7 +296,7 @@ def for_server(alias: Alias | None, arguments: bytes) -> bytes:
 
 def _renamed(arguments: bytes, names: Mapping[str, str]) -> bytes:
     """Rename the members of an object. Raises Unreadable, DuplicateKeys."""
-    members = raw_json.fields(arguments)
+    members = raw_json.fields(arguments) if names else {}
     if members.keys().isdisjoint(names):
         return arguments
     renamed: dict[str, bytes] = {}

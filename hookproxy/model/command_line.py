@@ -143,6 +143,8 @@ def _with_program(lines: list[str], program: str, *, first: bool) -> list[str]:
 
 def _given_words(arguments: Mapping[str, bytes | msgspec.Raw], parts: Parts) -> list[str]:
     """The arguments with further words that the call has."""
+    if parts.words == ():
+        return []
     named = word_arguments(arguments) if parts.words is None else parts.words
     given = [name for name in named if name in arguments and name not in parts.commands]
     return [name for name in given if has_words(_decoded(bytes(arguments[name])))]

@@ -22,6 +22,7 @@ class RefusalCause(Enum):
     NOT_ANSWERED = "not answered"  # a person was asked and gave no answer: in time, or at all
     RULE = "rule"  # a permission rule denies it
     LIMIT = "limit"  # a rate limit is reached
+    ARGUMENTS = "arguments"  # one that hooks read is missing, or not of the type that the server lists
     STORE_AWAY = "store away"  # its limits or its approval are kept in a store that cannot be reached
 
 

@@ -184,6 +184,8 @@ class Settings(Struct, frozen=True):
     """Hide a tool from tools/list if every call of it is denied."""
     unreadable: Literal["ask", "deny", "allow"] = "ask"
     """What happens to a call whose command line cannot be read, and might run what a rule denies."""
+    check_types: bool = False
+    """Every argument of a judged call must be of the type that the server lists, not only those that hooks read."""
     hold_notifications: bool = False
     """Notifications that may repeat the output of a call wait until its post hooks have judged the output."""
     aliases: tuple[Alias, ...] = ()

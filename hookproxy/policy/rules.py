@@ -312,10 +312,12 @@ class _Arguments:
 
     def _read_lines(self, values: dict[str, object]) -> None:
         """Note the command lines: texts, and lists of words, also behind the program in another argument."""
-        if not self._line_keys and not any(isinstance(value, list) for value in values.values()):
+        lists = [key for key, value in values.items() if isinstance(value, list)]
+        words = (
+            [key for key in command_line.word_arguments(lists) if command_line.has_words(values[key])] if lists else []
+        )
+        if not (self._line_keys or words):
             return
-        lists = (key for key in command_line.word_arguments(values) if isinstance(values[key], list))
-        words = [key for key in lists if command_line.has_words(values[key])]
         keys = self._line_keys or [key for key in values if words and command_line.is_program(key)]
         tail = [values[key] for key in words if key not in keys]
         for key in keys or words[:1]:

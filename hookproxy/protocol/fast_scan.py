@@ -227,6 +227,7 @@ _VERSION: Final = rb"(?:" + _VERSION_MEMBER + rb"," + _B + rb")?"
 _START: Final = _B + rb"\{" + _B + _VERSION
 _RESULT: Final = rb'"(?:result|error)"' + _B + rb":"
 _START_WITH_ID: Final = re.compile(_START + _ID + rb"," + _B + _VERSION + _RESULT)
+_START_WITH_ODD_ID: Final = re.compile(_START + rb'"id"' + _B + rb":" + _B + rb'[^-0-9" \t\r\n]')
 _START_OF_RESPONSE: Final = re.compile(_START + _RESULT)
 _END_WITH_ID: Final = re.compile(rb"[,{]" + _B + _ID + rb"(?:," + _B + _VERSION_MEMBER + rb")?\}" + _B + rb"$")
 _METHOD: Final = rb'"method"' + _B + rb":"
@@ -261,9 +262,9 @@ def response_id(head: bytes, tail: bytes) -> bytes | None:
     return found[1] if found else None
 
 
-def may_have_id_last(head: bytes) -> bool:
-    """True if the response that begins with `head` has its id after its content, as some servers write it."""
-    return _START_OF_RESPONSE.match(head) is not None
+def begins_with_odd_id(head: bytes) -> bool:
+    """True if the message that begins with `head` has an id in its usual place that is neither a number nor a text."""
+    return _START_WITH_ODD_ID.match(head) is not None
 
 
 def is_no_response(head: bytes) -> bool:

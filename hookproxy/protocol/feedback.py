@@ -444,6 +444,11 @@ def refusal_sentence(refuse: Refuse) -> str:  # noqa: C901  # one case for each 
             time = f"{refuse.retry_after} second{'s' * (refuse.retry_after != 1)}"
             wait = f"Try again in {time}." if refuse.retry_after else "Do not try again in this session."
             return f"Blocked by {refuse.by} of {refuse.where}: {reason}. The tool was not run. {wait}"
+        case RefusalCause.ARGUMENTS:
+            return (
+                f"Blocked: the argument {refuse.by!r} {reason}, so hooks cannot judge the call. The tool was not run. "
+                "Send the arguments as the tool's inputSchema says."
+            )
         case RefusalCause.STORE_AWAY:
             away = "is kept in a store that several gateways share, which cannot be reached now"
             return f"Blocked: {refuse.by} {away}. The tool was not run. Try again in a minute, or tell the user."

@@ -257,8 +257,8 @@ class Router:
             return False  # it may be an elicitation
         if self._judged is None or fast_scan.is_no_response(head):
             return True
-        if raw_id is None and not fast_scan.may_have_id_last(head):
-            return False  # its id may be null, or of a kind that no request has
+        if raw_id is None and fast_scan.begins_with_odd_id(head):
+            return False  # no request has it, so the response is dropped
         return self.requests.passes_unread(None if raw_id is None else id_key(raw_id))
 
     def may_pass_early(self, raw_id: bytes) -> bool:

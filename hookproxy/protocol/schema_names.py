@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 
 from ..jsonrpc import raw_json
 
@@ -45,49 +46,67 @@ def _decoded(schema: bytes) -> object:
         return None
 
 
+class _Names(Struct):
+    """What some parts of a schema together say about the members of an object."""
+
+    listed: dict[str, list[object]]
+    """The parts of the schema about each listed name."""
+    others: list[object]
+    """Those about all other names."""
+    by_loose_key: dict[str, str]
+
+
 class _Walk:
     """One comparison of arguments with their schema."""
 
     def __init__(self, root: dict[str, object]) -> None:
         self._root = root
         self._steps = 0
+        self._known: dict[tuple[int, ...], _Names] = {}  # by the identities of the parts
 
     def check(self, arguments: object) -> None:
         todo: list[tuple[object, list[dict[str, object]]]] = [(arguments, self._parts([self._root]))]
         while todo:
             value, parts = todo.pop()
+            if not parts:
+                continue
             self._count(len(parts))
-            inner = self._members(value, parts) if isinstance(value, dict) else self._items(value, parts)
-            todo += [(one, found) for one, about in inner if (found := self._parts(about))]
+            todo += self._members(value, parts) if isinstance(value, dict) else self._items(value, parts)
 
     def _members(
-        self, value: dict[str, object], parts: Iterable[dict[str, object]]
-    ) -> Iterator[tuple[object, Iterable[object]]]:
+        self, value: dict[str, object], parts: list[dict[str, object]]
+    ) -> Iterator[tuple[object, list[dict[str, object]]]]:
         """Yield the members of an object that have members themselves, each with what the schema says about it."""
-        listed: dict[str, list[object]] = {}
-        others: list[object] = []
-        for part in parts:
-            for name, about in _objects(part.get("properties")):
-                listed.setdefault(name, []).append(about)
-            others += [part[key] for key in _OF_OTHERS if key in part]
-            others += [about for _, about in _objects(part.get("patternProperties"))]
-        by_loose_key = {raw_json.loose_key(name): name for name in listed}
+        names = self._names(parts)
         for name, inner in value.items():
-            if name not in listed and (spelled := by_loose_key.get(raw_json.loose_key(name))) is not None:
+            if name not in names.listed and (spelled := names.by_loose_key.get(raw_json.loose_key(name))) is not None:
                 raise raw_json.Unreadable(misspelled(name, spelled))
             if isinstance(inner, dict | list):
-                yield inner, listed.get(name, others)
+                yield inner, self._parts(names.listed.get(name, names.others))
 
-    def _items(self, value: object, parts: list[dict[str, object]]) -> Iterator[tuple[object, Iterable[object]]]:
+    def _names(self, parts: list[dict[str, object]]) -> _Names:
+        key = tuple(map(id, parts))
+        if (known := self._known.get(key)) is None:
+            known = self._known[key] = _Names({}, [], {})
+            for part in parts:
+                for name, about in _objects(part.get("properties")):
+                    known.listed.setdefault(name, []).append(about)
+                    known.by_loose_key[raw_json.loose_key(name)] = name
+                known.others += [part[key] for key in _OF_OTHERS if key in part]
+                known.others += [about for _, about in _objects(part.get("patternProperties"))]
+        return known
+
+    def _items(self, value: object, parts: list[dict[str, object]]) -> Iterator[tuple[object, list[dict[str, object]]]]:
         if not isinstance(value, list):
             return
         about: list[object] = []
         for part in parts:
             for found in (*(part.get(key) for key in _OF_ITEMS), part.get("prefixItems")):
                 about += found if isinstance(found, list) else [found]
+        of_items = self._parts(about)
         for item in value:
             if isinstance(item, dict | list):
-                yield item, about
+                yield item, of_items
 
     def _parts(self, about: Iterable[object]) -> list[dict[str, object]]:
         """Return all parts of the schema that hold where these do, each once: references and alternatives as well."""

@@ -115,7 +115,8 @@ class ElicitationHooks:
     def _refuse(self, pending: PendingElicitation) -> None:
         self._respond(pending, response_edits.error_response(pending.id, feedback.REFUSED, _REFUSED))
         if not self._refusal_reported:
-            self._report(_REFUSED)
+            self._context.report(_REFUSED)
+        self._session_events.note_in_audit(_REFUSED)
         self._refusal_reported = True
 
     def _forward_to_agent(self, pending: PendingElicitation, line: bytes) -> None:

@@ -66,7 +66,11 @@ SESSION_EVENTS: Final = frozenset({Event.SESSION_START, Event.SESSION_END})
 _META: Final = {PROTOCOL_VERSION_KEY: "2026-07-28", CAPABILITIES_KEY: {"elicitation": {}}}
 """`_meta` of an agent that can ask. A call that needs approval then ends with what the person would be asked."""
 
-_REFUSED_BY: Final = {RefusalCause.RULE: "the permission rule {0.by}", RefusalCause.LIMIT: "{0.by} of {0.where}"}
+_REFUSED_BY: Final = {
+    RefusalCause.RULE: "the permission rule {0.by}",
+    RefusalCause.LIMIT: "{0.by} of {0.where}",
+    RefusalCause.ARGUMENTS: "the argument {0.by!r}",
+}
 """Who refuses a call, if it is not a hook."""
 
 _FAILURES: Final = frozenset({RefusalCause.FAILURE, RefusalCause.FAILED_CLOSED})

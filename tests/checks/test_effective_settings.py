@@ -285,4 +285,8 @@ def test_a_preset_lists_the_tools_that_it_does_not_rename() -> None:
         "preset filesystem: hooks see these tools of @modelcontextprotocol/server-filesystem under"
     )
     assert "read_multiple_files" in texts[0]
-    assert "oldText" in texts[1]
+
+
+def test_a_preset_lists_what_is_spelled_differently() -> None:
+    texts = alias_texts(*(replace(one, preset="text-editor") for one in PRESETS["text-editor"].tools))
+    assert "patches have `start`, `end` and `contents`" in texts[1]

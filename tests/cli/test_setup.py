@@ -354,6 +354,9 @@ def test_the_users_own_configuration_guards_every_server(project: Path, cursor: 
     assert run(project, "unwrap", "cursor").returncode == 0
     assert run(project, "setup", "--yes").returncode == 0
     assert servers(cursor)["git"]["args"][3:7] == ["--config", str(own), "--fail-closed", "--"]
+    assert run(project, "unwrap", "cursor").returncode == 0
+    assert run(project, "setup", "--yes", "--fail-closed").returncode == 0
+    assert servers(cursor)["git"]["args"][3:7] == ["--config", str(own), "--fail-closed", "--"]
 
 
 def test_an_own_hook_file_that_cannot_be_read_is_left_out_and_the_exit_status_says_so(
@@ -423,3 +426,18 @@ def test_hook_files_that_wrapped_servers_name_themselves_are_not_added(
     done = run(project, "setup", "--yes")
     assert (done.returncode, "nothing to do" in done.stdout) == (0, True)
     assert not own_config().exists()
+
+
+def test_where_trust_is_required_it_says_how_to_trust_what_it_wrote(project: Path, cursor: Path, hooks: Path) -> None:
+    own_config().parent.mkdir(parents=True)
+    own_config().write_text("require_trust = true\n")
+    assert run(project, "trust", str(own_config())).returncode == 0
+    refused = run(project, "setup", "--yes")
+    assert refused.returncode == 2  # the hook file is not trusted
+    assert run(project, "trust", f"claude={hooks.parent}").returncode == 0
+    done = run(project, "setup", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert f"servers start again after: hookproxy trust {own_config()}\n" in done.stderr
+    assert run(project, "check").returncode == 2
+    assert run(project, "trust", str(own_config())).returncode == 0
+    assert run(project, "check").returncode in (0, 1)

@@ -223,6 +223,13 @@ async def test_the_policy_page_shows_hooks_and_rules_with_their_places(site: Sit
     assert "ask = [&quot;push_*&quot;]" in text or 'ask = ["push_*"]' in text
 
 
+async def test_the_policy_page_names_the_key_that_decides_who_asks_where_the_agent_cannot(site: Site) -> None:
+    file = site.folder / "hookproxy.toml"
+    file.write_text('on_ask_fallback = "console"\n' + TOML.replace("deny", 'ask = ["push_*"]\ndeny', 1))
+    _, text, _ = await site.get("policy")
+    assert "hookproxy top asks instead (on_ask_fallback = &quot;console&quot;)" in text.replace('"', "&quot;")
+
+
 async def test_the_policy_page_lists_the_tools_of_the_named_server_and_of_no_other(site: Site) -> None:
     _, text, _ = await site.get("policy")
     assert "lists its tools, and ends it" in text

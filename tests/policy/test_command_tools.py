@@ -112,7 +112,7 @@ def denied(familiar: FamiliarTools, tool: str, call: dict[str, object]) -> bool:
         return False
     rules = Rules.of(Settings(deny=("Bash(git push:*)",)))
     aliases = (alias, *alias.alternatives)
-    return any(rules.judge((one.name,), reading) for one in aliases for reading in one.for_call(raw).readings(raw))
+    return any(rules.judge((one.name,), reading) for one in aliases for reading in one.readings(raw))
 
 
 def test_there_are_enough_tools() -> None:

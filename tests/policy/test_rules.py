@@ -599,10 +599,27 @@ _VALUES = st.one_of(
     st.none(),
     st.booleans(),
     st.integers(),
-    st.lists(_TEXTS, max_size=2),
+    st.lists(_TEXTS | st.none() | st.integers(), max_size=2),
+    st.lists(st.lists(_TEXTS, max_size=2), max_size=2),
     st.dictionaries(_TEXTS, _TEXTS, max_size=1),
 )
-_NAMES = st.sampled_from(["text", "command", "Script", "cmdline", "/etc/x", "rm x", "etc", "x"])
+_NAMES = st.sampled_from(
+    [
+        "args",
+        "argv",
+        "program",
+        "options",
+        "commands",
+        "text",
+        "command",
+        "Script",
+        "cmdline",
+        "/etc/x",
+        "rm x",
+        "etc",
+        "x",
+    ]
+)
 
 
 @given(

@@ -279,13 +279,17 @@ async def test_hooks_run_twice_on_an_elicitation_sent_twice_and_once_under_one_i
     assert "dropped an elicitation with the id of one that is still pending" in one.reports
 
 
-async def test_elicitations_beyond_a_limit_are_refused(gate: Gate) -> None:
-    async with rig(stub_group(waiting(gate))) as one:
+async def test_elicitations_beyond_a_limit_are_refused_and_each_refusal_is_in_the_audit(
+    gate: Gate, tmp_path: Path
+) -> None:
+    audit = tmp_path / "audit.jsonl"
+    async with rig(stub_group(waiting(gate)), settings=Settings(audit_file=str(audit))) as one:
         await one.server.send(b"".join(ASK.replace(b"5.0", b"%d" % number) for number in range(300)))
         refused = [await one.server.message() for _ in range(44)]
         assert [message["id"] for message in refused] == list(range(256, 300))
         assert all("refused this elicitation" in message["error"]["message"] for message in refused)
     assert len(one.reports) == 1
+    assert sum("refused this elicitation" in line for line in audit.read_text().splitlines()) == 44
 
 
 async def test_elicitations_with_too_many_bytes_are_refused(gate: Gate) -> None:

@@ -2,7 +2,7 @@
 
 import re
 
-from hookproxy.hooks.api import HookInput, deny
+from hookproxy.hooks.api import HookInput, commands, deny
 
 PUSH = re.compile(r"(?i)\bgit\b.*\b(push|send-pack)\b|\b(remote\.\S+|push)\.(push|mirror)\b", re.DOTALL)
 HARMLESS = re.compile(
@@ -20,10 +20,11 @@ def check_command(hook_input: HookInput):
         return deny("The command cannot be read.")
     plain = re.sub(r"\\\n|\$\{?IFS\}?|\$@", " ", command)
     plain = re.sub(r"[\\'\"]", "", plain)  # as a shell reads gi"t" pu\sh
-    if not PUSH.search(plain):
+    started = [" ".join(words) for words in commands(command).commands]  # also what sh -c, env and the like run
+    if not PUSH.search(plain) and not any(map(PUSH.search, started)):
         return None
     parts = [part.strip() for part in re.split(r"&&|\|\||[;|\n]", command)]
-    pushes = [part for part in parts if PUSH.search(re.sub(r"[\\'\"]", "", part))]
+    pushes = [part for part in (*parts, *started) if PUSH.search(re.sub(r"[\\'\"]", "", part))]
     if pushes and all(map(HARMLESS.fullmatch, pushes)):
         return None
     return deny(REASON)

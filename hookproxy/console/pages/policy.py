@@ -7,6 +7,7 @@ from typing import Final
 
 from ...checks.report import CheckedServer, FailureEffect, HookEntry, Report, alias_origin, names_of_tools
 from ...config.load import Loaded
+from ...config.toml_text import ask_fallback
 from ...model.aliases import Alias
 from .. import policy
 from ..html import Content, Html, cut, el, facts, join, table
@@ -102,7 +103,10 @@ def _rules(loaded: Loaded) -> Html:
     ]
     if not rows:
         return el("p", "No permission rule is configured.", class_="empty")
-    return table(("Rule", "Tools", "Where", "Layer"), rows, "A deny beats an ask, and an ask beats an allow", "cards")
+    rules = table(("Rule", "Tools", "Where", "Layer"), rows, "A deny beats an ask, and an ask beats an allow", "cards")
+    if not loaded.settings.ask:
+        return rules
+    return join([rules, el("p", f"Where a person should be asked: {ask_fallback(loaded.settings)}.", class_="quiet")])
 
 
 def _rule_badge(decision: str) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 # PreToolUse: refuses commands that delete folders. Droid reads the decision from standard output.
 
 jq -c '
-    [.tool_input | .. | strings] | join(" ")
+    [.tool_input | .. | strings] | join(" ") | gsub("[\"\\\\\u0027]"; "")
     | if test("\\brm\\s([^;&|]*\\s)?(-[a-zA-Z]*[rR]|--r)") then
         {hookSpecificOutput: {hookEventName: "PreToolUse", permissionDecision: "deny",
          permissionDecisionReason: "Deleting folders is for people: tell the user which one."}}

@@ -2,7 +2,7 @@
 # BeforeTool: refuses commands that delete folders. Gemini CLI reads the decision from standard output.
 
 jq -c '
-    [.tool_input | .. | strings] | join(" ")
+    [.tool_input | .. | strings] | join(" ") | gsub("[\"\\\\\u0027]"; "")
     | if test("\\brm\\s([^;&|]*\\s)?(-[a-zA-Z]*[rR]|--r)") then
         {decision: "deny", reason: "Deleting folders is for people: tell the user which one."}
     else empty end

@@ -2,7 +2,7 @@
 # PreToolUse: refuses commands that delete folders. Goose reads the decision from standard output.
 
 jq -c '
-    [.tool_input | .. | strings] | join(" ")
+    [.tool_input | .. | strings] | join(" ") | gsub("[\"\\\\\u0027]"; "")
     | if test("\\brm\\s([^;&|]*\\s)?(-[a-zA-Z]*[rR]|--r)") then
         {decision: "block", reason: "Deleting folders is for people: tell the user which one."}
     else empty end
