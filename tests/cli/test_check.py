@@ -280,6 +280,8 @@ def test_permission_rules_are_shown_the_strongest_first(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout == (
         "permission rules\n  deny     e_*\n  deny     \\x1b[31m(x)\n  ask      b(c d)\n  allow    a\n"
+        "  asks     if the agent cannot ask, hookproxy console or hookproxy top asks while one is open, and else the call "
+        'is refused (on_ask_fallback = "auto")\n'
         "  listed   denied tools stay in tools/list\n\nno hooks, 4 permission rules, no warnings\n"
     )
     settings = json.loads(check(tmp_path, "--config", "hookproxy.toml", "--json").stdout)["settings"]
