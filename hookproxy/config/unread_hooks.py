@@ -70,16 +70,17 @@ def unread_hooks(dialect: Dialect, file: HookFile, found: HookList) -> ConfigErr
     lost = [note for note in (*left_out, *unknown) if _BEFORE_CALL.search(_folded(_place(note, file.path)))]
     if rests and not (lost and guards):
         return None
-    if left_out or (rests and lost):
-        note = (left_out or lost)[0]
-        what = note.removeprefix(f"{file.path}: ").removeprefix(file.path).strip()
-        return ConfigError(
-            file.path, f"{dialect.name} can read none of its hooks: {what}", _hint(dialect, file, members)
-        )
-    if not looks_like:
+    if not left_out and not looks_like:
         return None
+    owner = _owner(file, members)
+    if dropped := (*left_out, *lost, *unknown):
+        what = dropped[0].removeprefix(f"{file.path}: ").removeprefix(file.path).strip()
+        also = "" if owner == _UNKNOWN else f"; the file looks like {owner}"
+        return ConfigError(
+            file.path, f"{dialect.name} can read none of its hooks: {what}{also}", _hint(dialect, file, members)
+        )
     where = looks_like[0] if len(looks_like) == 1 else f"{looks_like[0]} and {len(looks_like) - 1} more"
-    message = f"{dialect.name} reads no hooks from this file, which looks like {_owner(file, members)} ({where})"
+    message = f"{dialect.name} reads no hooks from this file, which looks like {owner} ({where})"
     return ConfigError(file.path, message, _hint(dialect, file, members))
 
 

@@ -169,7 +169,6 @@ def test_an_invalid_hook_file_is_an_error_with_its_place(tmp_path: Path, text: s
         ('{"hooks": {"PreToolUze": []}}', "hooks.PreToolUze is not an event, so its hooks never run: did you mean"),
         (HOOK % ("(", ""), "hooks.PreToolUse[0].matcher '(' never matches: Claude Code cannot read it as a regular"),
         (HOOK % ("", ', "timeout": 30000'), "hooks.PreToolUse[0].hooks[0]: a timeout of 30000 is read as seconds"),
-        (HOOK % ("", ', "onFailure": "deny"'), "hooks.PreToolUse[0].hooks[0] is left out: onFailure must be one of"),
     ],
 )
 def test_what_an_agent_loads_is_loaded_with_a_line_on_standard_error(tmp_path: Path, text: str, note: str) -> None:
@@ -178,6 +177,22 @@ def test_what_an_agent_loads_is_loaded_with_a_line_on_standard_error(tmp_path: P
     ended = run(tmp_path, "--hooks", "claude=settings.json", "--", *SERVER, agent=CALL)
     assert ended.returncode == 0
     assert f"hookproxy: {path}: {note}" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (HOOK % ("", ', "onFailure": "deny"'), "hooks.PreToolUse[0].hooks[0] is left out: onFailure must be one of"),
+        ('{"hooks": {"PreToolUze": [{"hooks": [{"type": "command", "command": "x"}]}]}}', "hooks.PreToolUze is not an"),
+    ],
+)
+def test_a_file_of_which_every_hook_is_dropped_stops_the_start(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text(text)
+    ended = run(tmp_path, "--hooks", "claude=settings.json", "--", *SERVER, agent=CALL)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.startswith(f"error: {path}: claude can read none of its hooks: {message}")
+    assert "\nhint: " in ended.stderr
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,8 @@ def test_the_hint_names_the_dialect_that_reads_the_file_and_works_as_typed(tmp_p
     path = write(tmp_path / "file.json", OWN_FILES["cursor"])
     with pytest.raises(ConfigError) as raised:
         read(tmp_path, f"claude={path}")
-    assert "looks like hooks of cursor (hooks.beforeMCPExecution)" in raised.value.message
+    assert "hooks.beforeMCPExecution is not an event" in raised.value.message
+    assert raised.value.message.endswith("; the file looks like hooks of cursor")
     option = raised.value.hint.rpartition("--hooks ")[2]
     assert read(tmp_path, option)[0].group.dialect.name == "cursor"
 

@@ -13,13 +13,15 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
+from hookproxy.audit.log import Record
 from hookproxy.dialects.dialect import Group
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.hooks.evaluate import Evaluation, Hooks
 from hookproxy.hooks.select import HookGroups
+from hookproxy.hooks.skipped import SkippedHooks
 from hookproxy.model.aliases import Alias
 from hookproxy.model.decision import Proceed, Refuse
-from hookproxy.model.hooks import Event, EventContext, HookRun, HookSpec, Order, Outcome
+from hookproxy.model.hooks import NO_VERDICT, Ended, Event, EventContext, HookResult, HookRun, HookSpec, Order, Outcome
 from hookproxy.model.settings import SeenNames, Settings, ToolNames
 from tests.support.proxy_rig import SESSION, hook
 
@@ -163,6 +165,15 @@ def test_hooks_of_every_system_see_its_own_name_of_the_shell(dialect: str) -> No
     assert len(seen(of_claude(hook("log", POST), dialect=dialect), event=POST)) == 1
 
 
+@pytest.mark.parametrize(("ran", "reasons"), [(0, ["an earlier hook had refused the call"]), (1, []), (2, [])])
+def test_the_audit_lists_a_hook_that_did_not_run_once(ran: int, reasons: list[str]) -> None:
+    spec = hook("guard")
+    runs = [HookRun(spec, HookResult(Ended.EXITED), NO_VERDICT, tool_name=name) for name in (OWN, "Bash")[:ran]]
+    record = Record("s", "files", "run", b"1", b"{}", hook_runs=runs, cause="denied", result="refused")
+    skipped = SkippedHooks(HookGroups([of_claude(spec)], "files")).of(record, RUN)
+    assert [one.why for one in skipped] == reasons
+
+
 # --- running them ---
 
 
@@ -204,7 +215,8 @@ async def test_either_run_may_refuse(tmp_path: Path, order: Order, name: str) ->
     evaluation, runs = await evaluated(of_claude(guard(tmp_path, deny), order=order))
     assert isinstance(evaluation.decision, Refuse)
     assert evaluation.decision.reason == "no"
-    assert {run.tool_name for run in runs} <= {OWN, "Bash"}
+    at_once = order in (Order.PARALLEL, Order.TOGETHER)
+    assert sorted(run.tool_name for run in runs) == ([OWN] if name == OWN and not at_once else ["Bash", OWN])
 
 
 @pytest.mark.anyio
@@ -291,6 +303,22 @@ async def test_a_refusal_under_one_name_is_no_answer_that_a_later_one_replaces(t
     evaluation, runs = await evaluated(of_claude(one, order=Order.PARALLEL, dialect="copilot"))
     assert isinstance(evaluation.decision, Refuse)
     assert sorted(run.tool_name for run in runs) == ["bash", "run"]
+
+
+@pytest.mark.anyio
+async def test_a_permission_request_hook_that_knows_only_the_familiar_name_allows_nothing(tmp_path: Path) -> None:
+    decision = json.dumps({"hookSpecificOutput": {"hookEventName": ASK, "decision": {"behavior": "allow"}}})
+    say = 'case $input in *\'"tool_name":"%s"\'*) printf %%s ' + shlex.quote(decision) + ";; esac"
+    for name, allowed in (("Bash", False), (OWN, True)):
+        one = replace(guard(tmp_path, say % name), event=ASK)
+        runs: list[HookRun] = []
+        hooks = Hooks([of_claude(one)], Settings(ask=("run",)), "files", {"PATH": "/usr/bin:/bin"})
+        context = EventContext(PRE, SESSION, tool="run", arguments=b'{"cmd":"ls"}', alias=RUN)
+        with anyio.fail_after(20):
+            decided = (await hooks.run_pre_hooks(context, None, runs)).decision
+        assert isinstance(decided, Proceed)
+        assert (decided.approval_request is None) is allowed
+        assert sorted(run.tool_name for run in runs) == ["Bash", OWN]
 
 
 async def after_call(groups: Sequence[Group], alias: Alias | None) -> None:
