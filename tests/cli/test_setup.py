@@ -316,6 +316,7 @@ def test_all_agents_are_set_up_with_one_command_and_every_byte_comes_back(
     unchanged = [file for file, raw in agent_homes.content(files).items() if raw == files[file]]
     assert unchanged == [home / ".claude.json"]  # Claude Code runs these hooks itself
     assert f"Claude Code runs the hooks of {hooks.parent} itself: they are left out here" in done.stderr
+    assert done.stderr.count("written with its path") == 1  # which is the same for all
     for line in done.stdout.splitlines():
         if line.startswith("  hookproxy unwrap "):
             assert run(project, "unwrap", line.split("unwrap ")[1].strip()).returncode == 0
