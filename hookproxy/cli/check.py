@@ -299,9 +299,12 @@ def _passing(console: Console, report: Report, cwd: str) -> None:
         return
     deciding = sum(entry.decides for entry in report.entries)
     print_line(console, Text(f"{failures.passing_sentence(len(passing), deciding)}:", "bold"))
+    by_file: dict[str, list[str]] = {}
     for entry in passing:
-        place = f"{entry.file}:{entry.line}" if entry.line else f"{entry.file}: {entry.key}"
-        row(console, Text("  hook".ljust(MARGIN), "dim"), f"{short_path(place, cwd)} ({entry.dialect})")
+        file = f"{short_path(entry.file, cwd)} ({entry.dialect})"
+        by_file.setdefault(file, []).append(str(entry.line) if entry.line else entry.key)
+    for file, places in by_file.items():
+        row(console, Text("  file".ljust(MARGIN), "dim"), f"{file}: {', '.join(places)}")
     row(console, Text("  refuse".ljust(MARGIN), "dim"), _HOW_TO_REFUSE)
     print_line(console, Text())
 

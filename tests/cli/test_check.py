@@ -504,7 +504,7 @@ def test_it_says_which_hooks_let_a_call_pass_if_they_fail_and_how_to_change_that
     (tmp_path / "settings.json").write_text(json.dumps(file, indent=1))
     printed = check(tmp_path, "--hooks", "claude=settings.json").stdout
     block = printed[printed.index("1 of 2 hooks lets a call pass if it fails:") :]
-    assert "settings.json:6 (claude)" in block
+    assert "settings.json (claude): 6\n" in block
     assert 'on_failure = "deny" in hookproxy.toml or in a [[use]] table of it, or run --fail-closed' in block
     closed = check(tmp_path, "--fail-closed", "--hooks", "claude=settings.json")
     assert "a call pass" not in closed.stdout

@@ -30,12 +30,15 @@ _CRASH: Final = re.compile(
     r"""^(?:
         .*Traceback\ \(most\ recent\ call\ last\)           # Python
       | [\w.]{1,80}(?:Error|Exception)(?::|$)               # its last line, Node, Java
-      | Exception\ (?:in\ thread|ignored\ in)\b | (?:Uncaught|Unhandled)\b
+      | Exception\ (?:in\ thread|ignored\ in)\b | (?:error:\ )?(?:Uncaught|Unhandled)\b
+      | (?:PHP\ )?(?:Fatal|Parse)\ error: | [^\n:]+:\d+:in\  | .{1,200}\ at\ \S+\ line\ \d+\.$    # PHP, Ruby, Perl
+      | [ ]*\+\ CategoryInfo                                                                     # PowerShell
       | panic:\ | goroutine\ \d+\ \[ | thread\ '.*'\ .*panicked\ at   # Go, Rust
       | [^\n:]+:\ line\ \d+:\                               # bash and its kin: whatever they say about a line
       | \S+:\ \d+:\ .*(?:not\ found|[Ss]yntax|[Ii]llegal|[Bb]ad\ |unexpected|not\ set|cannot\ |error|denied)    # dash
       | zsh:\d+:\ | fish:\ | (?:ba|da|z|k)?sh:\ .*not\ found
-      | jq:\ | (?:env|python[\d.]*|node|deno|bun|ruby|perl|php)(?:\ |:\ ).*(?:[Nn]o\ such|can't\ open|cannot\ find)
+      | (?:jq|yq|[ef]?grep|sed|[gmn]?awk):\                 # what many guards are made of
+      | (?:env|python[\d.]*|node|deno|bun|ruby|perl|php)(?:\ |:\ ).*(?:[Nn]o\ such|can't\ open|cannot\ find)
       | Segmentation\ fault | Killed\b | Aborted\b
       | .*(?:write\ error|[Bb]ad\ file\ descriptor|Input/output\ error|No\ space\ left\ on\ device)
     )""",
