@@ -15,8 +15,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from msgspec.structs import replace
+
 from ...jsonrpc import raw_json
-from ...model.hooks import Ended, HookResult, HookSpec, Permission, Verdict
+from ...model.hooks import Ended, Event, HookResult, HookSpec, Permission, Verdict
 from ..dialect import Dialect, Effect
 from . import output as shared_output
 
@@ -124,6 +126,8 @@ def doubt(dialect: Dialect, spec: HookSpec, result: HookResult, verdict: Verdict
     stdout = printed.decode().strip()
     if crash := _CRASH.search(stderr) or _CRASH.search(stdout):
         return "exited with status 0 after an error" + shared_output.explanation(_rest_of(crash))
+    if spec.event is Event.PERMISSION_REQUEST and verdict.permission is None:
+        verdict = replace(verdict, permission=Permission.ASK)  # without a decision, the person is asked
     return (_doubt_of_output(dialect, stdout, verdict) if stdout else "") or _doubt_of_stderr(stdout, stderr, verdict)
 
 
@@ -214,7 +218,7 @@ def _is_lost(name: str, path: str, member: object, verdict: Verdict) -> bool:
     if plain in _PASSES_IF_TRUE:
         return not (member is None or member is True or word in _ALLOWING_WORDS)
     if plain in _REFUSES_IF_TRUE:
-        return member not in _NOTHING and not (asks and member is True)
+        return member not in _NOTHING and not (asks and plain in ("review", "ask"))
     if plain in _DECISIONS and not isinstance(member, dict):
         return not (member in _NOTHING[:1] or word == "" or word in _ALLOWING_WORDS)
     return word in _DENYING_WORDS or _is_lost_rewrite(name, path, member, verdict)
@@ -224,7 +228,8 @@ def _is_lost_rewrite(name: str, path: str, member: object, verdict: Verdict) -> 
     """Whether a member has other arguments for the call, which will not be sent."""
     plain = _plain(name)
     rewrites = plain in _REWRITES or (plain == "toolinput" and _plain(path) == "hookspecificoutput")
-    return rewrites and member is not None and verdict.arguments is None
+    may_pass = verdict.arguments is None and verdict.permission is not Permission.ASK  # the person sees what would run
+    return rewrites and member is not None and may_pass
 
 
 def _plain(name: str) -> str:
