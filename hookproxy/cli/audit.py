@@ -49,6 +49,8 @@ def main(arguments: Sequence[str]) -> int:
     subverbs = dict(zip(_SUBVERBS, (_show, _stats, _verify), strict=True))
     if arguments and arguments[0] in subverbs:
         return subverbs[arguments[0]](arguments[1:])
+    if len(arguments) > 1 and not (arguments[0].startswith("-") or arguments[1].startswith("-")):
+        _check_file(arguments[0])  # a second word only follows a subverb
     options = build_parser().parse_args(list(arguments))
     if _names_call(options):
         others = list(arguments)

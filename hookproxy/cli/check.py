@@ -222,7 +222,7 @@ def _text(report: Report, cwd: str, verbose: bool) -> str:
         _tools(console, "tools", report.settings)
         if report.settings.managed:
             _tools(console, "managed tools", replace(report.settings.managed, aliases=()))  # aliases are shown above
-        _passing(console, report, cwd)
+        _passing(console, report, cwd, verbose)
         if report.server:
             print_server(console, report.server, report.entries)
         print_line(console, Text(_summary(report), "bold"))
@@ -292,19 +292,16 @@ def _rules(console: Console, heading: str, settings: Settings) -> None:
     print_line(console, Text())
 
 
-def _passing(console: Console, report: Report, cwd: str) -> None:
-    """Which hooks let a call pass if they fail, and what changes that."""
+def _passing(console: Console, report: Report, cwd: str, verbose: bool) -> None:
+    """Which hooks let a call pass if they fail, and what changes that. The short list of hooks says it of each."""
     passing = [entry for entry in report.entries if entry.lets_pass]
     if not passing:
         return
     deciding = sum(entry.decides for entry in report.entries)
     print_line(console, Text(f"{failures.passing_sentence(len(passing), deciding)}:", "bold"))
-    by_file: dict[str, list[str]] = {}
-    for entry in passing:
-        file = f"{short_path(entry.file, cwd)} ({entry.dialect})"
-        by_file.setdefault(file, []).append(str(entry.line) if entry.line else entry.key)
-    for file, places in by_file.items():
-        row(console, Text("  file".ljust(MARGIN), "dim"), f"{file}: {', '.join(places)}")
+    for entry in passing if verbose else ():
+        place = f"{entry.file}:{entry.line}" if entry.line else f"{entry.file}: {entry.key}"
+        row(console, Text("  hook".ljust(MARGIN), "dim"), f"{short_path(place, cwd)} ({entry.dialect})")
     row(console, Text("  refuse".ljust(MARGIN), "dim"), _HOW_TO_REFUSE)
     print_line(console, Text())
 

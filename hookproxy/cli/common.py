@@ -96,6 +96,12 @@ def new_parser(verb: str, usage: str, description: str, hint: str = "") -> "Argu
             """Raise a UserError; for a misspelled option, its hint suggests the right one."""
             from ..dialects.shared.hook_file import suggestion
 
+            argument, invalid, choice = message.partition(": invalid choice: ")
+            if invalid:
+                value, _, choices = choice.partition(" (choose from ")
+                known = choices.rstrip(")").replace("'", "").split(", ")
+                near = suggestion(value.strip("'"), known) or f"one of {', '.join(known)}"
+                raise UserError(f"{argument}: there is no {value}", near)
             if "unrecognized" not in message:
                 raise UserError(message, f"usage: {usage}")
             words = message.split()

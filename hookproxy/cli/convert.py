@@ -14,7 +14,7 @@ from ..config.hook_files import LoadedHookFile, Use, dialect_named, read_use
 from ..config.load import find_project
 from ..convert.hook_file import Converted, Place, convert
 from ..dialects.agent_side import AgentSide, agent_side, names
-from ..dialects.shared.hook_file import CANNOT_FIRE
+from ..dialects.shared.hook_file import CANNOT_FIRE, suggestion
 from ..model.errors import EXIT_FINDINGS, UserError, printable
 from ..trust.sources import FileContext, state_folder
 from ..wrapping import files, written
@@ -110,7 +110,9 @@ def _target(options: argparse.Namespace) -> AgentSide:
     found = agent_side(options.to)
     if found is None:
         expected = f"expected one of {', '.join(names())}"
-        raise UserError(f"--to: hookproxy cannot write hook files of {options.to!r}", expected)
+        raise UserError(
+            f"--to: hookproxy cannot write hook files of {options.to!r}", suggestion(options.to, names()) or expected
+        )
     if options.user and found.user_folder is None:
         raise UserError(f"--user: {found.name} reads no hook file in the home folder", "use --project DIR")
     if options.user and options.portable:

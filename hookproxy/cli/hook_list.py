@@ -95,8 +95,7 @@ def _summary(entry: HookEntry) -> str:
         return f"{event}: {_why_never(entry)}"
     when = " ".join(part for part in (event, entry.matcher, entry.only_if and f"if {entry.only_if}") if part)
     after = _AFTER_FAILURE.get(entry.on_failure) or _CONTINUATIONS.get(entry.event, "everything continues")
-    if entry.lets_pass and entry.on_failure is FailureEffect.BLOCK:
-        after += ", but not after each failure"
+    after += ", but not after each failure" * (entry.lets_pass and entry.on_failure is not FailureEffect.CONTINUE)
     notes = [
         f"{entry.timeout:g} s",
         f"if it fails, {after}" if entry.awaited else "nothing waits for it",

@@ -104,7 +104,10 @@ def alias_text(alias: Alias) -> str:
     """The names that hooks use for a tool and its arguments, with the server's names for the arguments."""
     if not (alias.name or alias.arguments):
         return "has no other name"
-    renamed = ", ".join(f"{server_name} as {hook_name}" for hook_name, server_name in alias.arguments.items())
+    arguments = dict(alias.arguments)
+    if alias.parts is not None and len(parts := (*alias.parts.commands, *(alias.parts.words or ()))) > 1:
+        arguments[alias.line] = " + ".join(parts)
+    renamed = ", ".join(f"{server_name} as {hook_name}" for hook_name, server_name in arguments.items())
     names = " ".join(
         part for part in (f"as {alias.name}" if alias.name else "", f"({renamed})" if renamed else "") if part
     )

@@ -92,6 +92,9 @@ _MEANT = {
 _STARTERS = ("bunx", "deno", "docker", "node", "npx", "python", "python3", "uv", "uvx")
 """Programs with which servers are started, whether they are on this machine or not."""
 
+_TAKE_HELP = ("audit", "check", "convert", "login", "setup", "token", "trust", "unwrap", "wrap")
+"""Verbs after which `help` alone is taken for the option: their words are other words, files and addresses."""
+
 USAGE = """\
 usage: hookproxy VERB [OPTION...]
 
@@ -167,6 +170,9 @@ def _end(status: int) -> None:
 
 def _dispatch(arguments: list[str]) -> int:
     verb = arguments[0] if arguments else ""
+    if arguments[1:] == ["help"] and verb in _TAKE_HELP:
+        show(_help([verb]))
+        return 0
     if verb in VERBS:
         __import__(VERBS[verb])  # to import importlib would take time, and `run` must start fast
         run_verb: Callable[[Sequence[str]], int] = sys.modules[VERBS[verb]].main

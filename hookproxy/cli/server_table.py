@@ -41,6 +41,7 @@ def print_server(console: Console, server: CheckedServer, entries: Sequence[Hook
     ])  # fmt: skip
     _names(console, "unseen", [tool for tool in coverage.tools if tool not in names])
     _names(console, "rules", [tool for tool in coverage.tools if tool in coverage.ruled])
+    _names(console, "other", coverage.left_out, ": look like Bash, and are not")
     print_line(console, Text())
 
 
@@ -58,12 +59,12 @@ def _hooks(entries: Sequence[HookEntry]) -> str:
     return ", ".join(f"{label} ({', '.join(names)})" for label, names in events.items())
 
 
-def _names(console: Console, label: str, tools: Sequence[str]) -> None:
-    """A row with the names of tools."""
+def _names(console: Console, label: str, tools: Sequence[str], about: str = "") -> None:
+    """A row with the names of tools, and what is to be said about them."""
     if not tools:
         return
     more = f" and {len(tools) - _MAX_UNSEEN} more" if len(tools) > _MAX_UNSEEN else ""
-    text = ", ".join(_cut(tool) for tool in tools[:_MAX_UNSEEN]) + more
+    text = ", ".join(_cut(tool) for tool in tools[:_MAX_UNSEEN]) + more + about
     _columns(console, [(label, MARGIN - 4, "dim"), (text, _width(console) - MARGIN, "")])
 
 

@@ -10,10 +10,12 @@ could not be tried, because no hook and no rule is configured for example.
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import uuid
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
@@ -22,6 +24,7 @@ from ..checks.startup_notes import KeyLines
 from ..config.load import Loaded, make_data_folders
 from ..config.toml_text import ask_fallback
 from ..dialects.shared import input
+from ..dialects.shared.hook_file import suggestion
 from ..hooks.coverage import coverage
 from ..jsonrpc import raw_json
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError, file_hint
@@ -67,6 +70,7 @@ _MAX_JSON_BYTES: Final = 64 * 1024 * 1024  # the longest message that is judged,
 
 def main(arguments: Sequence[str]) -> int:
     """Try the call or event, and print the result. Returns the exit status."""
+    _check_quotes(arguments)
     options = build_parser().parse_args(list(arguments))
     event = _event(options.event)
     attempt = _attempt(options, event)
@@ -158,7 +162,18 @@ def _event(name: str | None) -> Event | None:
     known = {_normalized(event): event for event in (*DECIDING_EVENTS, *SIDE_EVENTS)}
     if _normalized(name) in known:
         return known[_normalized(name)]
-    raise UserError(f"--event: {name!r} cannot be tried", f"known: {', '.join(known.values())}")
+    near = suggestion(name, map(str, known.values())) or f"known: {', '.join(known.values())}"
+    raise UserError(f"--event: {name!r} cannot be tried", near)
+
+
+def _check_quotes(arguments: Sequence[str]) -> None:
+    """Raise UserError if the shell has taken JSON apart, or the first word is JSON instead of a tool."""
+    if arguments and arguments[0].lstrip().startswith("{"):
+        raise UserError("no tool is named before ARGUMENTS", f"hookproxy try TOOL {shlex.quote(arguments[0])}")
+    for word, following in pairwise(arguments):
+        if word.lstrip().startswith("{") and not word.rstrip().endswith("}") and not following.startswith("--"):
+            hint = """put it into single quotes: hookproxy try TOOL '{"path": "a.txt"}'"""
+            raise UserError(f"the shell has divided ARGUMENTS into several words: {word} {following}", hint)
 
 
 def _normalized(name: str) -> str:

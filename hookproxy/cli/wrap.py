@@ -522,7 +522,8 @@ def _wrapping_words(entry: Entry) -> str:
 
 def _list(options: argparse.Namespace) -> int:
     """List every configuration that exists. Returns the exit status."""
-    if options.server or options.config or options.hooks or options.dry_run or options.gateway is not None:
+    given = (options.server, options.config, options.hooks, options.dry_run, options.fail_closed)
+    if any(given) or options.gateway is not None:
         raise UserError("no agent and no file is named", f"usage: {USAGE}")
     return list_all()
 

@@ -85,7 +85,9 @@ _EXAMPLES_OF_PATTERNS: Final = {
 def _example(key: str, error: ErrorDetails, model: type[BaseModel]) -> str:
     """A hint with a valid value."""
     if error["type"] == "literal_error":
-        return f"write {key} = {error['ctx']['expected'].partition(' or ')[0].partition(', ')[0]}"
+        choices = re.findall("'([^']*)'", error["ctx"]["expected"])
+        near = suggestion(str(error["input"]), choices) if choices else ""
+        return near or f"write {key} = {error['ctx']['expected'].partition(' or ')[0].partition(', ')[0]}"
     if error["type"] in _EXAMPLES:
         return f"write {key} = {_EXAMPLES[error['type']]}"
     if error["type"] == "string_pattern_mismatch" and (example := _EXAMPLES_OF_PATTERNS.get(error["ctx"]["pattern"])):

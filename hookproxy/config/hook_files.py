@@ -214,7 +214,12 @@ def _recognise(path: str, text: str) -> Dialect:
 
 
 def is_own_configuration(path: str) -> bool:
-    """Whether there is a hookproxy.toml at this path, whatever its name. A file that cannot be read is none."""
+    """Whether there is a hookproxy.toml at this path, whatever its name. A file that cannot be read is none.
+
+    One with this name is one, whatever it contains: its errors are about our own keys.
+    """
+    if os.path.basename(path) == "hookproxy.toml":
+        return True
     if not path.endswith(".toml"):
         return False
     try:

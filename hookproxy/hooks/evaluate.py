@@ -22,7 +22,7 @@ from ..policy.shared_state import NOTHING_SHARED, Shared
 from ..protocol import calls, request_edits
 from ..runners.runner import CallTool, no_server
 from .background import ReportHookRun
-from .familiar_tools import FamiliarTools
+from .familiar_tools import FamiliarTools, has_command
 from .permissions import Permissions, layers
 from .run_hooks import HookExecutor
 from .select import HookGroups, SelectedHooks
@@ -387,7 +387,8 @@ def check_mcp_tool_hooks(groups: Sequence[Group], settings: Settings) -> None:
     """
     for spec in (spec for group in groups if not group.managed for spec in group.hooks if spec.type == "mcp_tool"):
         whole = HookGroups(groups, spec.server, settings.aliases)
-        last = layers(whole, settings, spec.server, FamiliarTools(any_server=True))[-1]
+        familiar = FamiliarTools(any_server=True, guesses=has_command(spec.input))
+        last = layers(whole, settings, spec.server, familiar)[-1]
         if last.managed and last.concerns(spec.tool):
             why = f"calls the tool {spec.tool}, to which managed hooks or rules apply; they do not see calls of hooks"
             raise ConfigError(spec.source, why, "use a hook of type command or worker instead")

@@ -21,13 +21,15 @@ from . import bounded_cache
 class FamiliarTools:
     """What is known of the server and its tools so far, and the aliases that follow from it."""
 
-    def __init__(self, command: Sequence[str] = (), *, any_server: bool = False) -> None:
+    def __init__(self, command: Sequence[str] = (), *, any_server: bool = False, guesses: bool = True) -> None:
         """`command` is the server's command line; empty: not known.
 
-        `any_server`: the server is not known, so a tool may get the names that it has in any preset.
+        `any_server`: the server is not known, so a tool may get the names that it has in any preset. Without `guesses`,
+        a tool that is not listed may be Bash only by its name: its calls have no argument that is named like a command.
         """
         self._command = command
         self._any_server = any_server
+        self._guesses = guesses
         self._server_name = ""
         self._preset: str | None = None  # its name; None: not looked up yet
         self._listed = ListedTools()
@@ -88,7 +90,7 @@ class FamiliarTools:
         if self._in_preset(tool) is None and not self._has_listed_arguments(tool):
             from ..policy import familiar_names
 
-            if not self._any_server and familiar_names.may_be_command(tool):
+            if self._guesses and familiar_names.may_be_command(tool):
                 names["Bash"] = True
             names |= dict.fromkeys(familiar_names.possible_names(tool), False)
         if self._any_server:
@@ -190,3 +192,12 @@ def _possible_names(tool: str) -> frozenset[str]:
     from ..policy import familiar_names
 
     return familiar_names.possible_names(tool)
+
+
+def has_command(arguments: bytes) -> bool:
+    """True if an argument of a call is named like a command, or like a program."""
+    from ..model import command_line  # only where a hook is a tool of a server
+    from ..policy import familiar_names
+
+    names = familiar_names.types_of(arguments)
+    return any(command_line.is_command(name) or command_line.is_program(name) for name in names)

@@ -7,6 +7,8 @@ A rule's words are compared with a command's words without quotes, with and with
 and without the options before a subcommand (`git -C x push` is `git push`). A rule that ends with ` *` or `:*` is also
 compared by the normal form of options: `rm -rf *` is about every `rm` that has both options, wherever they stand.
 
+A rule with separators, such as `curl * | sh`, is about lines that run all its commands.
+
 Not recognised: scripts that are started by name, deletion by other means (`find -delete`, `unlink`), another case
 (`RM`). A rule about command lines is not a sandbox.
 """

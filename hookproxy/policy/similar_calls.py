@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from ..jsonrpc import raw_json
 from ..shell.commands import commands_of
-from ..shell.programs import runs_operands
+from ..shell.programs import operand_places, runs_operands
+from ..shell.words import literal
 
 _PLAIN_WORD: Final = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
 """A word that every shell reads as it is written."""
@@ -82,11 +83,19 @@ def _is_one_command(command: str) -> bool:
     return len(line.commands) == 1 and not line.unreadable
 
 
+def _first_operand(words: list[str]) -> int:
+    """The place of the first word behind the options and their values, such as a subcommand, or of the last word."""
+    places = operand_places([*map(literal, words)])
+    if places is None:
+        places = {at for at, word in enumerate(words) if at and not word.startswith("-")}
+        return min(places, default=len(words) - 1)
+    return min(max(places, default=len(words)), len(words) - 1)
+
+
 def _first_words(command: str) -> list[str]:
     """The program with its first options and the first word after these; none if they could start another program."""
     words = command.split(" ")
     if not _is_one_command(command) or runs_operands(tuple(words)) or "=" in words[0]:
         return []
-    end = next((at for at, word in enumerate(words[1:], 1) if not word.startswith("-")), len(words) - 1)
-    first = words[: end + 1]
+    first = words[: _first_operand(words) + 1]
     return first if len(first) <= _MAX_WORDS and all(map(_PLAIN_WORD.fullmatch, first)) else []

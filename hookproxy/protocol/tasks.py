@@ -37,6 +37,12 @@ _IMMEDIATE_RESPONSE_KEY: Final = "io.modelcontextprotocol/model-immediate-respon
 _KNOWN_MEMBERS: Final = {
     name.casefold(): name for name in ("taskId", "status", "result", "error", "content", "structuredContent")
 }
+_TASK_MEMBERS: Final = frozenset(
+    {"taskId", "status", "resultType", "createdAt", "lastUpdatedAt"}
+    | {"ttl", "ttlMs", "pollInterval", "pollIntervalMs", "pollFrequency"}
+)
+"""The members of a task that say nothing of its output: `statusMessage` may."""
+
 _RESULT_MEMBERS: Final = frozenset({"content", "structuredContent", "isError", "_meta", "resultType"})
 
 _MAX_TASKS: Final = 1024  # tasks that are remembered: the hooks' comments on each take memory
@@ -409,11 +415,27 @@ def output_as_response(line: bytes, place: tuple[str, ...]) -> bytes:
     return b'{"jsonrpc":"2.0","id":0,"%b":%b}\n' % (place[-1].encode(), line[slice(*_span(line, place))])
 
 
-def with_output(line: bytes, place: tuple[str, ...], response: bytes) -> bytes:
-    """Return the message with its output replaced by the one in this response."""
+def with_output(line: bytes, place: tuple[str, ...], response: bytes, *, alone: bool = False) -> bytes:
+    """Return the message with its output replaced by the one in this response.
+
+    `alone`: hooks have replaced it, so no member that may repeat the old one remains beside it.
+    """
     if not place:
         return response
-    return raw_json.splice(line, [(_span(line, place), response[slice(*raw_json.members(response)[place[-1]])])])
+    line = raw_json.splice(line, [(_span(line, place), response[slice(*raw_json.members(response)[place[-1]])])])
+    if not alone:
+        return line
+    holder, name = place
+    start, end = raw_json.members(line)[holder]
+    inner = _with_only(line[start:end], _TASK_MEMBERS | {name})
+    return _with_only(raw_json.splice(line, [((start, end), inner)]), frozenset({"jsonrpc", "id", "method", holder}))
+
+
+def _with_only(raw: bytes, names: frozenset[str]) -> bytes:
+    """Return an object without its other members."""
+    for name in raw_json.members(raw).keys() - names:
+        raw = raw_json.without_member(raw, name)
+    return raw
 
 
 def without_immediate_response(line: bytes) -> bytes:

@@ -218,7 +218,9 @@ class McpTasks:
         output = tasks.output_as_response(line, update.path)
         result = response.error is None
         edited = post_hooks.add_feedback(task.call, self._services, output, task.comments, task.texts, result=result)
-        return line if edited is output else tasks.with_output(line, update.path, edited)
+        if edited is output:
+            return line
+        return tasks.with_output(line, update.path, edited, alone=task.comments.takes_output)
 
 
 def _parse_end(task: Task, update: TaskStatus, max_depth: int) -> ParsedResponse:

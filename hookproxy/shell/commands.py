@@ -198,7 +198,7 @@ class _Collector:
 
 def _certain_name(word: Word) -> str | None:
     """The program's name without folders; None if another program may run."""
-    if word.splits:
+    if word.splits or (word.text.startswith("~") and "/" not in word.text):  # a home folder may have any name
         return None
     name = word.text.rpartition("/")[2].removeprefix("=")
     if HOLE in name or not name:

@@ -19,6 +19,7 @@ _STRING: Final = re.compile(
     re.DOTALL,
 )
 _BACKQUOTED: Final = re.compile(r"`(?:[^`\\]|\\.)*`", re.DOTALL)
+_STRING_OR_BACKQUOTED: Final = re.compile(f"{_STRING.pattern}|{_BACKQUOTED.pattern}", re.DOTALL)
 _PERL_QUOTED: Final = re.compile(
     r"(?:\b(?:qx|q|qq|qw)|%x)\s*(?:\{([^{}]*)\}|\(([^()]*)\)|\[([^\[\]]*)\]|([/!|#~])(.*?)\4)", re.DOTALL
 )
@@ -38,6 +39,11 @@ class _Language(NamedTuple):
     """Names with which any other name can be reached, and names with which a process is started that are not called."""
     modules: re.Pattern[str] = re.compile(r"(?!)")
     """Modules that are for nothing but starting processes."""
+    common: frozenset[str] = frozenset()
+    """Names that start one only beside such a module: other things are called so, too."""
+    uncalled: re.Pattern[str] = re.compile(r"(?!)")
+    """Beside such a module, a name of `starts` that is not called."""
+    comments: re.Pattern[str] = re.compile(r"(?!)")
     backquotes: bool = False
     """Text in backquotes is a command; otherwise it is a string."""
 
@@ -46,23 +52,27 @@ _LANGUAGES: Final = {
     "python": _Language(
         re.compile(
             r"\b(?:system|popen\d?|Popen|spawn\w*|exec[lv]p?e?|check_output|check_call|getoutput|getstatusoutput|call|"
-            r"posix_spawnp?|create_subprocess_\w+|run|fork\w*)\s*\("
+            r"posix_spawnp?|create_subprocess_\w+|run|fork\w*)\s*\((?!\s*\))"
         ),
         re.compile(
             r"(?<![.\w])(?:exec|eval|compile|__import__|getattr|vars|globals|locals|open_code)\s*\(|\b(?:import_module|ctypes|"
             r"runpy|marshal|pickle|codeop|cffi|pty|__builtins__|__getattribute__|__dict__|__subclasses__)\b|"
-            r"\b(?:system|popen|Popen|check_output|check_call|getoutput|execvp?e?|execlp?e?|posix_spawnp?)\b(?!\s*\()|"
-            r"(?<=\.)(?:run|call)\b(?!\s*\()"
+            r"\b(?:system|popen|Popen|check_output|check_call|getoutput|execvp?e?|execlp?e?|posix_spawnp?)\b(?!\s*\()"
         ),
-        re.compile(r"\bsubprocess\b"),
+        modules=re.compile(r"\bsubprocess\b"),
+        common=frozenset({"run", "call"}),
+        uncalled=re.compile(r"(?<=\.)(?:run|call)\b(?!\s*\()"),
+        comments=re.compile(r"#.*"),
     ),
     "javascript": _Language(
         re.compile(r"\b(?:exec|execSync|spawn|spawnSync|execFile|execFileSync|fork|run|Command|execa|system)\s*\("),
         re.compile(
             r"\b(?:eval|Function|constructor|binding|dlopen|createRequire)\b|\b(?:require|import)\s*\((?!\s*\ue009\s*\))|"
-            r"\$\s*\ue009|\b(?:exec|spawn)(?:File)?(?:Sync)?\b(?!\s*\()"
+            r"\$\s*\ue009"
         ),
-        re.compile(r"\b(?:child_process|execa|shelljs|zx|cross-spawn)\b"),
+        modules=re.compile(r"\b(?:child_process|execa|shelljs|zx|cross-spawn|Bun|Deno)\b"),
+        common=frozenset({"exec", "fork", "run", "Command"}),
+        uncalled=re.compile(r"\b(?:exec|spawn)(?:File)?(?:Sync)?\b(?!\s*\()"),
     ),
     "other": _Language(
         re.compile(
@@ -99,22 +109,31 @@ def commands_in(program: Foreign) -> Iterator[Started]:
 def _by_names(text: str, language: _Language, name: str) -> Iterator[Started]:
     if language.backquotes:
         yield from _backquoted(text)
-    masked, strings = _masked(text, _STRING)
-    if not language.backquotes:
-        masked, further = _masked(masked, _BACKQUOTED)
-        strings += further
-    checked = _IMPORTED.sub(" ", masked)
-    starts = list(language.starts.finditer(masked))
-    hides = language.hides.search(checked) or (not starts and language.modules.search(text))
+    masked, strings = _masked(text, _STRING if language.backquotes else _STRING_OR_BACKQUOTED)
+    code = language.comments.sub("", masked)
+    starts, hides = _starts(code, language, has_module=language.modules.search(text) is not None)
     if not starts and not hides:
         return
     yield from _of_strings(masked, strings)
     if name == "editor":
         yield Code(re.sub(r"^.*?(?:!|shell\b|terminal\b)", "", text, count=1, flags=re.DOTALL), not hides)
-    elif hides or not all(_LITERAL_CALL.match(masked, start.start()) for start in starts):
+    elif hides or not all(_LITERAL_CALL.match(code, start.start()) for start in starts):
         yield Unreadable(
             f"a program in {name if name in _LANGUAGES and name != 'other' else 'another language'} starts something"
         )
+
+
+def _starts(masked: str, language: _Language, *, has_module: bool) -> tuple[list[re.Match[str]], bool]:
+    """Where processes are started by name, and whether they may be started otherwise."""
+    checked = _IMPORTED.sub(" ", masked)
+    starts = [
+        start
+        for start in language.starts.finditer(masked)
+        if has_module or start[0].rstrip("( \t\n") not in language.common
+    ]
+    if has_module and (not starts or language.uncalled.search(checked)):
+        return starts, True
+    return starts, language.hides.search(checked) is not None
 
 
 def _masked(text: str, literals: re.Pattern[str]) -> tuple[str, list[str]]:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -81,6 +80,7 @@ _SIGNS: Final = frozenset({
     "function",
 })  # fmt: skip
 """What stands between the parts of a group, by the grammar."""
+_BEGIN_PARTS: Final = _SIGNS | {"elif_clause", "else_clause"}
 
 
 class Command(Struct, frozen=True):
@@ -172,7 +172,7 @@ class _Reader:
     def read(self, line: str, input_: Input, depth: int) -> None:
         """Read a whole text; what is inside of it is read with the same reader."""
         line, heredocs = _without_heredocs(line, self)
-        if len(_COMPLEX.findall(_SINGLE_QUOTED.sub("", line))) > _MOST_SIGNS:
+        if len(line) > _MOST_SIGNS and len(_COMPLEX.findall(_SINGLE_QUOTED.sub("", line))) > _MOST_SIGNS:
             self.differs("it is too long")
             return
         root = _parse(line)
@@ -238,7 +238,7 @@ class _Reader:
                 gap = self._line[before.end_byte : child.start_byte]
                 if not _GAP.fullmatch(gap):
                     self.differs("a sign between two commands")
-                separate = before.type in _SIGNS or child.type in _SIGNS or "\n" in gap.replace("\\\n", "")
+                separate = before.type in _SIGNS or child.type in _BEGIN_PARTS or "\n" in gap.replace("\\\n", "")
                 if not separate and "comment" not in (before.type, child.type) and before.type != "word":
                     self.differs("two commands without a separator")
             before = child
@@ -543,53 +543,48 @@ _DELIMITER: Final = re.compile(r"[ \t]*((?:[^\s'\"\\$`;&|()<>\ue000-\ue008]|'[^'
 
 
 def _without_heredocs(line: str, reader: _Reader) -> tuple[str, Sequence[Input]]:
-    """Take the here-documents out of a line: the text without them, and what they contain."""
-    operators = _heredoc_operators(line, reader) if "<<" in line else []
+    """Take the here-documents out of a line, one after another: the text without them, and what they contain."""
     heredocs: list[Input] = []
-    text: list[str] = []
-    at = body_at = 0
-    for (operator, dash), (next_operator, _) in pairwise([*operators, (len(line), 0)]):
-        if operator < at:
-            continue  # in the body of another one
+    while "<<" in line:
+        begin = _first_heredoc(line, reader)
+        if begin is None:
+            break
+        operator, dash = begin
         delimiter = _DELIMITER.match(line, operator + 2 + dash)
         newline = line.find("\n", delimiter.end()) if delimiter else -1
-        if delimiter is None or newline < 0:
+        if delimiter is None or newline < 0 or _is_open(line[delimiter.end() : newline]):
             reader.differs("a here-document")
             break
-        body_at = body_at if body_at > operator else newline + 1  # bodies of one line follow each other
         quoted = re.search(r"['\"\\]", delimiter[1]) is not None
-        body, end = _body(line, body_at, _unquoted(delimiter[1]), dash, joins=not quoted)
+        body, end = _body(line, newline + 1, _unquoted(delimiter[1]), dash, joins=not quoted)
         if body is None:
             reader.differs("a here-document without its end")
             break
-        text += [line[at:operator], "<", HEREDOC, str(len(heredocs)), " "]
-        at, body_at = delimiter.end(), end
         if not quoted:
             _read_body(body, reader)
+        line = f"{line[:operator]}<{HEREDOC}{len(heredocs)} {line[delimiter.end() : newline + 1]}{line[end:]}"
         heredocs.append(Input("text", body, quoted or ("$" not in body and "`" not in body)))
-        if next_operator > newline:
-            text.append(line[at : newline + 1])
-            at = end
-    return "".join(text) + line[at:], heredocs
+    return line, heredocs
 
 
-def _heredoc_operators(line: str, reader: _Reader) -> list[tuple[int, int]]:
-    """The place of each `<<` that begins a here-document, in order, and 1 for `<<-`."""
+def _is_open(rest: str) -> bool:
+    """True if the end of the line may be inside of quotes or parentheses that begin behind a here-document's sign."""
+    return rest.count("'") % 2 + rest.count('"') % 2 + rest.count("`") % 2 > 0 or rest.count("(") > rest.count(")")
+
+
+def _first_heredoc(line: str, reader: _Reader) -> tuple[int, int] | None:
+    """The place of the first `<<` that begins a here-document, and 1 for `<<-`; None: there is none."""
     if line.count("<<") > _MOST_HEREDOCS or line.count("$") + line.count("`") > _MOST_EXPANSIONS:
         reader.differs("it has too many here-documents, or expansions in them")
-        return []
+        return None
     root = _parse(line)
-    places = (sign.start() for sign in re.finditer("<<", line))
-    signs = {place: root.descendant_for_byte_range(place, place + 2) for place in places}
-    return [(at, int(sign.type == "<<-")) for at, sign in signs.items() if sign is not None and _begins(sign, at)]
-
-
-def _begins(sign: Node, at: int) -> bool:
-    return sign.type in ("<<", "<<-") and sign.start_byte == at and _is_of_heredoc(sign.parent)
-
-
-def _is_of_heredoc(node: Node | None) -> bool:
-    return node is not None and node.type == "heredoc_redirect"
+    for found in re.finditer("<<", line):
+        sign = root.descendant_for_byte_range(found.start(), found.end())
+        if sign is not None and sign.start_byte == found.start() and sign.type in ("<<", "<<-"):
+            after = sign.next_sibling
+            if after is not None and after.type == "heredoc_start":
+                return found.start(), int(sign.type == "<<-")
+    return None
 
 
 def _unquoted(delimiter: str) -> str:

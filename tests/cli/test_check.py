@@ -280,6 +280,8 @@ def test_permission_rules_are_shown_the_strongest_first(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout == (
         "permission rules\n  deny     e_*\n  deny     \\x1b[31m(x)\n  ask      b(c d)\n  allow    a\n"
+        "  asks     if the agent cannot ask, hookproxy console or hookproxy top asks while one is open, and else the "
+        'call is refused (on_ask_fallback = "auto")\n'
         "  listed   denied tools stay in tools/list\n\nno hooks, 4 permission rules, no warnings\n"
     )
     settings = json.loads(check(tmp_path, "--config", "hookproxy.toml", "--json").stdout)["settings"]
@@ -302,6 +304,17 @@ def test_the_users_own_file_is_checked_without_being_named(tmp_path: Path, home:
         ("settings.json", b"{\n,}", "FOLDER/settings.json:2: not JSON"),
         ("settings.json", b"\xff", "FOLDER/settings.json:1: is not UTF-8"),
         ("settings.json", b'{"hooks": {"PreToolUze": []}}', "FOLDER/settings.json: "),
+        (
+            "hookproxy.toml",
+            b"[hook.PreToolUse]",
+            "FOLDER/hookproxy.toml:1: hook: unknown key\nhint: did you mean 'hooks'",
+        ),
+        (
+            "hookproxy.toml",
+            b"[[hooks.PreToolUse]]\ntype = 'pyhton'",
+            "FOLDER/hookproxy.toml:2: hooks.PreToolUse[0].type: should be 'command', 'worker', 'python' or 'http'\n"
+            "hint: did you mean 'python'?",
+        ),
         ("hookproxy.toml", b"[audit]\nfille = 'x'", "FOLDER/hookproxy.toml:2: audit.fille: unknown key\nhint: did you"),
     ],
 )
@@ -320,6 +333,14 @@ def test_an_unknown_argument_is_an_error_with_the_usage(arguments: list[str]) ->
     with pytest.raises(UserError, match=arguments[0].partition("=")[0]) as error:
         main(arguments)
     assert (error.value.status, error.value.hint) == (2, f"usage: {USAGE}")
+
+
+def test_a_missing_file_is_an_error_with_the_similar_one_of_its_folder(clean: Path) -> None:
+    ended = check(clean, "claude=setings.json")
+    assert ended.stderr == (
+        f"error: {clean}/setings.json: there is no such file\n"
+        "hint: did you mean 'settings.json'? --hooks claude=setings.json names it\n"
+    )
 
 
 def test_a_file_needs_no_option(clean: Path) -> None:
@@ -502,9 +523,12 @@ def test_it_says_which_hooks_let_a_call_pass_if_they_fail_and_how_to_change_that
     entries = [{"type": "command", "command": "true"}, {"type": "command", "command": "false", "onFailure": "block"}]
     file = {"hooks": {"PreToolUse": [{"hooks": entries}], "PostToolUse": [{"hooks": entries}]}}
     (tmp_path / "settings.json").write_text(json.dumps(file, indent=1))
-    printed = check(tmp_path, "--hooks", "claude=settings.json").stdout
+    brief = check(tmp_path, "--hooks", "claude=settings.json").stdout
+    assert "  6  PreToolUse: true (600 s; if it fails, the call passes" in brief
+    assert "1 of 2 hooks lets a call pass if it fails:\n  refuse   on_failure = " in brief
+    printed = check(tmp_path, "--hooks", "claude=settings.json", "--verbose").stdout
     block = printed[printed.index("1 of 2 hooks lets a call pass if it fails:") :]
-    assert "settings.json (claude): 6\n" in block
+    assert "settings.json:6 (claude)" in block
     assert 'on_failure = "deny" in hookproxy.toml or in a [[use]] table of it, or run --fail-closed' in block
     closed = check(tmp_path, "--fail-closed", "--hooks", "claude=settings.json")
     assert "a call pass" not in closed.stdout

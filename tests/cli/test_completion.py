@@ -16,8 +16,16 @@ def test_it_prints_the_script_of_the_shell(shell: str, capsys: pytest.CaptureFix
     assert capsys.readouterr() == (SHELLS[shell](list(verbs()), list(DIALECTS)), "")
 
 
-@pytest.mark.parametrize("arguments", [[], ["tcsh"], ["bash", "zsh"]])
-def test_another_shell_is_an_error_with_a_hint(arguments: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        ([], "usage: hookproxy completion bash|zsh|fish"),
+        (["tcsh"], "one of bash, zsh, fish"),
+        (["zhs"], "did you mean 'zsh'?"),
+        (["bash", "zsh"], "usage: hookproxy completion bash|zsh|fish"),
+    ],
+)
+def test_another_shell_is_an_error_with_a_hint(arguments: list[str], hint: str) -> None:
     with pytest.raises(UserError) as raised:
         main(arguments)
-    assert raised.value.hint == "usage: hookproxy completion bash|zsh|fish"
+    assert raised.value.hint == hint

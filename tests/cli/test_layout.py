@@ -7,7 +7,8 @@ import json
 from rich.console import Console
 from rich.text import Text
 
-from hookproxy.cli.layout import as_json, diff, document, label, new_console, row, short_path, visible, wrap
+from hookproxy.cli.layout import alias_text, as_json, diff, document, label, new_console, row, short_path, visible, wrap
+from hookproxy.policy.familiar_names import ToolArguments, listed_aliases
 
 
 def shown(name: str, before: bytes, after: bytes) -> str:
@@ -77,3 +78,8 @@ def test_a_text_is_broken_between_words_only() -> None:
     assert [line.rstrip() for line in lines] == ["  a", "/long/path/that/does/not/fit", "b\u4e2d\u4e2d c"]
     assert "".join(lines) == "  a /long/path/that/does/not/fit b\u4e2d\u4e2d c"
     assert [line.plain for line in wrap(Text(""), 8)] == [""]
+
+
+def test_a_command_in_parts_is_shown_with_its_parts() -> None:
+    (alias,) = listed_aliases("run_it", ToolArguments({"program": "string", "args": "array"}, frozenset()))
+    assert alias_text(alias) == "as Bash (program + args as command), by its name and arguments"

@@ -316,6 +316,7 @@ def test_all_agents_are_set_up_with_one_command_and_every_byte_comes_back(
     unchanged = [file for file, raw in agent_homes.content(files).items() if raw == files[file]]
     assert unchanged == [home / ".claude.json"]  # Claude Code runs these hooks itself
     assert f"Claude Code runs the hooks of {hooks.parent} itself: they are left out here" in done.stderr
+    assert done.stderr.count("written with its path") == 1  # which is the same for all
     for line in done.stdout.splitlines():
         if line.startswith("  hookproxy unwrap "):
             assert run(project, "unwrap", line.split("unwrap ")[1].strip()).returncode == 0
@@ -426,3 +427,18 @@ def test_hook_files_that_wrapped_servers_name_themselves_are_not_added(
     done = run(project, "setup", "--yes")
     assert (done.returncode, "nothing to do" in done.stdout) == (0, True)
     assert not own_config().exists()
+
+
+def test_where_trust_is_required_it_says_how_to_trust_what_it_wrote(project: Path, cursor: Path, hooks: Path) -> None:
+    own_config().parent.mkdir(parents=True)
+    own_config().write_text("require_trust = true\n")
+    assert run(project, "trust", str(own_config())).returncode == 0
+    refused = run(project, "setup", "--yes")
+    assert refused.returncode == 2  # the hook file is not trusted
+    assert run(project, "trust", f"claude={hooks.parent}").returncode == 0
+    done = run(project, "setup", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert f"servers start again after: hookproxy trust {own_config()}\n" in done.stderr
+    assert run(project, "check").returncode == 2
+    assert run(project, "trust", str(own_config())).returncode == 0
+    assert run(project, "check").returncode in (0, 1)

@@ -28,6 +28,7 @@ ERRORS: Final = [
     (["x.json", "more"], "unrecognized arguments: more"),
     (["--dry-run"], f"no agent and no file is named\nhint: usage: {USAGE}"),
     (["--config", "x"], "no agent and no file is named"),
+    (["--fail-closed"], "no agent and no file is named"),
     (["x.json", "--all"], "both --all and 'x.json' are given"),
     (["cursr"], "cursr: there is no such file\nhint: did you mean 'cursor'?"),
     (["--all"], "no agent configuration with servers was found"),

@@ -193,7 +193,8 @@ async def test_try_and_check_say_under_which_names_a_hook_runs(scene: Scene) -> 
     assert tried.returncode == 1
     assert b"tool     mcp__server__write_file; it runs once under each name" in tried.stdout
     assert b"tool     Write; it runs once under each name" in tried.stdout
-    checked = scene.complete([HOOKPROXY, "check", option]).stdout
+    assert b"once for each name of a tool" in scene.complete([HOOKPROXY, "check", option]).stdout
+    checked = scene.complete([HOOKPROXY, "check", "--verbose", option]).stdout
     assert b"matcher  all; once under a tool's own name, once under its familiar one" in checked
     assert b"matcher  all; under a tool's familiar name if it has one" in checked
     tools = scene.file("tools.json", json.dumps(TOOLS))

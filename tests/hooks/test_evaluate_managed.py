@@ -251,6 +251,14 @@ def test_no_hook_of_the_users_may_call_a_tool_that_only_a_preset_knows_by_the_na
         layered(replace(group(tool_call), source="mine"), theirs)
 
 
+@pytest.mark.parametrize("arguments", [b'{"shell_cmd":"rm x"}', b'{"argv":["rm"]}', b'{"program":"rm","args":["x"]}'])
+def test_no_hook_of_the_users_may_run_a_command_that_managed_rules_for_bash_do_not_see(arguments: bytes) -> None:
+    tool_call = replace(hook(""), shell="", type="mcp_tool", server="files", tool="do_it", input=arguments)
+    with pytest.raises(ConfigError, match="calls the tool do_it"):
+        layered(replace(group(tool_call), source="mine"), deny=("Bash(rm *)",))
+    layered(replace(group(replace(tool_call, input=b'{"text":"rm"}')), source="mine"), deny=("Bash(rm *)",))
+
+
 def test_rules_of_both_layers_concern_and_hide_tools() -> None:
     hooks = layered(users=Settings(deny=("mine",)), deny=("theirs",))
     assert hooks.has_rules

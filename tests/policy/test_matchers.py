@@ -239,3 +239,29 @@ def test_on_a_file_system_that_ignores_case_a_condition_about_a_path_ignores_it(
 
 def test_a_condition_about_a_command_minds_its_case_everywhere() -> None:
     assert not permission_rule("Bash(rm *)", fold=True)("Bash", b'{"command":"RM x"}')
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "rm x", "ls; rm x", "A=b\\ c rm x", "/bin/rm x", "r''m x", "$'\\x72m' x", "{rm,x}", "sh -c 'rm x'",
+        "env -S 'rm x'",
+        "echo rm x | sh", "xargs rm <<< x", "find . -exec rm {} +", "timeout 5 rm x", "taskset 1 rm x", "uv run rm x",
+        "python -c 'import os; os.system(\"rm x\")'", "git -c alias.a='!rm x' a", "GIT_PAGER='rm x' git log",
+        "cat <<E | sh\nrm x\nE",
+        "$TOOL x", "eval \"$X\"", "A=rm; $A x", "echo $(rm x)", "ls 'x", "awk 'BEGIN{system(\"rm x\")}'",
+        "alias a=rm\na x",
+        "if :; then rm x; fi", "hash -p /bin/rm a; a x", "sudo -u me rm x",
+    ],
+)  # fmt: skip
+def test_a_hook_runs_for_a_command_in_any_spelling(line: str) -> None:
+    matches = permission_rule("Bash(rm *)")
+    assert matches("Bash", json.dumps({"command": line}).encode())
+
+
+@pytest.mark.parametrize(
+    "line", ["ls", "git rm x", "echo rm", "npm run build && npm test", 'cd "$DIR" && make', "kill $(lsof -t)"]
+)
+def test_a_hook_does_not_run_for_other_commands(line: str) -> None:
+    matches = permission_rule("Bash(rm *)")
+    assert not matches("Bash", json.dumps({"command": line}).encode())

@@ -135,3 +135,23 @@ def test_different_outputs_have_different_digests() -> None:
 def test_a_handle_without_an_immediate_response_is_unchanged() -> None:
     for line in (b'{"id":1,"result":{"task":{}}}\n', b'{"id":1,"result":{"_meta":{"a":1}}}\n'):
         assert tasks.without_immediate_response(line) == line
+
+
+@pytest.mark.parametrize("holder", ["result", "params"])
+@pytest.mark.parametrize("name", ["result", "error"])
+def test_nothing_that_may_repeat_it_remains_beside_the_replaced_output_of_a_task(holder: str, name: str) -> None:
+    inner = {
+        "taskId": "T",
+        "statusMessage": "SECRET",
+        "status": "completed",
+        name: {"x": "SECRET"},
+        "ttl": 5,
+        "y": "SECRET",
+    }
+    line = json.dumps({"note": "SECRET", "jsonrpc": "2.0", "id": 1, holder: inner, "z": ["SECRET"]}).encode() + b"\n"
+    response = b'{"jsonrpc":"2.0","id":0,"%b":"clean"}' % name.encode()
+    edited = tasks.with_output(line, (holder, name), response, alone=True)
+    kept = {"taskId": "T", "status": "completed", name: "clean", "ttl": 5}
+    assert json.loads(edited) == {"jsonrpc": "2.0", "id": 1, holder: kept}
+    commented = json.loads(tasks.with_output(line, (holder, name), response))
+    assert (commented["note"], commented[holder]["statusMessage"]) == ("SECRET", "SECRET")
