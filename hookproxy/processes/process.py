@@ -129,6 +129,8 @@ def why_not_started(error: OSError | ValueError, word: str, cwd: str = "") -> st
 def _hint(error: OSError | ValueError, word: str) -> str:
     """What helps when the server's command cannot be started."""
     if isinstance(error, FileNotFoundError):
+        if " " in word and not os.path.exists(word):
+            return "leave out the quotes, which make one word of it"
         return "correct that line" if "/" in word and os.path.exists(word) else "install it, or give its full path"
     if isinstance(error, PermissionError):
         return "it is a folder" if os.path.isdir(word) else f"chmod +x {word}, or name the program that runs it"

@@ -335,6 +335,14 @@ def test_an_unknown_argument_is_an_error_with_the_usage(arguments: list[str]) ->
     assert (error.value.status, error.value.hint) == (2, f"usage: {USAGE}")
 
 
+def test_a_missing_file_is_an_error_with_the_similar_one_of_its_folder(clean: Path) -> None:
+    ended = check(clean, "claude=setings.json")
+    assert ended.stderr == (
+        f"error: {clean}/setings.json: there is no such file\n"
+        "hint: did you mean 'settings.json'? --hooks claude=setings.json names it\n"
+    )
+
+
 def test_a_file_needs_no_option(clean: Path) -> None:
     named = check(clean, "--hooks", "claude=settings.json")
     assert check(clean, "claude=settings.json").stdout == named.stdout

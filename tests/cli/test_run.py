@@ -123,6 +123,7 @@ INSTALL: Final = "install it, or give its full path"
     ("command", "status", "message", "hint"),
     [
         ("no-such-command", 127, "command not found: no-such-command", INSTALL),
+        ("no-such -x .", 127, "command not found: no-such -x .", "leave out the quotes, which make one word of it"),
         ("./no/such/file", 127, "command not found: ./no/such/file", INSTALL),
         ("./plain", 126, "not executable: ./plain", "chmod +x ./plain, or name the program that runs it"),
         ("./", 126, "not executable: ./", "it is a folder"),
