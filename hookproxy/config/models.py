@@ -344,7 +344,7 @@ class ConfigFile(Table, frozen=True):
     on_failure: OnFailure = _DEFAULTS.on_failure
     """What happens when a hook crashes, times out, cannot start or prints invalid output: "deny", "allow", or
     "dialect", which follows the document of the hook's own system. With "dialect", hooks in hookproxy's own format
-    deny.
+    deny. With "deny", everything before a call that is not a clean verdict of the hook's system is invalid.
     """
     on_ask: OnAsk = _DEFAULTS.on_ask
     """What happens when a person should be asked: "elicit" asks through the agent; "console" asks on `hookproxy

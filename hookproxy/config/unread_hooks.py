@@ -58,7 +58,7 @@ _FOLDERS: Final = {
 
 def unread_hooks(dialect: Dialect, file: HookFile, found: HookList) -> ConfigError | None:
     """The error about a file whose hooks the dialect has not read. `found` is what it has read."""
-    if found.hooks or found.rules:
+    if found.hooks:
         return None
     sentences = (*found.notes, *found.remarks)
     rests = any(words in sentence for sentence in sentences for words in _RESTING)
@@ -179,7 +179,7 @@ def _find_hooks(value: object, place: str = "", levels: int = _MOST_LEVELS) -> I
         for at, item in enumerate(value):
             yield from _find_hooks(item, f"{place}[{at}]", levels - 1)
     elif isinstance(value, dict) and _is_entry(value):
-        yield place
+        yield place or "the whole file"
     elif isinstance(value, dict):
         for name, member in value.items():
             if not is_comment(str(name)) and name not in _OTHER_TABLES:
@@ -200,7 +200,9 @@ def _find_below(name: str, member: object, place: str, levels: int) -> Iterator[
 
 def _is_entry(value: Mapping[str, object]) -> bool:
     """Whether an object names its event, and says what runs."""
-    return any(_is_event(value.get(key)) for key in _EVENT_KEYS) and not _COMMANDS.isdisjoint(value)
+    named = [value[key] for key in _EVENT_KEYS & value.keys()]
+    named += [one["type"] for one in named if isinstance(one, dict) and "type" in one]
+    return any(map(_is_event, named)) and _has_command(value, 3)
 
 
 def _has_command(value: object, levels: int) -> bool:

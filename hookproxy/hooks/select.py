@@ -52,6 +52,8 @@ class MatchedHook(Struct, frozen=True):
     """How its system spells the names of the alias."""
     one_of_several: bool = False
     """It runs once more under another name of the tool."""
+    if_it_differs: bool = False
+    """It runs only for calls whose arguments differ under this alias: else it would see the same twice."""
     own_name: str = ""
     """As `EventContext.own_tool_name`."""
 
@@ -78,7 +80,7 @@ class SelectedHooks(Struct, frozen=True):
     group: Group
     hooks: tuple[MatchedHook, ...]
     conditional: bool = False
-    """Some of them have an `if` or another condition on the arguments."""
+    """Some of them have an `if` or another condition on the arguments, or see them only if they differ."""
     names: tuple[str, ...] = ()
     """The tool's own names that the group's matchers are tried on."""
 
@@ -100,7 +102,7 @@ class SelectedHooks(Struct, frozen=True):
         if not self.conditional:
             return self.hooks
         found = (self._if_applicable(one, context) if _has_condition(one.spec) else one for one in self.hooks)
-        return [one for one in found if one is not None]
+        return [one for one in found if one is not None and not (one.if_it_differs and _sees_the_same(one, context))]
 
     def names_in_rules(self, one: MatchedHook) -> tuple[str, ...]:
         """The names that the hook's `if` may name: the one that it sees, and the own ones unless it runs under them."""
@@ -361,7 +363,13 @@ class HookGroups:
                         seen.add(identity)
                         hooks.append(matched)
             if hooks:
-                yield SelectedHooks(group, tuple(hooks), any(_has_condition(one.spec) for one in hooks), names)
+                conditional = any(one.if_it_differs or _has_condition(one.spec) for one in hooks)
+                yield SelectedHooks(group, tuple(hooks), conditional, names)
+
+
+def _sees_the_same(one: MatchedHook, context: EventContext) -> bool:
+    """Whether the call's arguments are the same under the hook's alias. Raises Unreadable, DuplicateKeys."""
+    return one.context(context).arguments == context.arguments
 
 
 def _has_condition(spec: HookSpec) -> bool:
@@ -428,7 +436,9 @@ def _seen_names(
     certain = tuple(one for one in differing if not known[one.tool_name].guessed)
     if not before:
         return certain[:1] or (own,)
-    return differing if certain and names is SeenNames.FAMILIAR else (own, *differing)
+    if certain and names is SeenNames.FAMILIAR:
+        return differing
+    return (own, *(replace(one, if_it_differs=one.tool_name == own.tool_name) for one in differing))
 
 
 def _has_other_arguments(alias: Alias) -> bool:

@@ -102,8 +102,8 @@ class Alias(Struct, frozen=True):
         from .command_line import Composed, compose  # only for tools with commands
 
         composed = compose(members, self.parts, own)
-        nothing = {name: b"null" for name in self.parts.commands if name in members}
-        if composed is None and self.guessed and all(bytes(members[name]) == b"null" for name in nothing):
+        if composed is None and self.guessed and bytes(members.get(own, b"null")) == b"null":
+            nothing = {name: b"null" for name in self.parts.commands if bytes(members.get(name, b"")) == b"null"}
             return None if self.line in members and not nothing else Composed(("",), nothing)
         return composed
 

@@ -111,7 +111,7 @@ def compose(arguments: Mapping[str, bytes | msgspec.Raw], parts: Parts, text_in:
 
     Raises Unreadable for a command that is not a text, and of which no text can be made.
     """
-    commands = [name for name in parts.commands if name in arguments and bytes(arguments[name]) != b"null"]
+    commands = [name for name in parts.commands if name in arguments and _may_be_command(name, bytes(arguments[name]))]
     words = _given_words(arguments, parts)
     if not commands and not words:
         return None
@@ -119,7 +119,7 @@ def compose(arguments: Mapping[str, bytes | msgspec.Raw], parts: Parts, text_in:
     if is_text and commands[0] == text_in:
         return None
     used = {name: bytes(arguments[name]) for name in (*commands, *words)}
-    values = {name: _decoded(raw) for name, raw in used.items()}
+    values = {name: _commands_of(name, _decoded(raw)) for name, raw in used.items()}
     tail = [values[name] for name in words]
     if len(commands) > 1:
         each = [readings(name, values[name], ()) for name in commands] + ([readings("", None, tail)] if tail else [])
@@ -131,6 +131,24 @@ def compose(arguments: Mapping[str, bytes | msgspec.Raw], parts: Parts, text_in:
             lines += readings(name, values[name], ())
         lines = _with_program(lines, parts.program, first=not commands and _plain(words[0]) != "argv")
     return Composed(tuple(dict.fromkeys(lines)), used)
+
+
+def _may_be_command(name: str, raw: bytes) -> bool:
+    """False for null, and for an object or a list with other things that is not named like a command."""
+    if raw[:1] not in (b"{", b"["):
+        return raw != b"null"
+    return is_command(name) or is_program(name) or _commands_of(name, _decoded(raw)) not in ([], None)
+
+
+def _commands_of(name: str, value: object) -> object:
+    """The value; of an object or a list of objects that is not named like a command, what has a command in it."""
+    if is_command(name) or is_program(name):
+        return value
+    if isinstance(value, dict):
+        return value if any(is_command(key) for key in value) else None
+    if isinstance(value, list) and any(isinstance(one, dict) for one in value):
+        return [one for one in value if isinstance(one, dict) and any(is_command(key) for key in one)]
+    return value
 
 
 def _with_program(lines: list[str], program: str, *, first: bool) -> list[str]:

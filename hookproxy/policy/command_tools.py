@@ -86,7 +86,8 @@ def command_aliases(
     words = word_arguments(own for own, kind in types.items() if kind in _TEXT)
     parts = Parts(tuple(commands), words if listed else None, _program_of(tool) if guessed else "")
     renamed = {known: name for known, name in optional.items() if name and known != name and known not in types}
-    if len(commands) == 1 and commands[0] != "command" and _is_clear(commands[0], types):
+    inside = len(commands) == 1 and types[commands[0]] in ("array", "object") and not is_command(commands[0])
+    if len(commands) == 1 and not inside and commands[0] != "command" and _is_clear(commands[0], types):
         renamed["command"] = commands[0]
     for own in commands or words[:1]:
         yield Alias(
@@ -120,17 +121,22 @@ def named_commands(types: Mapping[str, str], choices: Collection[str] = (), *, l
     return commands
 
 
-def guessed_aliases(
+def guessed_aliases(  # noqa: PLR0913  # all that is known of the tool
     tool: str,
     words: Collection[str],
     types: Mapping[str, str],
     choices: Collection[str] = (),
     required: Collection[str] = (),
     *,
+    nested: Sequence[str] = (),
     listed: bool = True,
 ) -> list[Alias]:
-    """Return the aliases of a tool that may run commands by what its arguments are called: good for refusing only."""
-    commands: Sequence[str] | None = named_commands(types, choices, listed=listed)
+    """Return the aliases of a tool that may run commands by what its arguments are called: good for refusing only.
+
+    In the `nested` ones, it is a member that is called so.
+    """
+    own = named_commands(types, choices, listed=listed)
+    commands: Sequence[str] | None = [*own, *(name for name in nested if name not in own)]
     commands = commands or _unusual_commands(tool, words, types, choices)
     if commands is None or _is_for_database(words, commands, required):
         return []

@@ -391,6 +391,8 @@ class ToolArguments(Struct, frozen=True):
     """Those that every call has; None: not known."""
     choices: frozenset[str] = frozenset()
     """Those with a few fixed values, such as the actions of an editor."""
+    nested: tuple[str, ...] = ()
+    """Those that are objects, or lists of objects, with a member that is named like a command."""
     known: bool = True
     """These are all arguments, even if there are none; False: only a call shows them."""
 
@@ -460,7 +462,10 @@ def listed_aliases(tool: str, arguments: ToolArguments, annotations: bytes = b""
     if any(one.name == "Bash" for one in found) or _has_actions(tool, arguments):
         return found
     words, required = _words(tool), arguments.required or ()
-    return (*found, *command_tools.guessed_aliases(tool, words, arguments.types, arguments.choices, required))
+    guessed = command_tools.guessed_aliases(
+        tool, words, arguments.types, arguments.choices, required, nested=arguments.nested
+    )
+    return (*found, *guessed)
 
 
 def _has_actions(tool: str, arguments: ToolArguments) -> bool:
@@ -806,7 +811,8 @@ def listed_arguments(schema: bytes) -> ToolArguments:
     required = root.get("required") if isinstance(root, dict) else None
     names = frozenset(name for name in required if isinstance(name, str)) if isinstance(required, list) else frozenset()
     known = bool(properties) or (isinstance(root, dict) and isinstance(root.get("properties"), dict))
-    return ToolArguments(types, names, choices, known) if reader.parts_left > 0 else _NOT_LISTED
+    nested = tuple(name for name, each in properties.items() if reader.holds_command(each))
+    return ToolArguments(types, names, choices, nested, known) if reader.parts_left > 0 else _NOT_LISTED
 
 
 def argument_types(schema: bytes) -> Mapping[str, str]:
@@ -858,6 +864,14 @@ class _SchemaReader:
             alternatives = [each for each in _parts(members) if each != {"type": "null"}]
             kinds = {self.type_of(each, depth - 1) for each in alternatives}
         return kinds.pop() if len(kinds) == 1 else ""
+
+    def holds_command(self, schema: object) -> bool:
+        """True if the schema's values are objects, or lists of objects, with a member that is named like a command."""
+        properties = self.properties(schema, _DEPTH) or self.properties(
+            self._members(schema, _DEPTH).get("items"), _DEPTH
+        )
+        texts = {name: self.type_of(each, _DEPTH) for name, each in properties.items() if not self.has_choices(each)}
+        return bool(command_tools.named_commands(texts))
 
     def has_choices(self, schema: object) -> bool:
         """True if the schema's values are a few fixed texts."""

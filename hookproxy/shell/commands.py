@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import dropwhile
 from typing import Final
 
 from msgspec import Struct
@@ -23,6 +24,7 @@ _EVALUATES: Final = frozenset({
 })  # fmt: skip
 """Builtins that evaluate subscripts in their arguments, and run what is substituted there."""
 _SUBSTITUTES: Final = re.compile(r"\$\(|`")
+_ASSIGNED: Final = re.compile(r"[A-Za-z_]\w*\+?=")
 _NAME: Final = re.compile(r"(?<![\w$])(?<!\$\{)[A-Za-z_]\w*")
 _VARIABLE: Final = re.compile(r"\$(?:(\w+)|\{(\w+)\})|\$\{\w+:?[-=+]([^{}$`'\"]*)\}")
 
@@ -90,8 +92,8 @@ class _Collector:
         for name, value in command.assignments:
             self._assign(name, value, depth)
         words = command.words
-        while words and words[0].text == "!":  # behind `time`, it is a word for the grammar
-            words = words[1:]
+        while words and words[0].text == "!":  # behind `time`, it is a word for the grammar, as what follows it
+            words = tuple(dropwhile(lambda word: _ASSIGNED.match(word.text), words[1:]))
         if words and self._may_go_on(depth, 8 * len(words)):
             self._add_words(words, command, depth)
 

@@ -172,7 +172,7 @@ class _Reader:
     def read(self, line: str, input_: Input, depth: int) -> None:
         """Read a whole text; what is inside of it is read with the same reader."""
         line, heredocs = _without_heredocs(line, self)
-        if len(_COMPLEX.findall(_SINGLE_QUOTED.sub("", line))) > _MOST_SIGNS:
+        if len(line) > _MOST_SIGNS and len(_COMPLEX.findall(_SINGLE_QUOTED.sub("", line))) > _MOST_SIGNS:
             self.differs("it is too long")
             return
         root = _parse(line)

@@ -48,6 +48,8 @@ _ANSI_C: Final = re.compile(
 _PLAIN: Final = re.compile(r"[^\s\\'\"$`;|&()<>{}*?\[\],.#\x00-\x1f\x7f]+")
 """Characters that stand for themselves wherever they are."""
 
+_BARE: Final = re.compile(r"[A-Za-z0-9_@%+:./-]+(?=[ \t]|\Z)")
+"""A whole word that means what it says: most are."""
 _REDIRECTION: Final = re.compile(r"(?P<fd>\d+|\{[A-Za-z_]\w*\})?(?P<operator><<<|<&|>&|&>>|&>|<>|>\||>>|<|>)")
 _BRACKET: Final = re.compile(r"\[[^\s;|&<>()]")
 """A bracket that may begin a pattern, if another one ends it: `[` alone is a command."""
@@ -181,6 +183,11 @@ class Lexer:
         """Yield the words, each with the redirection before it, the text with marks, the source, and `Word.bare`."""
         line, operator = self._line, ""
         while (at := self._skip_blanks(at, end)) < end:
+            plain = _BARE.match(line, at, end)
+            if plain:
+                yield operator, plain[0], plain[0], True
+                at, operator = plain.end(), ""
+                continue
             redirection = _REDIRECTION.match(line, at, end)
             if redirection and at not in self._expansions:
                 if operator:
@@ -372,6 +379,8 @@ def _unescaped(escape: re.Match[str]) -> str:
 
 def _without_marks(raw: str) -> str:
     """The text where braces and commas have no meaning. A pattern is one hole; what it was stays in the source."""
+    if raw.isascii():  # the marks are not
+        return raw
     for mark, char in ((_OPEN, "{"), (_CLOSE, "}"), (_COMMA, ","), (_DOTS, "..")):
         raw = raw.replace(mark, char)
     return _PATTERN.sub(GLOB, raw) if GLOB in raw else raw

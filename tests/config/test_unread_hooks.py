@@ -94,6 +94,8 @@ OWN_FILES: Final[dict[str, Any]] = {
     "kimi": {"hooks": [{"event": "PreToolUse", "command": "./guard.sh"}]},
     "kiro": {"version": "v1", "hooks": [{"trigger": "PreToolUse", "action": COMMAND}]},
     "crush": {"hooks": {"PreToolUse": [{"command": "./guard.sh"}]}},
+    "lime": {"hooks": {"PreToolUse": ["./guard.sh"]}},
+    "code-assist": {"hooks": {"PreToolUse": [{"command": "./guard.sh", "timeout": 5000, "name": "guard"}]}},
 }
 
 
@@ -107,6 +109,15 @@ def test_a_guard_of_one_system_is_read_as_another_ones_or_stops_the_start(
         assert read(tmp_path, f"{dialect}={path}")[0].group.hooks
         return
     assert dialect != owner
+
+
+@pytest.mark.parametrize("dialect", [name for name in DIALECTS if name not in ("kiro", "cline")])
+def test_a_hook_of_kiros_ide_that_is_named_as_another_systems_stops_the_start(dialect: str, tmp_path: Path) -> None:
+    hook = {"enabled": True, "name": "guard", "when": {"type": "preToolUse", "toolTypes": ["shell"]},
+            "then": {"type": "runCommand", "command": "./guard.sh"}}  # fmt: skip
+    path = write(tmp_path / "guard.kiro.json", hook)
+    with pytest.raises(ConfigError, match="looks like hooks of kiro"):
+        read(tmp_path, f"{dialect}={path}")
 
 
 def test_the_hint_names_the_dialect_that_reads_the_file_and_works_as_typed(tmp_path: Path) -> None:
@@ -235,6 +246,15 @@ def test_the_configuration_of_a_gateway_stops_the_start(tmp_path: Path) -> None:
         config.write_text(table)
         with pytest.raises(ConfigError, match="hooks of Google Antigravity"):
             load_gateway(str(config), os.environ, str(tmp_path))
+
+
+def test_permission_rules_of_the_file_do_not_make_up_for_its_hooks(tmp_path: Path) -> None:
+    content = {"permissions": {"deny": ["Bash"]}, "hooks": {"PreToolUse": [COMMAND]}}
+    path = write(tmp_path / "settings.json", content)
+    config = tmp_path / "hookproxy.toml"
+    config.write_text(f'use = [{{ file = "{path}", dialect = "claude", permissions = true }}]\n')
+    with pytest.raises(ConfigError, match="claude can read none of its hooks"):
+        load(str(config), (), None, os.environ, str(tmp_path))
 
 
 def test_a_plugin_all_of_whose_files_are_unreadable_stops_the_start(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ async def test_a_guard_for_clines_own_tool_denies_a_servers_command(scene: Scene
     assert "Blocked by the PreToolUse hook PreToolUse: no rm -rf" in text
     assert "Make no further calls" in text
     assert text_of(await agent.ask(call(2, "bash", command="ls"))) == "ran bash"
-    assert text_of(await agent.ask(call(3, "echo", command="rm -rf"))) == '{"command": "rm -rf"}'
+    assert text_of(await agent.ask(call(3, "echo", text="rm -rf"))) == '{"text": "rm -rf"}'
     assert len(scene.calls_received()) == 2
 
 

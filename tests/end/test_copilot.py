@@ -211,7 +211,8 @@ async def test_a_guard_denies_what_is_dangerous_and_lets_the_rest_run(repository
     assert "'git push --force' is not allowed" in text
     assert repository.scene.calls_received() == []
     assert text_of(await agent.ask(call(2, "bash", command="git status"))) == "ran bash"
-    assert text_of(await agent.ask(call(3, "view", command="sudo"))) == "ran view"
+    assert text_of(await agent.ask(call(3, "view", text="sudo"))) == "ran view"
+    assert "'sudo' is not allowed" in refused(await agent.ask(call(4, "run_it", command="sudo ls")))  # a shell, too
 
 
 async def test_a_guard_is_not_deceived_by_escapes(repository: Repository) -> None:
@@ -229,7 +230,10 @@ async def test_a_guard_in_the_format_of_vs_code(repository: Repository, dialect:
     )
     assert refused(await agent.ask(call(1, "bash", command="ls; sudo ls"))).endswith(": Not from here.")
     assert text_of(await agent.ask(call(2, "bash", command="ls"))) == "ran bash"
-    assert text_of(await agent.ask(call(3, "bash_more", command="sudo ls"))) == "ran bash_more"
+    assert refused(await agent.ask(call(3, "bash_more", command="sudo ls"))).endswith(
+        ": Not from here."
+    )  # a shell, too
+    assert text_of(await agent.ask(call(4, "bashful", text="sudo ls"))) == "ran bashful"
 
 
 @BOTH

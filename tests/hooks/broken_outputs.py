@@ -159,6 +159,10 @@ def broken_outputs(denial: dict[str, Any]) -> dict[str, dict[str, HookResult]]:
             "a traceback with status 0": _exited(stderr=_TRACEBACK),
             "a crash of Node with status 0": _exited(stderr=b"/g.js:1\nTypeError: x is null\n    at g (/g.js:1:2)\n"),
             "an error of jq with status 0": _exited(stderr=b"jq: error (at <stdin>:0): Cannot index number\n"),
+            "a crash of Ruby with status 0": _exited(
+                stderr=b"guard.rb:3:in 'check': undefined method (NoMethodError)\n"
+            ),
+            "a broken pattern with status 0": _exited(stderr=b"grep: Unmatched [, [^, [:, [., or [=\n"),
             "a missing program with status 0": _exited(stderr=b"./guard.sh: 3: jq: not found\n"),
         },
     }

@@ -20,6 +20,7 @@ from hookproxy.hooks.evaluate import Evaluation, Hooks
 from hookproxy.hooks.select import HookGroups
 from hookproxy.hooks.skipped import SkippedHooks
 from hookproxy.model.aliases import Alias
+from hookproxy.model.command_line import Parts
 from hookproxy.model.decision import Proceed, Refuse
 from hookproxy.model.hooks import NO_VERDICT, Ended, Event, EventContext, HookResult, HookRun, HookSpec, Order, Outcome
 from hookproxy.model.settings import SeenNames, Settings, ToolNames
@@ -125,6 +126,15 @@ def test_nothing_runs_twice_that_sees_the_same_twice() -> None:
     assert seen(of_claude(hook("guard"), dialect="docker-agent"), other) == ["write_file", "write_file"]
     twice = of_claude(hook("guard"), hook("guard", matcher=".*"))
     assert seen(twice) == [OWN, "Bash"]
+
+
+def test_a_hook_sees_a_command_once_if_its_system_calls_the_shell_as_the_server_does() -> None:
+    """The names may be the same, and the arguments of this call as well, but not those of the next one."""
+    alias = Alias("bash", "Bash", automatic=True, line="command", parts=Parts(("command",), ("args",)))
+    (selected,) = HookGroups([of_claude(hook("guard"), dialect="claw")], "files").select(PRE, "bash", alias)
+    for arguments, runs in ((b'{"command":"ls"}', 1), (b'{"command":"rm","args":["x"]}', 2)):
+        context = EventContext(PRE, SESSION, tool="bash", arguments=arguments, alias=alias)
+        assert [one.tool_name for one in selected.applicable(context)] == ["bash"] * runs
 
 
 def test_the_arguments_of_one_call_do_not_decide_for_another() -> None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from hookproxy.dialects.dialect import Group
 from hookproxy.model.decision import Proceed, Refuse
-from hookproxy.model.hooks import Ended, HookResult
+from hookproxy.model.hooks import Ended, Event, HookResult
 from hookproxy.model.settings import OnFailure, Settings
 from tests.hooks.broken_outputs import (
     DENIALS,
@@ -87,6 +87,21 @@ CLEAN: Final = {
     "its own document": b'{"hook_event_name":"PreToolUse","permission_mode":"default","tool_name":"x",'
     b'"tool_input":{"action":"deny","command":"ls"}}',
 }
+REQUESTS: Final = {
+    "lime": b'{"hookSpecificOutput":{"permissionDecision":"ask","permissionDecisionReason":"R"}}',
+    "docker-agent@current": b'{"hook_specific_output":{"permission_decision":"ask","updated_input":{"a":1}}}',
+}
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_a_permission_hook_may_leave_the_decision_to_the_person(name: str) -> None:
+    event_name = next(spelled for spelled, event in ALL[name].events.items() if event is Event.PERMISSION_REQUEST)
+    group = group_of(ALL[name], OnFailure.DENY, event_name)
+    assert isinstance(decision_on(group, HookResult(Ended.EXITED, 0, REQUESTS[name])), Proceed)
+    leaves = b'{"decision":{"behavior":"deny"}}'
+    assert isinstance(decision_on(group, HookResult(Ended.EXITED, 0, leaves)), Refuse)
+
+
 TEXT_FAILS: Final = {
     "cline": ("text", "a log", "a number"),
     "code-assist": ("text", "a log", "a number"),

@@ -84,8 +84,14 @@ COMMANDS: Final[dict[str, dict[str, object]]] = {
     "tool_runner": {"command_name": "git", "command_args": ["push", "--force"]},
     "command": {"program_name": "git", "params": ["push", "--force"]},
     "run_program": {"program": "git", "args": "push --force"},
+    # inside of an argument
+    "start_job": {"options": {"command": LINE, "verbose": True}},
+    "create_pod": {"containers": [{"image": "x", "command": ["git", "push", "--force"]}, {"image": "y"}]},
+    "workflow": {"steps": [{"run_command": "ls"}, {"run_command": LINE}]},
 }
 """Each tool with a call that runs `git push --force`."""
+
+INSIDE: Final = ("start_job", "create_pod", "workflow")
 
 OTHERS: Final[dict[str, dict[str, object]]] = {
     "run_sql": {"sql": "x"},
@@ -99,8 +105,16 @@ OTHERS: Final[dict[str, dict[str, object]]] = {
 """Tools for a database or in another language: they are left out, and people are told which."""
 
 
+def shape(value: object) -> dict[str, object]:
+    if isinstance(value, dict):
+        return {"type": "object", "properties": {name: shape(each) for name, each in value.items()}}
+    if isinstance(value, list):
+        return {"type": "array", "items": shape(value[0])}
+    return {"type": "boolean" if isinstance(value, bool) else "string"}
+
+
 def schema(call: dict[str, object]) -> bytes:
-    properties = {name: {"type": "array" if isinstance(value, list) else "string"} for name, value in call.items()}
+    properties = {name: shape(value) for name, value in call.items()}
     return json.dumps({"type": "object", "properties": properties, "required": list(call)}).encode()
 
 
@@ -123,6 +137,8 @@ def test_there_are_enough_tools() -> None:
 @pytest.mark.parametrize("listed", [True, False], ids=["listed", "not listed"])
 def test_a_tool_that_runs_commands_escapes_no_rule_for_bash(tool: str, *, listed: bool) -> None:
     familiar = FamiliarTools()
+    if not listed and tool in INSIDE:
+        pytest.skip("only tools/list says that there is a command in it")
     if listed:
         familiar.note_tools([Tool(tool, schema(COMMANDS[tool]))], "")
     assert "Bash" in {one.name for one in familiar.possible_aliases(tool)}
@@ -169,3 +185,14 @@ def test_other_tools_are_neither_bash_nor_left_out(tool: str, properties: dict[s
     arguments = listed_arguments(json.dumps({"type": "object", "properties": properties}).encode())
     assert "Bash" not in {one.name for one in listed_aliases(tool, arguments)}
     assert not is_left_out(tool, arguments)
+
+
+def test_an_object_without_its_optional_command_is_no_command() -> None:
+    familiar = FamiliarTools()
+    familiar.note_tools([Tool("start_job", schema(COMMANDS["start_job"]))], "")
+    for raw in (b'{"options":{"verbose":true}}', b'{"options":{}}', b'{"options":null}', b"{}"):
+        alias = familiar.alias("start_job", raw)
+        assert alias is not None
+        held = alias.for_call(raw)
+        assert json.loads(held.for_hooks(raw))["command"] == ""
+        assert held.for_server(held.for_hooks(raw)) == raw

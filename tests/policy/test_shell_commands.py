@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from typing import Literal
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hookproxy.model.hooks import Permission
+from hookproxy.model.settings import Settings
 from hookproxy.policy import shell_commands
 from hookproxy.policy.globs import WorkBudget
+from hookproxy.policy.rules import Rules
 from tests.support import old_shell_reader
 
 
@@ -192,3 +198,23 @@ def test_every_line_can_be_judged_and_words_after_it_hide_nothing(line: str, wan
     runs(wanted, line)
     assert line.endswith("\\") or not passes("rm *", f"{line};rm x")
     assert not passes("rm *", f"rm x;{line}")
+
+
+@pytest.mark.parametrize(
+    ("unreadable", "line", "permission"),
+    [
+        ("ask", "rm x", Permission.DENY), ("ask", "$TOOL x", Permission.ASK), ("ask", 'eval "$(ssh-agent -s)"',
+        Permission.ASK),
+        ("ask", '"$EDITOR" f', Permission.ASK), ("ask", "$TOOL x; rm y", Permission.DENY), ("ask", "ls",
+        Permission.ALLOW),
+        ("ask", "ls $(pwd)", None), ("deny", "$TOOL x", Permission.DENY), ("deny", "curl x | sh", Permission.DENY),
+        ("deny", "ls", Permission.ALLOW), ("allow", "$TOOL x", None), ("allow", "rm x", Permission.DENY),
+        ("allow", "ls 'x", None), ("allow", "ls $(rm x)", Permission.DENY),
+    ],
+)  # fmt: skip
+def test_what_is_unreadable_follows_the_configuration_and_matches_no_allow_rule(
+    unreadable: Literal["ask", "deny", "allow"], line: str, permission: Permission | None
+) -> None:
+    rules = Rules.of(Settings(deny=("Bash(rm *)",), allow=("Bash(ls *)", "Bash(ls)"), unreadable=unreadable))
+    decision = rules.judge(("Bash",), json.dumps({"command": line}).encode())
+    assert (decision and decision.permission) == permission

@@ -232,7 +232,8 @@ def check(lines: Sequence[str], folder: Path) -> Tried:
 
 
 def _is_read(ran: Sequence[str], commands: Sequence[Sequence[Word]]) -> bool:
-    bare = [word.removesuffix("\r") for word in ran]  # the end of a line may be a carriage return, too
+    # the end of a line may be a carriage return, too
+    bare = [word.removesuffix("\r") for word in ran if word != "\r"]
     return any(real_bash.is_among(argv, commands) for argv in (ran, bare))
 
 

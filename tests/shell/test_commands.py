@@ -18,7 +18,7 @@ def commands(line: str) -> list[str]:
         ("alias a=rm\na x", "rm x"), ("alias a='rm -r'\na x", "rm -r x"), ("hash -p /bin/rm a; a x", "/bin/rm x"),
         ("echo 'rm x' >s; sh s", "rm x"), ("cat >s <<E\nrm x\nE\n. ./s", "rm x"), ("tee s <<< 'rm x'; bash s", "rm x"),
         ("sh -c \"sh -c 'sh -c \\\"rm x\\\"'\"", "rm x"), ("sudo env nice timeout 5 xargs rm", "rm …"),
-        ("time ! rm x", "rm x"),
+        ("time ! rm x", "rm x"), ("time ! A=b rm x", "rm x"),
         ("A='$(rm x)'; echo", "rm x"),
     ],
 )  # fmt: skip

@@ -13,10 +13,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Final
 
+from msgspec.structs import replace
+
 from ...jsonrpc import raw_json
-from ...model.hooks import Ended, HookResult, HookSpec, Permission, Verdict
+from ...model.hooks import Ended, Event, HookResult, HookSpec, Permission, Verdict
 from ..dialect import Dialect, Effect
 from . import output as shared_output
 
@@ -30,12 +33,15 @@ _CRASH: Final = re.compile(
     r"""^(?:
         .*Traceback\ \(most\ recent\ call\ last\)           # Python
       | [\w.]{1,80}(?:Error|Exception)(?::|$)               # its last line, Node, Java
-      | Exception\ (?:in\ thread|ignored\ in)\b | (?:Uncaught|Unhandled)\b
+      | Exception\ (?:in\ thread|ignored\ in)\b | (?:error:\ )?(?:Uncaught|Unhandled)\b | .*\bUnhandledPromise
+      | (?:PHP\ )?(?:Fatal|Parse)\ error: | [^\n:]+:\d+:in\  | .{1,200}\ at\ \S+\ line\ \d+\.$    # PHP, Ruby, Perl
+      | [ ]*\+\ CategoryInfo                                                                     # PowerShell
       | panic:\ | goroutine\ \d+\ \[ | thread\ '.*'\ .*panicked\ at   # Go, Rust
       | [^\n:]+:\ line\ \d+:\                               # bash and its kin: whatever they say about a line
       | \S+:\ \d+:\ .*(?:not\ found|[Ss]yntax|[Ii]llegal|[Bb]ad\ |unexpected|not\ set|cannot\ |error|denied)    # dash
       | zsh:\d+:\ | fish:\ | (?:ba|da|z|k)?sh:\ .*not\ found
-      | jq:\ | (?:env|python[\d.]*|node|deno|bun|ruby|perl|php)(?:\ |:\ ).*(?:[Nn]o\ such|can't\ open|cannot\ find)
+      | (?:jq|yq|[ef]?grep|sed|[gmn]?awk):\                 # what many guards are made of
+      | (?:env|python[\d.]*|node|deno|bun|ruby|perl|php)(?:\ |:\ ).*(?:[Nn]o\ such|can't\ open|cannot\ find)
       | Segmentation\ fault | Killed\b | Aborted\b
       | .*(?:write\ error|[Bb]ad\ file\ descriptor|Input/output\ error|No\ space\ left\ on\ device)
     )""",
@@ -74,6 +80,8 @@ _ALLOWING_WORDS: Final = frozenset(
     ["allow", "allowed", "approve", "approved", "accept", "accepted", "permit", "permitted", "pass", "passed",
      "continue", "proceed", "ok", "okay", "yes", "true", "none", "undefined", "noop"]
 )  # fmt: skip
+_NO_VALUES: Final = frozenset(("none", "undefined", "nan"))
+"""What languages print in place of a value: a function has returned nothing."""
 _ASKING_WORDS: Final = frozenset(("ask", "defer", "prompt", "confirm"))
 
 _DECISIONS: Final = frozenset(
@@ -121,6 +129,8 @@ def doubt(dialect: Dialect, spec: HookSpec, result: HookResult, verdict: Verdict
     stdout = printed.decode().strip()
     if crash := _CRASH.search(stderr) or _CRASH.search(stdout):
         return "exited with status 0 after an error" + shared_output.explanation(_rest_of(crash))
+    if spec.event is Event.PERMISSION_REQUEST and verdict.permission is None:
+        verdict = replace(verdict, permission=Permission.ASK)  # without a decision, the person is asked
     return (_doubt_of_output(dialect, stdout, verdict) if stdout else "") or _doubt_of_stderr(stdout, stderr, verdict)
 
 
@@ -163,14 +173,9 @@ def _doubt_of_stderr(stdout: str, stderr: str, verdict: Verdict) -> str:
 def _may_hold_json(text: str) -> bool:
     """Whether something in a text that is not JSON could be meant as the JSON of a verdict."""
     lone = _LONE_WORD.fullmatch(text)
-    if lone is not None and lone[1].lower() in _DENYING_WORDS:
+    if lone is not None and lone[1].lower() in _DENYING_WORDS | _NO_VALUES:
         return True
     return any(pattern.search(text) for pattern in (_VERDICT_NAMES, _PLAIN_DENIAL, _OBJECT_START, _ENCODED))
-
-
-def _decode(text: str) -> object:
-    """The value of a JSON text. Raises ValueError, also for a key that occurs twice; RecursionError."""
-    return json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=raw_json.reject_constant)
 
 
 def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -178,6 +183,15 @@ def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(members) != len(pairs):
         raise raw_json.DuplicateKeys(next(iter(members)))
     return members
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_without_duplicates, parse_constant=raw_json.reject_constant)
+
+
+def _decode(text: str) -> object:
+    """The value of a JSON text. Raises ValueError, also for a key that occurs twice; RecursionError."""
+    value: object = _DECODER.decode(text)
+    return value
 
 
 def _undecided(output: dict[str, object], fields: Mapping[str, Effect], verdict: Verdict) -> Iterator[str]:
@@ -203,6 +217,8 @@ def _undecided(output: dict[str, object], fields: Mapping[str, Effect], verdict:
 def _is_lost(name: str, path: str, member: object, verdict: Verdict) -> bool:
     """Whether a member may be meant to refuse, to ask or to rewrite, and did not."""
     plain, word = _plain(name), member.strip().lower() if isinstance(member, str) else None
+    if isinstance(member, list):
+        return (plain in _REFUSES_IF_TRUE | _DECISIONS and bool(member)) or any(_is_denying(item) for item in member)
     if plain == "hookspecificoutput":
         return member is not None and not isinstance(member, dict)
     asks = verdict.permission is Permission.ASK
@@ -211,18 +227,24 @@ def _is_lost(name: str, path: str, member: object, verdict: Verdict) -> bool:
     if plain in _PASSES_IF_TRUE:
         return not (member is None or member is True or word in _ALLOWING_WORDS)
     if plain in _REFUSES_IF_TRUE:
-        return member not in _NOTHING and not (asks and member is True)
+        return member not in _NOTHING and not (asks and plain in ("review", "ask"))
     if plain in _DECISIONS and not isinstance(member, dict):
         return not (member in _NOTHING[:1] or word == "" or word in _ALLOWING_WORDS)
     return word in _DENYING_WORDS or _is_lost_rewrite(name, path, member, verdict)
+
+
+def _is_denying(item: object) -> bool:
+    return isinstance(item, str) and item.strip().lower() in _DENYING_WORDS
 
 
 def _is_lost_rewrite(name: str, path: str, member: object, verdict: Verdict) -> bool:
     """Whether a member has other arguments for the call, which will not be sent."""
     plain = _plain(name)
     rewrites = plain in _REWRITES or (plain == "toolinput" and _plain(path) == "hookspecificoutput")
-    return rewrites and member is not None and verdict.arguments is None
+    may_pass = verdict.arguments is None and verdict.permission is not Permission.ASK  # the person sees what would run
+    return rewrites and member is not None and may_pass
 
 
+@lru_cache(256)  # the names that hooks print are few; a name is long only if it is no member's
 def _plain(name: str) -> str:
     return re.sub(r"[^a-z]", "", name.lower())
