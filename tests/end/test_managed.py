@@ -154,7 +154,8 @@ async def test_check_shows_what_is_managed(box: Box) -> None:
     assert report["managed"]["settings"]["on_failure"] == "/etc/hookproxy/managed.toml: on_failure"
     assert report["settings"]["managed"]["deny"] == ["die"]
     assert [hook["managed"] for hook in report["hooks"]] == [True]
-    shown = box.complete("check").stdout
+    assert "; managed)\n" in box.complete("check").stdout
+    shown = box.complete("check", "--verbose").stdout
     assert "  managed  runs last, on the final arguments; cannot be switched off\n" in shown
     assert "managed permission rules\n  deny     die\n" in shown
     assert "managed tools\n  limit    e*: 9 calls per day\n" in shown
