@@ -67,7 +67,8 @@ def test_a_line_is_read_as_bash_reads_it(line: str, commands: list[list[str]]) -
 @pytest.mark.parametrize(
     "line",
     [
-        "a 'b", 'a "b', "a $(b", "a `b", "a (b)", "a; ; b", "if a; b", "a )", "a |", "a <<E; b \\\nc\nd\nE", "for a in b; c",
+        "a 'b", 'a "b', "a $(b", "a `b", "a (b)", "a; ; b", "if a; b", "a )", "a |", "a <<E; b \\\nc\nd\nE",
+        "for a in b; c",
         "case a in b c; esac",
         "a <<E\nb", "a\0b", "a\ue002b", "${a@P}", "{a b;}", "if{ a; }; then b; fi", "then a",
         "time { a; }",
