@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from . import python_code
 from .programs import Code, Foreign, Started, Unreadable
 from .read import Command
 from .words import PRIVATE, literal
@@ -102,8 +103,18 @@ def commands_in(program: Foreign) -> Iterator[Started]:
             yield from _sed(program.text)
         case "awk":
             yield from _awk(program.text)
+        case "python":
+            started = python_code.commands_in(program.text)
+            yield from _other_python(program.text) if started is None else started
         case language:
             yield from _by_names(program.text, _LANGUAGES.get(language, _LANGUAGES["other"]), language)
+
+
+def _other_python(text: str) -> Iterator[Started]:
+    """Read what is not Python 3 of the version that runs here: another version may see more of it, such as in f-strings."""
+    yield from _by_names(text, _LANGUAGES["python"], "python")
+    if re.search(r"^\s*[!%]", text, re.MULTILINE) or python_code.speaks_of_starting(text):
+        yield Unreadable("a program in python is of another version")
 
 
 def _by_names(text: str, language: _Language, name: str) -> Iterator[Started]:
