@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from . import embedded
-from .programs import Code, Foreign, Started, assigned, started, table
+from .programs import Code, Foreign, Started, assigned, program_name, started, table
 from .read import Command, Script, echoed, read
 from .words import HOLE, Word, literal
 
@@ -25,9 +25,21 @@ _CHANGES: Final = {
     "rsync": re.compile(""), "scp": re.compile(""),
 }  # fmt: skip
 """Programs that change the files that their words name, each with a word that is there if it does."""
+_COPIES: Final = frozenset({"rsync", "scp"})
+"""Programs that write to their last operand."""
 _FILE: Final = re.compile(r"[^\s/'\"`=,;:(){}<>|&]+")
-_RUN_UNNAMED: Final = frozenset({"Makefile", "makefile", "GNUmakefile", "sitecustomize", "usercustomize", "__main__"})
-"""Files that make and Python run without being told."""
+_INTERPRETER: Final = re.compile(r"#!\s*(?:\S*/env\s+(?:-S\s+)?)?(\S+)")
+_BY_ENDING: Final = {
+    "py": "python",
+    "js": "node",
+    "mjs": "node",
+    "cjs": "node",
+    "ts": "node",
+    "pl": "perl",
+    "rb": "ruby",
+}
+_OTHER_ESCAPE: Final = re.compile(r"\\(?![nt\\\n])")
+_ESCAPE: Final = re.compile(r"\\([nt\\])")
 _FOR_GIT: Final = re.compile(
     r"(?:\A|/)\.git/|\.gitconfig\Z|hooks/|\.config/git/|(?:\A|/)(?:pre|post|commit|prepare|update|applypatch|push)-[a-z-]+\Z"
 )
@@ -182,9 +194,7 @@ class _Collector:
     def _note_aliases(self, program: str, words: tuple[Word, ...]) -> None:
         for at, word in enumerate(words[1:], 1):
             name, equals, value = word.source.partition("=")
-            if program == "alias" and equals:
-                self._aliases[name] = value
-            elif program == "hash" and equals:
+            if equals:
                 self._aliases[name] = value
             elif program == "hash" and words[at - 1].text == "-p":
                 self._aliases.update((other.text, word.source) for other in words[at + 1 :])
@@ -242,7 +252,7 @@ class _Collector:
             return
         self._run_files(program, command, depth)
         if changes:
-            for name in _named_files(command):
+            for name in _named_files(program, command):
                 self._files[name] = _written(program, command) if program in _WRITES else None
         for path in command.written:
             name = path.rpartition("/")[2]
@@ -257,15 +267,16 @@ class _Collector:
     def _run_files(self, program: str, command: Command, depth: int) -> None:
         if program == "git" and (self._for_git or any(name.startswith("git-") for name in self._files)):
             self._note("git runs what the line has written")
-        languages = table().languages(program)
-        named = _named_files(command) if languages else set[str]()
-        for name in [name for name in self._files if name == program or _is_named(name, named)]:
-            text = self._files[name]
-            if text is None:
-                self._note(f"it runs {name!r}, which it writes")
-                continue
-            for language in languages if name != program else ("",):
-                self._start(Foreign(language, text, True) if language else Code(text, True), depth + 1)
+        if not self._files:
+            return
+        for run, language in [(program, ""), *table().run_files((literal(program), *command.words[1:]))]:
+            for name in self._files.keys() & {run, f"{run}.py", f"{run}.js", f"{run}.pm"}:
+                text = self._files[name]
+                if text is None:
+                    self._note(f"it runs {name!r}, which it writes")
+                else:
+                    language = language or _language_of(name, text)
+                    self._start(Foreign(language, text, True) if language else Code(text, True), depth + 1)
 
 
 def _certain_name(word: Word) -> str | None:
@@ -283,8 +294,17 @@ def _written(program: str, command: Command) -> str | None:
     if program in ("cat", "tee"):
         return command.input.text if command.input.whole else None
     text = echoed(command) if all(word.literal for word in command.words) else ""
+    if program == "printf" and len(command.words) == 2 and "%" not in text and not _OTHER_ESCAPE.search(text):
+        return _ESCAPE.sub(lambda escape: {"n": "\n", "t": "\t"}.get(escape[1], escape[1]), command.words[1].source)
     options = any(word.text.startswith("-") for word in command.words)
     return text if text and "%" not in text and "\\" not in text and not options else None
+
+
+def _language_of(file: str, text: str) -> str:
+    """The language of a file that is run by its name; "" is that of a shell."""
+    interpreter = _INTERPRETER.match(text)
+    program = program_name(interpreter[1]) if interpreter else _BY_ENDING.get(file.rpartition(".")[2], "sh")
+    return next((language for _, language in table().run_files((literal(program), literal(file)))), "")
 
 
 def _changes(program: str, command: Command) -> bool:
@@ -293,21 +313,13 @@ def _changes(program: str, command: Command) -> bool:
     return changes is not None and any(changes.match(word.text) for word in command.words[1:])
 
 
-def _named_files(command: Command) -> set[str]:
+def _named_files(program: str, command: Command) -> set[str]:
     """The names of files, without folders, that may stand in the words behind a program."""
     texts = [word.text for word in command.words[1:]]
+    if program in _COPIES:
+        texts = texts[-1:]
     texts += [text[2:] for text in texts if text[:1] == "-"]
     return {name for text in texts for name in _FILE.findall(text)}
-
-
-def _is_named(file: str, names: set[str]) -> bool:
-    """True if a file is among these names, or is a module or a project's file that is run without being named."""
-    return file in names or file.rpartition(".")[0] in names or file.removesuffix(".py") in _RUN_UNNAMED
-
-
-def is_shell(program: str) -> bool:
-    """True if a program of this name runs a file of commands of the shell."""
-    return any(grammar.program.reads == "shell" or program in ("source", ".") for grammar in table().of((program,)))
 
 
 def _with_variables(line: str, variables: dict[str, str]) -> str:

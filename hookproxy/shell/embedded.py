@@ -7,7 +7,7 @@ deleting a file, is not a command, and nothing here sees it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from . import python_code
@@ -106,30 +106,20 @@ def commands_in(program: Foreign) -> Iterator[Started]:
         yield Unreadable(f"a program in {program.language} is not literal")
     if PRIVATE.search(program.text):
         return
-    match program.language:
-        case "sed":
-            yield from _sed(program.text)
-        case "shell":
-            yield Code(program.text, whole=True)
-        case "dockerfile":
-            yield from (Code(line, whole=True) for line in _DOCKER_RUN.findall(program.text))
-        case "gdb":
-            yield from _gdb(program.text)
-        case "make":
-            yield from _make(program.text)
-        case "ssh":
-            yield from _ssh(program.text)
-        case "awk":
-            yield from _awk(program.text)
-        case "python":
-            started = python_code.commands_in(program.text)
-            yield from _other_python(program.text) if started is None else started
-        case language:
-            yield from _by_names(program.text, _LANGUAGES.get(language, _LANGUAGES["other"]), language)
+    reader = _READERS.get(program.language)
+    if reader is not None:
+        yield from reader(program.text)
+    else:
+        yield from _by_names(program.text, _LANGUAGES.get(program.language, _LANGUAGES["other"]), program.language)
+
+
+def _python(text: str) -> Iterator[Started]:
+    started = python_code.commands_in(text)
+    yield from _other_python(text) if started is None else started
 
 
 def _other_python(text: str) -> Iterator[Started]:
-    """Read what is not Python 3 of the version that runs here: another version may see more of it, such as in f-strings."""
+    """Read what is not Python of the version that runs here: another version may see more, such as in f-strings."""
     yield from _by_names(text, _LANGUAGES["python"], "python")
     if re.search(r"^\s*[!%]", text, re.MULTILINE) or python_code.speaks_of_starting(text):
         yield Unreadable("a program in python is of another version")
@@ -384,3 +374,18 @@ def _delimited(text: str, at: int, parts: int) -> int:
             parts -= 1
         at += 1
     return at if not parts else -1
+
+
+def _shell(text: str) -> Iterator[Started]:
+    yield Code(text, whole=True)
+
+
+def _dockerfile(text: str) -> Iterator[Started]:
+    yield from (Code(line, whole=True) for line in _DOCKER_RUN.findall(text))
+
+
+_READERS: Final[dict[str, Callable[[str], Iterator[Started]]]] = {
+    "awk": _awk, "dockerfile": _dockerfile, "gdb": _gdb, "make": _make, "python": _python, "sed": _sed,
+    "shell": _shell, "ssh": _ssh,
+}  # fmt: skip
+"""The languages that are read by more than names."""

@@ -173,16 +173,17 @@ class Table:
         """True if a program of this name starts others, or has a subcommand that does."""
         return program_name(name) in self.longest
 
-    def languages(self, name: str) -> Sequence[str]:
-        """The languages of the files that a program may run; "" is that of a shell."""
-        programs = [grammar.program for grammar in self.of((program_name(name),))]
-        if name in ("source", "."):
-            return ("",)
-        return [
-            "" if program.reads == "shell" else program.language
-            for program in programs
-            if program.reads == "shell" or program.language
-        ]
+    def run_files(self, words: Sequence[Word]) -> Iterator[tuple[str, str]]:
+        """Yield the names of files that a program may run, each with its language; "" is that of a shell."""
+        name = program_name(words[0].text)
+        for grammar in self.of((name,)):
+            program = grammar.program
+            language = "" if is_shell(name) or program.reads == "shell" else program.language
+            texts = [word.text for word in words[1:]]
+            if program.runs != "script":
+                texts = list(_values_of(program.scripts, texts))
+            yield from ((file, language) for text in texts for file in _FILE.findall(text))
+            yield from ((file, language) for file in _RUN_UNNAMED.get(program.language, ()))
 
     def is_inert(self, name: str) -> bool:
         """True if what a program of this name is given is certainly data for it, or is read by its own table."""
@@ -196,6 +197,24 @@ class Table:
     def has_subcommands(self, name: str) -> bool:
         """True if only subcommands of this program have tables."""
         return program_name(name) in self.longest
+
+
+_FILE: Final = re.compile(r"[^\s/'\"`=,;:(){}<>|&]+")
+_RUN_UNNAMED: Final = {
+    "make": ("Makefile", "makefile", "GNUmakefile"),
+    "python": ("sitecustomize.py", "usercustomize.py", "__main__.py"),
+}
+"""Files that are run without being named, by language."""
+
+
+def _values_of(options: Sequence[str], texts: Sequence[str]) -> Iterator[str]:
+    """Yield what may be the values of some options."""
+    for at, text in enumerate(texts):
+        for option in options:
+            if text == option:
+                yield from texts[at + 1 : at + 2]
+            elif text.startswith(option):
+                yield text[len(option) :]
 
 
 class Grammar:
@@ -251,6 +270,11 @@ def program_name(text: str) -> str:
     return (
         re.sub(r"[-.]?\d+(?:\.\d+)*$|\.(?:tiny|basic|gtk3|nox|athena|sh|py|js|bash|static)$|-static$", "", name) or name
     )
+
+
+def is_shell(name: str) -> bool:
+    """True if a program of this name runs a file of commands of the shell."""
+    return name in ("source", ".") or any(grammar.program.reads == "shell" for grammar in table().of((name,)))
 
 
 def started(command: Command) -> Iterator[Started]:
@@ -484,14 +508,19 @@ class _Reading:
                 yield from self._script_option(value)
             case "modules":
                 yield Command((value, *self._words[at + 1 :]), (), self._command.input)
-            case "split":
-                rest = [_quoted(word) for word in self._words[at + 1 :]]
-                yield Code(" ".join(["env", re.sub(r"\\[_tvnfr]", " ", value.source), *rest]), value.literal)
-            case "commands":
-                yield from self._inner((value, *self._words[at + 1 :]))
-                yield Code(value.source, value.literal) if " " in value.source else Command((value,))
+            case "split" | "commands":
+                yield from self._begins_command(kind, value, at)
             case _:
                 pass
+
+    def _begins_command(self, kind: str, value: Word, at: int) -> Iterator[Started]:
+        """Yield what a value starts that is the beginning of a command, or several words of it."""
+        if kind == "split":
+            rest = [_quoted(word) for word in self._words[at + 1 :]]
+            yield Code(" ".join(["env", re.sub(r"\\[_tvnfr]", " ", value.source), *rest]), value.literal)
+            return
+        yield from self._inner((value, *self._words[at + 1 :]))
+        yield Code(value.source, value.literal) if " " in value.source else Command((value,))
 
     def _script_option(self, value: Word) -> Iterator[Started]:
         """Yield what a file with a program starts: it is read if it is standard input."""
@@ -509,18 +538,24 @@ class _Reading:
         if behind and self._words[behind[0]].text in program.commands:
             self._found.extend(self._inner(self._words[behind[0] + 1 :]))
         if program.bundles and self._at < len(self._words):
-            bundle = self._words[self._at].text
-            if any("code" in self._grammar.of_option(f"-{letter}") for letter in bundle):
-                values = self._words[self._at + 1 : self._at + 1 + len(bundle)]
-                self._found.extend(Code(value.source, value.literal) for value in values)
-        for prefix in program.prefixes:
-            for word in self._words[self._at :]:
-                if word.source.casefold().startswith(prefix):
-                    self._found.append(self._prefixed(word, prefix))
+            self._bundled()
+        self._marked_words()
 
-        for suffix in program.suffixes:
-            for word in self._words[self._at :]:
-                if word.text.endswith(suffix):
+    def _bundled(self) -> None:
+        bundle = self._words[self._at].text
+        if any("code" in self._grammar.of_option(f"-{letter}") for letter in bundle):
+            values = self._words[self._at + 1 : self._at + 1 + len(bundle)]
+            self._found.extend(Code(value.source, value.literal) for value in values)
+
+    def _marked_words(self) -> None:
+        """Note words that begin or end with what marks a line of shell."""
+        for word in self._words[self._at :]:
+            source = word.source.casefold()
+            self._found.extend(
+                self._prefixed(word, prefix) for prefix in self._program.prefixes if source.startswith(prefix)
+            )
+            for suffix in self._program.suffixes:
+                if source.endswith(suffix):
                     self._found.append(Code(word.source.removesuffix(suffix), word.literal))
 
     def _prefixed(self, word: Word, prefix: str) -> Started:

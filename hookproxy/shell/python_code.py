@@ -83,7 +83,7 @@ class _Program:
     def __init__(self) -> None:
         self._calls: Final[list[ast.Call]] = []
         self._used: Final[list[tuple[ast.AST, str, str]]] = []
-        """Each name and attribute: where, the name, and the name of the module or the value that it is an attribute of."""
+        """Each name and attribute: where, the name, and of which module or value it is an attribute."""
         self._modules: Final[dict[str, str]] = {}
         """The modules by the names that they are imported as."""
         self._imported: Final[dict[str, str]] = {}
@@ -103,14 +103,11 @@ class _Program:
             case ast.Attribute(value=value, attr=name):
                 self._used.append((node, name, value.id if isinstance(value, ast.Name) else "?"))
             case ast.Import(names=names):
-                for alias in names:
-                    self._modules[alias.asname or alias.name.partition(".")[0]] = alias.name
+                self._modules.update((alias.asname or alias.name.partition(".")[0], alias.name) for alias in names)
             case ast.ImportFrom(module=module, names=names):
                 self._import_names(module or "", [(alias.name, alias.asname or alias.name) for alias in names])
-            case ast.Constant(value=str() as value):
-                self._strings.append(value)
-            case ast.Constant(value=bytes() as value):
-                self._strings.append(value.decode("latin-1"))
+            case ast.Constant() if (text := _text(node)) is not None:
+                self._strings.append(text)
             case _:
                 pass
 
