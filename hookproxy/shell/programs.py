@@ -268,7 +268,7 @@ def program_name(text: str) -> str:
     if name.startswith(("ld-linux", "ld-musl", "ld-2", "ld64.so")):
         return "ld.so"
     return (
-        re.sub(r"[-.]?\d+(?:\.\d+)*$|\.(?:tiny|basic|gtk3|nox|athena|sh|py|js|bash|static)$|-static$", "", name) or name
+        re.sub(r"[-.]?\d+(?:\.\d+)*$|\.(?:tiny|basic|gtk3|nox|athena|static)$|-static$", "", name) or name
     )
 
 

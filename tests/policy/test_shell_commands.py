@@ -73,7 +73,7 @@ HARMLESS = [
     "echo '{}' > a", "git commit -m 'no more rm'", "ls\r\npwd\r\n", "echo $(date)", "echo $((1+2)) ${x:-3}",
     'cd "$DIR" && make -j"$(nproc)"', "git commit -m \"$(cat <<'E'\nit's; rm x\nE\n)\"",
     'for f in *.py; do python "$f"; done',
-    "cat <<E | x\nrm x\nE", "env " + "x " * 300, "awk '/rm x/ {print $1}' f", "sed 's/rm x/e/g' f", "bash <<< ls",
+    "cat <<E | wc\nrm x\nE", "env " + "x " * 300, "awk '/rm x/ {print $1}' f", "sed 's/rm x/e/g' f", "bash <<< ls",
     "python3 - <<'E'\nimport re\nprint(re.compile('rm x'))\nE", "[[ -f $x && $y =~ ^(a|b)$ ]] || exit 1",
 ]  # fmt: skip
 
