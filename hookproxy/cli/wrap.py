@@ -123,7 +123,7 @@ def _gateway(where: str, from_caller: bool) -> Gateway:
 
 def _notes(loaded: Loaded) -> list[str]:
     """What a person should know, whatever files are wrapped."""
-    no_hooks = "no hook is configured yet: until there is one, wrapped servers run as before"
+    no_hooks = "no hook is configured yet, so wrapped servers run as before: hookproxy init guard --user writes one"
     notes = _first(findings.lines(loaded, os.environ)) if has_hooks(loaded) else [no_hooks]
     if in_cache():
         notes.append(f"{sys.executable} is in a cache: if the cache is cleared, wrapped servers no longer start")

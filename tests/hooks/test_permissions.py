@@ -47,7 +47,9 @@ def test_who_is_asked_about_a_command_that_cannot_be_read_learns_why(rules: dict
     asked = permissions(**rules).apply_rules(Proceed(), call(b'{"command":"eval \\"$X\\""}', tool="Bash"))
     assert isinstance(asked, Proceed)
     assert asked.approval_request is not None
-    assert asked.approval_request.reason.startswith("its argument 'command' cannot be read, so it may run such a command")
+    assert asked.approval_request.reason.startswith(
+        "its argument 'command' cannot be read, so it may run such a command"
+    )
     plain = permissions(ask=("Bash(rm *)",)).apply_rules(Proceed(), call(b'{"command":"rm x"}', tool="Bash"))
     assert isinstance(plain, Proceed)
     assert plain.approval_request is not None
