@@ -46,7 +46,9 @@ def ran(folder: Path, *options: str) -> dict[str, Any]:
 
 
 def tried(folder: Path, *options: str) -> dict[str, Any]:
-    ended = hookproxy(folder, "try", "measure", json.dumps(ARGUMENTS), "--result", json.dumps(RESULT), *options, "--json")
+    ended = hookproxy(
+        folder, "try", "measure", json.dumps(ARGUMENTS), "--result", json.dumps(RESULT), *options, "--json"
+    )
     read: dict[str, Any] = json.loads(ended.stdout)
     return read
 
