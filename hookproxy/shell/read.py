@@ -568,8 +568,12 @@ def _without_heredocs(line: str, reader: _Reader) -> tuple[str, Sequence[Input]]
 
 
 def _is_open(rest: str) -> bool:
-    """True if the end of the line may be inside of quotes or parentheses that begin behind a here-document's sign."""
-    return rest.count("'") % 2 + rest.count('"') % 2 + rest.count("`") % 2 > 0 or rest.count("(") > rest.count(")")
+    """True if the line may go on, by quotes or parentheses that begin behind a here-document's sign, or a backslash."""
+    return (
+        _CONTINUED.search(rest) is not None
+        or rest.count("'") % 2 + rest.count('"') % 2 + rest.count("`") % 2 > 0
+        or rest.count("(") > rest.count(")")
+    )
 
 
 def _first_heredoc(line: str, reader: _Reader) -> tuple[int, int] | None:

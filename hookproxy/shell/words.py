@@ -391,6 +391,9 @@ def _words(raw: str, source: str, bare: bool) -> Iterator[Word]:
     if _OPEN not in raw or not (_COMMA in raw or _DOTS in raw):
         yield Word(_without_marks(raw), source, bare)
         return
+    if SPLIT + _OPEN in raw:  # `$a{b,c}` is `$ab $ac`
+        yield Word(SPLIT, source)
+        return
     braced = _expand(raw)
     if len(braced) > _MOST_BRACED:
         yield Word(SPLIT, source)

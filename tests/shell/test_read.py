@@ -47,6 +47,7 @@ def words(line: str) -> list[list[str]]:
         ("a $B \"$C\" \"$@\" *.d e?", [["a", SPLIT, HOLE, SPLIT, f"{GLOB}.d", f"e{GLOB}"]]),
         ("a ${b:-c} $((1+2)) x$(d)y", [["a", SPLIT, SPLIT, f"x{SPLIT}y"], ["d"]]),
         ("a \"$(b \"c\" | d)\" `e`", [["a", HOLE, SPLIT], ["b", "c"], ["d"], ["e"]]),
+        ("a $b{c,d} {$e,f}", [["a", SPLIT, SPLIT, "f"]]),
         ("a <(b) >(c)", [["a", SPLIT, SPLIT], ["b"], ["c"]]),
         ("a <<E\nit's\nE\nb", [["a"], ["b"]]),
         ("a <<'E' && b\n$(c)\nE", [["a"], ["b"]]),
@@ -66,7 +67,8 @@ def test_a_line_is_read_as_bash_reads_it(line: str, commands: list[list[str]]) -
 @pytest.mark.parametrize(
     "line",
     [
-        "a 'b", 'a "b', "a $(b", "a `b", "a (b)", "a; ; b", "if a; b", "a )", "a |", "for a in b; c",
+        "a 'b", 'a "b', "a $(b", "a `b", "a (b)", "a; ; b", "if a; b", "a )", "a |", "a <<E; b \\\nc\nd\nE",
+        "for a in b; c",
         "case a in b c; esac",
         "a <<E\nb", "a\0b", "a\ue002b", "${a@P}", "{a b;}", "if{ a; }; then b; fi", "then a",
         "time { a; }",
