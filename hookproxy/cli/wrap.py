@@ -23,6 +23,7 @@ from rich.text import Text
 from ..config.load import Loaded
 from ..dialects.registry import DIALECTS
 from ..dialects.shared.hook_file import suggestion
+from ..hooks import failures
 from ..model.errors import EXIT_FINDINGS, UserError
 from ..trust.sources import state_folder
 from ..wrapping import agent_files, edit_plan, files, known_agents, written
@@ -123,8 +124,10 @@ def _gateway(where: str, from_caller: bool) -> Gateway:
 
 def _notes(loaded: Loaded) -> list[str]:
     """What a person should know, whatever files are wrapped."""
-    no_hooks = "no hook is configured yet: until there is one, wrapped servers run as before"
+    no_hooks = "no hook is configured yet, so wrapped servers run as before: hookproxy init guard --user writes one"
     notes = _first(findings.lines(loaded, os.environ)) if has_hooks(loaded) else [no_hooks]
+    if passing := failures.summary(loaded.groups, loaded.settings):  # what the run says itself, an agent rarely shows
+        notes.append(f"{passing}: --fail-closed refuses such calls")
     if in_cache():
         notes.append(f"{sys.executable} is in a cache: if the cache is cleared, wrapped servers no longer start")
     return notes

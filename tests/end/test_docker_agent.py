@@ -118,9 +118,12 @@ async def test_the_pages_validation_script_blocks_what_it_says_and_its_reason_re
 
 
 async def test_the_pages_matcher_asks_about_the_named_tools_only(scene: Scene) -> None:
-    agent = await begun(scene, f"--hooks=docker-agent={project(scene)}")
+    hooks = f"--hooks=docker-agent={project(scene)}"
+    by_name = await begun(scene, scene.config('aliases = "off"\n'), hooks)
     for number, tool in enumerate(("seashells", "shellac", "edit_files", "read_file")):
-        assert text_of(await agent.ask(call(number, tool, cmd="rm -rf /"))) == f"ran {tool}"
+        assert text_of(await by_name.ask(call(number, tool, cmd="rm -rf /"))) == f"ran {tool}"
+    agent = await begun(scene, hooks)
+    assert "Dangerous command blocked by policy" in refused(await agent.ask(call(1, "seashells", cmd="rm -rf /")))
     for tool in ("shell2", "my_shell", "Shell"):  # they do what Docker Agent's own `shell` does
         assert "Dangerous command blocked by policy" in refused(await agent.ask(call(tool, tool, cmd="rm -rf /")))
 
@@ -154,7 +157,7 @@ async def test_the_pages_session_hooks_run_at_the_start_and_the_end(scene: Scene
     began = json.loads((path.parent / "setup-env.json").read_text())
     assert began == {
         "session_id": began["session_id"],
-        "cwd": str(scene.folder),
+        "cwd": str(path.parent),
         "hook_event_name": "session_start",
         "source": "startup",
     }

@@ -16,7 +16,7 @@ from tests.support.program import HOOKPROXY
 
 SERVER: Final = str(Path(__file__).parents[1] / "docs" / "tiny_server.py")
 ARGUMENTS: Final = {"path": "a", "n": 1.0, "text": "é\u2028"}
-CALL: Final = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "sh", "arguments": ARGUMENTS}}
+CALL: Final = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "measure", "arguments": ARGUMENTS}}
 RESULT: Final = {"content": [{"type": "text", "text": json.dumps(ARGUMENTS)}]}
 OF_A_MOMENT: Final = ("timestamp", "duration_ms")
 """The members in which two documents about the same call may differ."""
@@ -46,7 +46,9 @@ def ran(folder: Path, *options: str) -> dict[str, Any]:
 
 
 def tried(folder: Path, *options: str) -> dict[str, Any]:
-    ended = hookproxy(folder, "try", "sh", json.dumps(ARGUMENTS), "--result", json.dumps(RESULT), *options, "--json")
+    ended = hookproxy(
+        folder, "try", "measure", json.dumps(ARGUMENTS), "--result", json.dumps(RESULT), *options, "--json"
+    )
     read: dict[str, Any] = json.loads(ended.stdout)
     return read
 
@@ -93,7 +95,7 @@ def test_rules_and_rewrites_decide_the_same(tmp_path: Path) -> None:
     shown = tried(tmp_path, config(tmp_path, text))
     assert shown["arguments"]["after"] == {"path": "b"}
     assert json.loads(ran(tmp_path, "--config=hookproxy.toml")["content"][0]["text"]) == {"path": "b"}
-    denying = config(tmp_path, f'{text}[permissions]\ndeny = ["sh(b)"]\n')
+    denying = config(tmp_path, f'{text}[permissions]\ndeny = ["measure(b)"]\n')
     shown = tried(tmp_path, denying)
-    assert (shown["decision"], shown["by"]) == ("deny", "the permission rule sh(b)")
+    assert (shown["decision"], shown["by"]) == ("deny", "the permission rule measure(b)")
     assert shown["result"]["after"]["content"] == ran(tmp_path, denying)["content"]

@@ -40,12 +40,15 @@ async def test_a_hook_rewrites_the_arguments(scene: Scene) -> None:
     assert json.loads(text_of(await agent.ask(call(1, "echo", a=1)))) == {"a": 2}
 
 
-async def test_a_hook_comments_on_a_success_and_has_no_event_for_a_failure(scene: Scene) -> None:
+async def test_a_hook_comments_on_every_result_and_not_on_an_error_without_one(scene: Scene) -> None:
     specific = {"hookEventName": "PostToolUse", "additionalContext": "look"}
     agent = await begun(scene, PostToolUse=prints({"hookSpecificOutput": specific}))
     result = (await agent.ask(call(1, "echo", a=1)))["result"]
     assert [block["text"] for block in result["content"]] == ['{"a": 1}', "look"]
-    assert (await agent.ask(call(2, "reply", result=FAILED)))["result"] == FAILED
+    failed = (await agent.ask(call(2, "reply", result=FAILED)))["result"]
+    assert ([block["text"] for block in failed["content"]], failed["isError"]) == (["it broke", "look"], True)
+    error = {"code": -32000, "message": "it is gone"}
+    assert (await agent.ask(call(3, "error", error=error)))["error"] == error
 
 
 async def test_a_hook_that_fails_lets_the_call_go_and_is_reported(scene: Scene) -> None:
