@@ -267,9 +267,7 @@ def program_name(text: str) -> str:
         return name
     if name.startswith(("ld-linux", "ld-musl", "ld-2", "ld64.so")):
         return "ld.so"
-    return (
-        re.sub(r"[-.]?\d+(?:\.\d+)*$|\.(?:tiny|basic|gtk3|nox|athena|static)$|-static$", "", name) or name
-    )
+    return re.sub(r"[-.]?\d+(?:\.\d+)*$|\.(?:tiny|basic|gtk3|nox|athena|static)$|-static$", "", name) or name
 
 
 def is_shell(name: str) -> bool:
