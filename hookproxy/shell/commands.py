@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import dropwhile
 from typing import Final
 
@@ -68,7 +68,7 @@ class Suspect(Struct, frozen=True):
     """Text on its standard input: a command may stand anywhere."""
 
 
-class Line(Struct, frozen=True):
+class Line(Struct, frozen=True, dict=True):
     """What a line of shell runs."""
 
     commands: tuple[tuple[Word, ...], ...]
@@ -78,7 +78,7 @@ class Line(Struct, frozen=True):
     text: str = ""
     suspects: tuple[Suspect, ...] = ()
 
-    @property
+    @cached_property
     def sets(self) -> frozenset[str]:
         """The names of variables that the line may set: all that stand in it otherwise than behind a dollar."""
         texts = (self.text, *(word.text for words in self.commands for word in words))
@@ -216,7 +216,7 @@ class _Collector:
                 self._note("a line of shell is not literal")
             self.read(each.text, depth)
         elif isinstance(each, Foreign):
-            if depth <= _DEEPEST and self._may_go_on(depth, len(each.text)):
+            if depth <= _DEEPEST and self._may_go_on(depth, 200 + 2 * len(each.text)):
                 if each.language in embedded.READ_BY_NAMES:
                     self.suspects[Suspect(f"a program in {each.language}", (), each.text)] = None
                 for inner in embedded.commands_in(each):

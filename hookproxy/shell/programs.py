@@ -327,6 +327,7 @@ _CODE_PREFIX: Final = re.compile(r"""(?:exec=|[!|^-]+|"[^"]*"\s*:)(?=\S|\s)""")
 _ANYWHERE_PREFIX: Final = re.compile(r"-.*?=|(?i:exec|system|shell):|!")
 _MOST_WORDS: Final = 1000  # of a command that starts another one
 _INCLUDES: Final = re.compile(r"(?i)include(?:if\..*)?(?:\.path)?")
+_MOST_SETTINGS: Final = 64  # of one variable: people write one or two
 _EXEC: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 
 
@@ -665,14 +666,22 @@ def assigned(name: str, value: Word) -> Iterator[Started]:
     elif name in table().options:
         yield Code(f"{table().options[name]} {value.source}", value.literal)
     elif name == "GIT_CONFIG_PARAMETERS":
-        for pair in re.findall(r"'([^']*)'(?:='([^']*)')?", value.source):
-            key, _, setting_ = "=".join(filter(None, pair)).partition("=")
-            yield from setting(key, setting_, whole=value.literal)
+        yield from _settings(value)
     elif table().variables.fullmatch(name):
         yield Code(_CODE_PREFIX.sub("", value.source), value.literal)
     if "$(" in value.text or "`" in value.text:  # it is run where the variable is evaluated
         for part in re.findall(r"\$\(([^()]*)\)|`([^`]*)`", value.text):
             yield Code(part[0] or part[1], True)
+
+
+def _settings(value: Word) -> Iterator[Started]:
+    """What git runs by settings in a variable: each is `'NAME=VALUE'` or `'NAME'='VALUE'`."""
+    pairs = re.findall(r"'([^']*)'(?:='([^']*)')?", value.source)
+    if len(pairs) > _MOST_SETTINGS:
+        yield Unreadable("there are too many settings")
+    for pair in pairs[:_MOST_SETTINGS]:
+        name, _, text = "=".join(filter(None, pair)).partition("=")
+        yield from setting(name, text, whole=value.literal)
 
 
 def setting(name: str, value: str, whole: bool) -> Iterator[Started]:
