@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from itertools import dropwhile
 from typing import Final
@@ -10,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from . import embedded
-from .programs import Code, Foreign, Started, assigned, program_name, started, table
+from .programs import Code, Foreign, Started, assigned, program_name, runs_command, started, table
 from .read import Command, Script, echoed, read
 from .words import HOLE, Word, literal
 
@@ -96,6 +97,26 @@ def commands_of(line: str) -> Line:
         collector.read(resolved, 0)
         collector.unreadable = reason
     return Line(tuple(collector.commands), collector.unreadable, line, tuple(collector.suspects))
+
+
+def says_all(line: str) -> bool:
+    """True if the commands of a line are those that stand in it: only then may an allow rule cover them.
+
+    A program whose purpose is to run what its operands say (`timeout`, `docker run`) says so itself; one that does it
+    for an option (`git -c alias.x=…`, `find -exec`) does not.
+    """
+    read_line = commands_of(line)
+    if read_line.unreadable:
+        return False
+    own = {command.words for command in read(line).commands}
+    if any(words and words[0].text == "git" and _writes(words) for words in own):
+        return False
+    return own.issuperset(read_line.commands) or any(map(runs_command, own))
+
+
+def _writes(words: Sequence[Word]) -> bool:
+    """True if `git diff` and its kin write a file."""
+    return any(word.text.startswith("--output") for word in words)
 
 
 class _Collector:

@@ -319,6 +319,15 @@ def runs_operands(words: tuple[str, ...]) -> bool:
     return any(grammar.program.runs != "nothing" or grammar.program.anywhere for grammar, _ in grammars)
 
 
+def runs_command(words: tuple[Word, ...]) -> bool:
+    """True if a program is there to run what its operands are: a command, a line of shell or a script."""
+    named = (program_name(words[0].text),) if words else ("",)
+    if named[0] not in table().longest:
+        return False
+    grammars = _grammars(table(), named, words, 1)
+    return any(grammar.program.runs not in ("nothing", "actions", "settings", "language") for grammar, _ in grammars)
+
+
 _UNKNOWN: Final = Grammar(_Program())
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_][^=\s]*=", re.DOTALL)
 _IS_STDIN: Final = re.compile(r"-|(?:/dev/|/proc/[^/]*/|)(?:stdin|fd/\d+|tty)|/dev/fd/.*")
