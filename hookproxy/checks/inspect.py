@@ -69,7 +69,15 @@ def inspect(loaded: Loaded, environ: Mapping[str, str], server: CheckedServer | 
     rules = settings.rule_count or settings.limits
     audit = settings.audit_file and not settings.audit_default
     if not (loaded.groups or loaded.notes or loaded.remarks or rules or audit or loaded.managed):
-        of_files.append(Finding("", None, "", "no hook is configured: name hook files with --hooks or --config"))
+        of_files.append(
+            Finding(
+                "",
+                None,
+                "",
+                "no hook is configured: name hook files with --hooks or --config, or write a first guard with "
+                "hookproxy init guard --user",
+            )
+        )
     return Report(
         loaded.settings,
         tuple(entries),

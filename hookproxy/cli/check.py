@@ -105,7 +105,9 @@ _CONSEQUENCES: Final = {
     FailureEffect.WITHHOLD: "the result is withheld",
     FailureEffect.INFORM_MODEL: "the result passes, and the model is informed that it was not judged",
 }
-_HOW_TO_REFUSE: Final = 'on_failure = "deny" in hookproxy.toml or in a [[use]] table of it, or run --fail-closed'
+_HOW_TO_REFUSE: Final = (
+    'such calls: on_failure = "deny" in hookproxy.toml or a [[use]] table of it, or run --fail-closed'
+)
 _NAMES: Final = {
     SeenNames.BOTH: "; once under a tool's own name, once under its familiar one",
     SeenNames.FAMILIAR: "; under a tool's familiar name if it has one",
@@ -134,7 +136,7 @@ def main(arguments: Sequence[str]) -> int:
     option_words, command = split_command(arguments)
     options = build_parser().parse_args(option_words)
     if options.name and not command:
-        raise UserError("--name names no server, because there is no COMMAND", f"usage: {USAGE}")
+        raise UserError("--name names no server, because there is no COMMAND", "write -- COMMAND [ARG...] after it")
     cwd = working_directory()
     _name_files(options, cwd)
     loaded = load_named(options, cwd)

@@ -46,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
     option_words, command = split_command(arguments)
     options = build_parser().parse_args(option_words)
     if options.name and not command:
-        raise UserError("--name names no server, because there is no COMMAND", f"usage: {USAGE}")
+        raise UserError("--name names no server, because there is no COMMAND", "write -- COMMAND [ARG...] after it")
     if options.open and options.socket is not None:
         raise UserError("--open: a browser cannot open a Unix socket", "leave out --socket, or forward it with ssh -L")
     cwd = working_directory()

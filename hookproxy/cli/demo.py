@@ -157,7 +157,7 @@ def _server(folder: Path, audit: Path, record_file: Path) -> StdioServerParamete
     server = [sys.executable, "-m", "hookproxy.demo.server", str(record_file)]
     return StdioServerParameters(
         command=sys.executable,
-        args=[*hookproxy, *project, "--audit", str(audit), "--", *server],
+        args=[*hookproxy, *project, "--fail-closed", "--audit", str(audit), "--", *server],
         cwd=folder,  # in the user's folder, `-m` would first find the user's own modules
         env={
             "PATH": os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)]),  # python3
@@ -170,7 +170,7 @@ def _server(folder: Path, audit: Path, record_file: Path) -> StdioServerParamete
 def _introduction() -> Text:
     return Text.assemble(
         "An agent calls the tools of a server through\n  ",
-        ("hookproxy run --hooks claude=settings.json -- SERVER", "bold"),
+        ("hookproxy run --hooks claude=settings.json --fail-closed -- SERVER", "bold"),
         f"\nThe server, the three hooks and their settings.json are in\n  {FOLDER}\n",
     )
 

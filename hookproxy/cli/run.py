@@ -207,6 +207,14 @@ def _run(
     )
 
 
+def _check_command(options: "argparse.Namespace") -> str:
+    """The command line that shows the hooks of this run: `check` with the same files."""
+    import shlex
+
+    config = () if options.config is None else ("--config", options.config)
+    return shlex.join(("hookproxy", "check", *config, *(word for item in options.hooks for word in ("--hooks", item))))
+
+
 async def _serve(
     loaded: "Loaded",
     options: "argparse.Namespace",
@@ -242,7 +250,7 @@ async def _serve(
     for note in hooks.groups.unreachable_server_notes(name):
         report(note)
     if passing := failures.summary(loaded.groups, loaded.settings):
-        report(f"{passing}: hookproxy check says which; --fail-closed refuses then")
+        report(f"{passing}: {_check_command(options)} says which; --fail-closed refuses such calls")
     audit = Audit(loaded.settings)
     if options.verbose:
         from ..audit.verbose import VerboseAudit

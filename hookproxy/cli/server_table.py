@@ -19,6 +19,7 @@ _MAX_TOOL_WIDTH: Final = 24  # most tools' names
 _MIN_HOOKS_WIDTH: Final = 16  # for the label of a hook
 _MIN_WIDTH: Final = 7  # of a cell, however narrow the terminal is
 _MAX_SHOWN: Final = 200  # characters of a cell: servers choose the names of their tools, which may be very long
+_MAKES_BASH: Final = 'guards for Bash do not judge these; as = "Bash" in [tools.NAME] of hookproxy.toml changes that'
 _MAX_UNSEEN: Final = 40  # tools that no hook sees, by name: some lines of them
 
 
@@ -41,7 +42,7 @@ def print_server(console: Console, server: CheckedServer, entries: Sequence[Hook
     ])  # fmt: skip
     _names(console, "unseen", [tool for tool in coverage.tools if tool not in names])
     _names(console, "rules", [tool for tool in coverage.tools if tool in coverage.ruled])
-    _names(console, "other", coverage.left_out, ": look like Bash, and are not")
+    _names(console, "other", coverage.left_out, f": {_MAKES_BASH}")
     print_line(console, Text())
 
 

@@ -94,7 +94,7 @@ def _require_policy(loaded: Loaded) -> None:
     if not (loaded.groups or settings.rule_count or settings.limits):
         raise UserError(
             f"no hook and no rule is configured{f' in {loaded.path}' * bool(loaded.path)}: there is nothing to try",
-            "name files with --config FILE or --hooks FILE; hookproxy setup writes yours",
+            "name files with --config FILE or --hooks FILE; hookproxy init guard --user writes a first guard",
         )
 
 

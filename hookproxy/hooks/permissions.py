@@ -95,7 +95,8 @@ class Permissions:
             return proceed
         if ruling.permission is Permission.ASK:
             by = f"the managed permission rule {ruling.rule}" if self.managed else ruling.by(self._where)
-            return replace(proceed, approval_request=proceed.approval_request or ApprovalRequest(by, "", ruling.rule))
+            request = ApprovalRequest(by, ruling.reason if ruling.unreadable else "", ruling.rule)
+            return replace(proceed, approval_request=proceed.approval_request or request)
         return replace(proceed, approval_request=None, asked=proceed.asked or proceed.approval_request is not None)
 
     def _ruling(self, context: EventContext) -> RuleDecision | None:

@@ -79,6 +79,8 @@ class RuleDecision(Struct, frozen=True):
     """Why it applies to the call, for the model: a clause without a full stop."""
     at: str = ""
     """File, line and key of the rule, for people; empty if not known."""
+    unreadable: bool = False
+    """It only may apply, because a command line cannot be read: a person who is asked needs to know why."""
 
     def by(self, configuration: str) -> str:
         """The rule in words, for approval requests. `configuration` is what the layer's own is called."""
@@ -586,7 +588,7 @@ class ToolRules(Struct, frozen=True):
             reason = rule.reason_for(judged, call)
             if not reason.text:
                 continue
-            decision = RuleDecision(permission, rule.parts.text, rule.place, reason.text, rule.at)
+            decision = RuleDecision(permission, rule.parts.text, rule.place, reason.text, rule.at, reason.unreadable)
             if not reason.unreadable:
                 denied = may_apply is not None and may_apply.permission is Permission.DENY
                 return may_apply if denied else decision

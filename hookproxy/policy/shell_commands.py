@@ -79,14 +79,23 @@ def _runs(read: commands.Line, rule: _RuleCommands, budget: WorkBudget) -> Runs:
             return _DOES
         if not may_become and rule.may_name(words, read.sets):
             may_become = f"{' '.join(word.source for word in words)[:_LONGEST_SHOWN]!r} is not literal"
-    reason = may_become or read.unreadable
+    reason = may_become or read.unreadable or _suspected(read, rule, budget)
     return Runs(False, reason) if reason else _DOES_NOT
+
+
+def _suspected(read: commands.Line, rule: _RuleCommands, budget: WorkBudget) -> str:
+    """Why a program that is not known may start a command that the rule names; empty: it does not."""
+    for suspect in read.suspects:
+        budget.spend(500 + 200 * len(suspect.words) + 2 * len(suspect.code) + 2 * len(suspect.input))
+        if rule.may_be_given(suspect):
+            return f"{suspect.program[:_LONGEST_SHOWN]!r} may start what it is given"
+    return ""
 
 
 class _RuleCommands:
     """The commands that a rule names."""
 
-    __slots__ = ("_by_name", "_first", "_is_open", "_is_prefix", "_pattern", "_pieces", "_wanted")
+    __slots__ = ("_by_name", "_first", "_is_open", "_is_prefix", "_others", "_pattern", "_pieces", "_spoken", "_wanted")
 
     def __init__(self, specifier: str) -> None:
         specifier = specifier.strip()
@@ -106,6 +115,26 @@ class _RuleCommands:
         """Its words in normal form, if it has options, and no star but one at its end."""
         if any(word.startswith("-") for word in words[1:]) and "*" not in body[:-1]:
             self._wanted = options.split(words[0], body.removesuffix("*").split()[1:])
+
+        self._others = [word for word in words[1:] if not word.startswith("-") and "*" not in word]
+        name = "[^\\s'\"]*".join(map(re.escape, re.split(r"\*+", first))) if first.strip("*") else "(?!)"
+        self._spoken = re.compile(rf"(?:\A|[;&|(){{}}\[\]`!=:,/\"'\n]|\bsudo\b)\s*(?:[^\s'\"=]*/)?{name}(?![\w./-])")
+        """The name of its program, where a command may begin."""
+
+    def may_be_given(self, suspect: commands.Suspect) -> bool:
+        """True if what a program is given holds one of the commands, as words of its own or in a text."""
+        texts = [suspect.code, suspect.input.replace(" ", "\n")]
+        for at, word in enumerate(suspect.words):
+            text = word.text.partition("=")[2] if word.text[:1] == "-" else word.text
+            if text and self.names_program(literal(text)) and self._pieces[0]:
+                if self.names((literal(text), *suspect.words[at + 1 :])):
+                    return True
+            elif " " in word.source or "(" in word.source:
+                texts.append(word.source)
+        return any(self._is_spoken_of(text) for text in texts if text)
+
+    def _is_spoken_of(self, text: str) -> bool:
+        return self._spoken.search(text) is not None and all(other in text for other in self._others)
 
     def spells(self, command: str) -> bool:
         """True if the command is one of them exactly as written."""

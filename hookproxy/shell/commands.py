@@ -10,13 +10,40 @@ from typing import Final
 from msgspec import Struct
 
 from . import embedded
-from .programs import Code, Foreign, Started, assigned, started, table
+from .programs import Code, Foreign, Started, assigned, program_name, started, table
 from .read import Command, Script, echoed, read
 from .words import HOLE, Word, literal
 
 _DEEPEST: Final = 12  # commands that start commands: people write three
 _MOST_COMMANDS: Final = 1024  # of one line, together
 _MOST_WORK: Final = 150_000  # characters of all texts that start each other, and eight for each word: some 20 ms
+_IN_PLACE: Final = re.compile(r"-[A-Za-z]*i|--in-place|.*(?<!\w)[wW]\s*\S")
+_CHANGES: Final = {
+    "sed": _IN_PLACE, "perl": _IN_PLACE, "ruby": _IN_PLACE, "awk": re.compile(".*>", re.DOTALL),
+    "gawk": re.compile(".*>|-i", re.DOTALL), "mawk": re.compile(".*>", re.DOTALL), "find": re.compile("-fp|-fls"),
+    "sort": re.compile("-[A-Za-z]*o|--o"), "patch": re.compile(""), "ed": re.compile(""), "ex": re.compile(""),
+    "rsync": re.compile(""), "scp": re.compile(""),
+}  # fmt: skip
+"""Programs that change the files that their words name, each with a word that is there if it does."""
+_COPIES: Final = frozenset({"rsync", "scp"})
+"""Programs that write to their last operand."""
+_FILE: Final = re.compile(r"[^\s/'\"`=,;:(){}<>|&]+")
+_INTERPRETER: Final = re.compile(r"#!\s*(?:\S*/env\s+(?:-S\s+)?)?(\S+)")
+_BY_ENDING: Final = {
+    "py": "python",
+    "js": "node",
+    "mjs": "node",
+    "cjs": "node",
+    "ts": "node",
+    "pl": "perl",
+    "rb": "ruby",
+}
+_OTHER_ESCAPE: Final = re.compile(r"\\(?![nt\\\n])")
+_ESCAPE: Final = re.compile(r"\\([nt\\])")
+_FOR_GIT: Final = re.compile(
+    r"(?:\A|/)\.git/|\.gitconfig\Z|hooks/|\.config/git/|(?:\A|/)(?:pre|post|commit|prepare|update|applypatch|push)-[a-z-]+\Z"
+)
+_SPACED: Final = re.compile(r"\s")
 _DECLARES: Final = frozenset({"export", "declare", "typeset", "local", "readonly"})
 _WRITES: Final = frozenset({"curl", "wget", "tee", "cp", "mv", "ln", "install", "dd", "aria2c", "base64", "xxd"})
 _EVALUATES: Final = frozenset({
@@ -29,6 +56,18 @@ _NAME: Final = re.compile(r"(?<![\w$])(?<!\$\{)[A-Za-z_]\w*")
 _VARIABLE: Final = re.compile(r"\$(?:(\w+)|\{(\w+)\})|\$\{\w+:?[-=+]([^{}$`'\"]*)\}")
 
 
+class Suspect(Struct, frozen=True):
+    """What a program is given that may start it: the program is not known, or its language is not read in full."""
+
+    program: str
+    words: tuple[Word, ...]
+    """The words behind the program."""
+    code: str = ""
+    """Text in a language; a command may stand where one begins, or as a list of strings."""
+    input: str = ""
+    """Text on its standard input: a command may stand anywhere."""
+
+
 class Line(Struct, frozen=True):
     """What a line of shell runs."""
 
@@ -37,6 +76,7 @@ class Line(Struct, frozen=True):
     unreadable: str
     """Why there may be others; empty: these are all."""
     text: str = ""
+    suspects: tuple[Suspect, ...] = ()
 
     @property
     def sets(self) -> frozenset[str]:
@@ -55,7 +95,7 @@ def commands_of(line: str) -> Line:
         reason = collector.unreadable
         collector.read(resolved, 0)
         collector.unreadable = reason
-    return Line(tuple(collector.commands), collector.unreadable, line)
+    return Line(tuple(collector.commands), collector.unreadable, line, tuple(collector.suspects))
 
 
 class _Collector:
@@ -67,9 +107,12 @@ class _Collector:
         self._aliases: Final[dict[str, str]] = {}
         """Other names of commands, as `alias` and `hash -p` give them."""
         self.unreadable = ""
+        self.suspects: Final[dict[Suspect, None]] = {}
         self._files: Final[dict[str, str | None]] = {}
         """The files that the line writes, without folders, with their contents; None: not known."""
         self._read: Final[set[str]] = set()
+        self._for_git = False
+        """The line writes a file from which git takes commands."""
         self._left = _MOST_WORK
 
     def read(self, text: str, depth: int) -> None:
@@ -109,12 +152,27 @@ class _Collector:
         self._check_files(program, command, depth)
         if known and command.input.kind == "inherited":
             return
+        self._suspect(program, words, command)
         if program != command.words[0].text:
             command = Command((literal(program), *words[1:]), command.assignments, command.input)
         for each in started(command):
             self._start(each, depth + 1)
             if self._left < 0:
                 break
+
+    def _suspect(self, program: str, words: tuple[Word, ...], command: Command) -> None:
+        """Note what a program is given that may start it. All of its arguments are data if it is known for that."""
+        programs = table()
+        text = command.input.text if command.input.kind in ("text", "pipe") else ""
+        if (len(words) == 1 and not text) or programs.is_inert(program):
+            return
+        words = words[1:]
+        if programs.reads_words(program):
+            self.suspects[Suspect(program, tuple(word for word in words if _SPACED.search(word.text)))] = None
+        elif not programs.has_subcommands(program):
+            self.suspects[Suspect(program, words, input=text)] = None
+        elif not any(word.text in programs.verbs for word in words):
+            self.suspects[Suspect(program, words[1:])] = None
 
     def _may_go_on(self, depth: int, work: int) -> bool:
         """Spend some work; False if there is too much of it: the agent decides how long a line is."""
@@ -136,7 +194,7 @@ class _Collector:
     def _note_aliases(self, program: str, words: tuple[Word, ...]) -> None:
         for at, word in enumerate(words[1:], 1):
             name, equals, value = word.source.partition("=")
-            if program == "alias" and equals:
+            if equals:
                 self._aliases[name] = value
             elif program == "hash" and words[at - 1].text == "-p":
                 self._aliases.update((other.text, word.source) for other in words[at + 1 :])
@@ -158,7 +216,9 @@ class _Collector:
                 self._note("a line of shell is not literal")
             self.read(each.text, depth)
         elif isinstance(each, Foreign):
-            if depth <= _DEEPEST:
+            if depth <= _DEEPEST and self._may_go_on(depth, len(each.text)):
+                if each.language in embedded.READ_BY_NAMES:
+                    self.suspects[Suspect(f"a program in {each.language}", (), each.text)] = None
                 for inner in embedded.commands_in(each):
                     self._start(inner, depth + 1)
         else:
@@ -167,8 +227,17 @@ class _Collector:
     def _assign(self, name: str, value: Word, depth: int) -> None:
         if value.literal:
             self.variables[name] = value.text
+            self._check_value(name, value, depth)
         for each in assigned(name, value):
             self._start(each, depth + 1)
+
+    def _check_value(self, name: str, value: Word, depth: int) -> None:
+        """Read a file that the line itself writes, and that a variable such as BASH_ENV names."""
+        if self._files and (table().variables.fullmatch(name) or name.startswith("GIT_CONFIG")):
+            for word in _FILE.findall(value.text):
+                if word in self._files:
+                    self.read(self._files[word] or "", depth + 1)
+                    self._note(f"{name} names {word!r}, which the line writes")
 
     def _declared(self, words: tuple[Word, ...], depth: int) -> None:
         for word in words[1:]:
@@ -178,24 +247,36 @@ class _Collector:
 
     def _check_files(self, program: str, command: Command, depth: int) -> None:
         """Read the files that the line itself writes and runs; all other scripts are not read."""
-        if not (self._files or command.written or program in _WRITES):
+        changes = program in _WRITES or _changes(program, command)
+        if not (self._files or command.written or changes):
             return
-        run = {program} | (
-            {word.text.rpartition("/")[2] for word in command.words[1:3]} if is_shell(program) else set()
-        )
-        for name in run & self._files.keys():
-            text = self._files[name]
-            if text is None:
-                self._note(f"it runs {name!r}, which it writes")
-            else:
-                self.read(text, depth + 1)
-        written = [name.rpartition("/")[2] for name in command.written]
-        if program in _WRITES:
-            written += [
-                word.text.rpartition("/")[2].removeprefix("of=") for word in command.words[1:] if word.text[:1] != "-"
-            ]
-        for name in written:
-            self._files[name] = _written(program, command)
+        self._run_files(program, command, depth)
+        if changes:
+            for name in _named_files(program, command):
+                self._files[name] = _written(program, command) if program in _WRITES else None
+        for path in command.written:
+            name = path.rpartition("/")[2]
+            text = _written(program, command)
+            if name in self._files and program == "printf":  # it writes no end of a line
+                text = None
+            if name in self._files:  # whether it is written anew or continued does not matter: both are read
+                text = f"{self._files[name]}\n{text}" if text and self._files[name] else None
+            self._files[name] = text
+            self._for_git |= _FOR_GIT.search(path) is not None
+
+    def _run_files(self, program: str, command: Command, depth: int) -> None:
+        if program == "git" and (self._for_git or any(name.startswith("git-") for name in self._files)):
+            self._note("git runs what the line has written")
+        if not self._files:
+            return
+        for run, language in [(program, ""), *table().run_files((literal(program), *command.words[1:]))]:
+            for name in self._files.keys() & {run, f"{run}.py", f"{run}.js", f"{run}.pm"}:
+                text = self._files[name]
+                if text is None:
+                    self._note(f"it runs {name!r}, which it writes")
+                else:
+                    language = language or _language_of(name, text)
+                    self._start(Foreign(language, text, True) if language else Code(text, True), depth + 1)
 
 
 def _certain_name(word: Word) -> str | None:
@@ -213,12 +294,32 @@ def _written(program: str, command: Command) -> str | None:
     if program in ("cat", "tee"):
         return command.input.text if command.input.whole else None
     text = echoed(command) if all(word.literal for word in command.words) else ""
-    return text if text and "%" not in text and "\\" not in text else None
+    if program == "printf" and len(command.words) == 2 and "%" not in text and not _OTHER_ESCAPE.search(text):
+        return _ESCAPE.sub(lambda escape: {"n": "\n", "t": "\t"}.get(escape[1], escape[1]), command.words[1].source)
+    options = any(word.text.startswith("-") for word in command.words)
+    return text if text and "%" not in text and "\\" not in text and not options else None
 
 
-def is_shell(program: str) -> bool:
-    """True if a program of this name runs a file of commands of the shell."""
-    return any(grammar.program.reads == "shell" or program in ("source", ".") for grammar in table().of((program,)))
+def _language_of(file: str, text: str) -> str:
+    """The language of a file that is run by its name; "" is that of a shell."""
+    interpreter = _INTERPRETER.match(text)
+    program = program_name(interpreter[1]) if interpreter else _BY_ENDING.get(file.rpartition(".")[2], "sh")
+    return next((language for _, language in table().run_files((literal(program), literal(file)))), "")
+
+
+def _changes(program: str, command: Command) -> bool:
+    """True if a program may change files that its words name."""
+    changes = _CHANGES.get(program)
+    return changes is not None and any(changes.match(word.text) for word in command.words[1:])
+
+
+def _named_files(program: str, command: Command) -> set[str]:
+    """The names of files, without folders, that may stand in the words behind a program."""
+    texts = [word.text for word in command.words[1:]]
+    if program in _COPIES:
+        texts = texts[-1:]
+    texts += [text[2:] for text in texts if text[:1] == "-"]
+    return {name for text in texts for name in _FILE.findall(text)}
 
 
 def _with_variables(line: str, variables: dict[str, str]) -> str:

@@ -7,10 +7,11 @@ deleting a file, is not a command, and nothing here sees it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from .programs import Code, Foreign, Started, Unreadable
+from . import python_code
+from .programs import Code, Foreign, Started, Unreadable, setting
 from .read import Command
 from .words import PRIVATE, literal
 
@@ -21,7 +22,8 @@ _STRING: Final = re.compile(
 _BACKQUOTED: Final = re.compile(r"`(?:[^`\\]|\\.)*`", re.DOTALL)
 _STRING_OR_BACKQUOTED: Final = re.compile(f"{_STRING.pattern}|{_BACKQUOTED.pattern}", re.DOTALL)
 _PERL_QUOTED: Final = re.compile(
-    r"(?:\b(?:qx|q|qq|qw)|%x)\s*(?:\{([^{}]*)\}|\(([^()]*)\)|\[([^\[\]]*)\]|([/!|#~])(.*?)\4)", re.DOTALL
+    r"(?:\b(?:qx|q|qq|qw)|%x|\bqqx)\s*(?:\{([^{}]*)\}|\(([^()]*)\)|\[([^\[\]]*)\]|<([^<>]*)>|([^\w\s=,;>)])(.*?)\5)",
+    re.DOTALL,
 )
 _IMPORTED: Final = re.compile(
     r"\bfrom\s+[\w.]+\s+import\s+(?:\([\w\s,]+\)|\w+(?:\s*,\s*\w+)*)(?!\s+as\b)(?=\s*(?:[;\n#]|\Z))|\{[\w\s,]+\}(?=\s*(?:=|from\b))"
@@ -77,18 +79,25 @@ _LANGUAGES: Final = {
     "other": _Language(
         re.compile(
             r"\b(?:system\w*|exec\w*|popen|spawn|shell_exec|passthru|proc_open|pcntl_exec|execute|syscmd|esyscmd|shell|"
-            r"call-process|shell-command|run|do shell script)\b|^\s*!|\\!|\.(?:shell|system)\b"
+            r"call-process|shell-command|run|do shell script)\b|^\s*!|\\!|^\s*\.(?:sh|sy)\w*|^\s*\.\w+\s+\S*\|"
         ),
         re.compile(
-            r"\b(?:eval|fork|send|instance_eval|public_send|create_function|call_user_func\w*|loadstring|syscall|open3?)\b|\|\s*\ue009|\ue009\s*\|"
+            r"\b(?:eval|fork|send|instance_eval|public_send|create_function|call_user_func\w*|loadstring|syscall|open[23]?e?|readpipe|capture\w*|method|define_method|const_get|Fiddle|loadfile|dofile|pairs|_G|_ENV|ffi|edit)\b|\|\s*\ue009|\ue009\s*\|"
         ),
         backquotes=True,
     ),
     "editor": _Language(
-        re.compile(r"!|\b(?:system|systemlist|shell|terminal|term|make|grep|job_start|termopen|jobstart)\b"),
+        re.compile(
+            r"!|\b(?:system|systemlist|shell|sh|terminal|term?|mak?e?|lmak?e?|grep|gr|job_start|termopen|jobstart|makeprg|mp|grepprg|gp|formatprg|fp|"
+            r"equalprg|ep|keywordprg|kp|vim\.fn|io\.popen|os\.execute)\b"
+        ),
         re.compile(r"\b(?:execute|exe|eval|python\w*|py\w*|lua|perl|ruby|tcl|normal|norm|feedkeys|call|source|so)\b"),
     ),
 }
+
+
+READ_BY_NAMES: Final = frozenset({"other", "editor"})
+"""Languages of which only the names are known with which a process is started: there may be further ones."""
 
 
 def commands_in(program: Foreign) -> Iterator[Started]:
@@ -97,13 +106,27 @@ def commands_in(program: Foreign) -> Iterator[Started]:
         yield Unreadable(f"a program in {program.language} is not literal")
     if PRIVATE.search(program.text):
         return
-    match program.language:
-        case "sed":
-            yield from _sed(program.text)
-        case "awk":
-            yield from _awk(program.text)
-        case language:
-            yield from _by_names(program.text, _LANGUAGES.get(language, _LANGUAGES["other"]), language)
+    reader = _READERS.get(program.language)
+    if reader is not None:
+        yield from reader(program.text)
+    else:
+        yield from _by_names(program.text, _LANGUAGES.get(program.language, _LANGUAGES["other"]), program.language)
+
+
+def _python(text: str) -> Iterator[Started]:
+    started = python_code.commands_in(text)
+    yield from _other_python(text) if started is None else started
+
+
+def _other_python(text: str) -> Iterator[Started]:
+    """Read what is not Python of the version that runs here: another version may see more, such as in f-strings."""
+    yield from _by_names(text, _LANGUAGES["python"], "python")
+    if re.search(r"^\s*[!%]", text, re.MULTILINE) or python_code.speaks_of_starting(text):
+        yield Unreadable("a program in python is of another version")
+
+
+_START_NAME: Final = re.compile(r"(?:[\w.]+[.:])?(?:system|exec|execute|shell_exec|passthru|popen|proc_open|spawn|sh)")
+"""A text that is the name of a function which starts a process: it may be called by this name."""
 
 
 def _by_names(text: str, language: _Language, name: str) -> Iterator[Started]:
@@ -112,6 +135,7 @@ def _by_names(text: str, language: _Language, name: str) -> Iterator[Started]:
     masked, strings = _masked(text, _STRING if language.backquotes else _STRING_OR_BACKQUOTED)
     code = language.comments.sub("", masked)
     starts, hides = _starts(code, language, has_module=language.modules.search(text) is not None)
+    hides = hides or (language.backquotes and any(map(_START_NAME.fullmatch, strings)))
     if not starts and not hides:
         return
     yield from _of_strings(masked, strings)
@@ -149,7 +173,7 @@ def _masked(text: str, literals: re.Pattern[str]) -> tuple[str, list[str]]:
 
 def _backquoted(text: str) -> Iterator[Code]:
     """Yield what stands in backquotes and in the quotes of Perl and Ruby."""
-    quoted = [next(filter(None, each[:3] + each[4:]), "") for each in _PERL_QUOTED.findall(text)]
+    quoted = [next(filter(None, each[:4] + each[5:]), "") for each in _PERL_QUOTED.findall(text)]
     for command in [each[1:-1] for each in _BACKQUOTED.findall(text)] + quoted:
         yield Code(command, not re.search(r"[$#@]", command))
 
@@ -167,9 +191,9 @@ def _of_strings(masked: str, strings: list[str]) -> Iterator[Started]:
 def _unescaped(string: str) -> str:
     body = re.sub(r"^[rbuRBU]{0,2}('''|\"\"\"|'|\"|`)(.*)\1$", r"\2", string, flags=re.DOTALL)
     return re.sub(
-        r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|([0-7]{1,3})|(n)|(.))",
+        r"\\(?:x([0-9A-Fa-f]{2})|u\{?([0-9A-Fa-f]{2,5})\}?|([0-7]{1,3})|(n)|(.))",
         lambda part: (
-            chr(int(part[1] or part[2], 16))
+            chr(min(int(part[1] or part[2], 16), 0x10FFFF))
             if part[1] or part[2]
             else chr(int(part[3], 8) & 0xFF)
             if part[3]
@@ -182,17 +206,73 @@ def _unescaped(string: str) -> str:
     )
 
 
+# --- make, ssh, docker, gdb ---
+
+_DOCKER_RUN: Final = re.compile(
+    r"^\s*(?:RUN|CMD|ENTRYPOINT)\s+((?:[^\\\n]|\\.)*)", re.MULTILINE | re.IGNORECASE | re.DOTALL
+)
+_GDB_SHELL: Final = re.compile(r"(?:!|sh(?:e(?:ll?)?)?\b|platform\s+sh\w*\b|make\b)(.*)")
+_GDB_PYTHON: Final = re.compile(r"(?:py\w*|pi|script)\b(.*)")
+_GDB_STARTS: Final = re.compile(r"\||pipe\b|gu|so|command\b|.*\b(?:system|popen|exec\w*)\s*\(")
+
+
+def _gdb(text: str) -> Iterator[Started]:
+    """Read commands of a debugger, which may be shortened."""
+    for line in map(str.strip, text.splitlines()):
+        if shell := _GDB_SHELL.match(line):
+            yield Code(shell[1], whole=True)
+        elif python := _GDB_PYTHON.match(line):
+            yield Foreign("python", python[1].strip(), whole=bool(python[1].strip()))
+        elif _GDB_STARTS.match(line) or re.match(r"tar\w*\s.*\|", line):
+            yield Code(line.rpartition("|")[2], whole=True)
+            yield Unreadable("a command of gdb starts something")
+
+
+_RECIPE: Final = re.compile(r"^(?:\t|[^\s#=][^=\n]*?:[^=\n;]*;)[-@+\s]*(.+(?:\\\n.*)*)", re.MULTILINE)
+_MAKE_CALLS: Final = re.compile(r"\$[({]shell\s+([^\n]*?)[)}]|(?:^|\s)\w+\s*!=\s*(.+)")
+_MAKE_SETS: Final = re.compile(r"^(?:export\s+|override\s+)*([\w.-]+)\s*(?:[:+?]{0,3}=)\s*(.*)", re.MULTILINE)
+_MAKE_VALUE: Final = re.compile(r"\$[({]([\w.-]+)[)}]|\$(\w)")
+_MAKE_OWN: Final = {"RM": "rm -f", "CC": "cc", "CXX": "c++", "AR": "ar", "MAKE": "make"}
+
+
+def _make(text: str) -> Iterator[Started]:
+    """Read a makefile: its recipes and what it runs for values. A variable that it does not set is not literal."""
+    values = _MAKE_OWN | dict(_MAKE_SETS.findall(text))
+
+    def value(part: re.Match[str]) -> str:
+        name = part[1] or part[2]
+        return values.get(name, f"${{{name}}}")
+
+    for calls in _MAKE_CALLS.findall(text):
+        yield Code(next(filter(None, calls), ""), "$" not in "".join(calls))
+    for name, command in values.items():
+        if name == "SHELL":
+            yield Code(command, True)
+    for recipe in _RECIPE.findall(text):
+        line = _MAKE_VALUE.sub(value, _MAKE_VALUE.sub(value, recipe))
+        yield Code(re.sub(r"\$[@<^*?+%|]", "target", line).replace("$$", "$"), not re.search(r"\$\(\w+ ", line))
+
+
+def _ssh(text: str) -> Iterator[Started]:
+    """Read a configuration of ssh."""
+    for line in text.splitlines():
+        name, _, value = re.sub(r"^\s*(\w+)[ \t]*=?[ \t]*", r"\1=", line).partition("=")
+        yield from setting(name, value, whole=True)
+
+
 # --- awk ---
 
 _AWK_REGEX: Final = re.compile(
     r"(?<=[(,~!{};&|\n])(\s*)/(?:[^/\\\n\[]|\\.|\[[^\]\n]{1,99}\]){0,999}/|\A(\s*)/(?:[^/\\\n\[]|\\.|\[[^\]\n]{1,99}\]){0,999}/"
 )
+_AWK_COMMENT: Final = re.compile(r"(?:(?<=\n)|(?<=[{};]))[ \t]*#[^\n]*\n|[ \t]#(?=[^\n]*\")[^\n\"]*\"[^\n\"]*\n")
+"""A comment, as far as it certainly is one, or holds a single quotation mark: it might hide what follows."""
 _AWK_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _AWK_STARTS: Final = re.compile(r"\bsystem\s*\(|(?<!\|)\|&?(?!\|)|@load\b|\bgetline\s*<")
 
 
 def _awk(text: str) -> Iterator[Started]:
-    masked, strings = _masked(text, _AWK_STRING)
+    masked, strings = _masked(_AWK_COMMENT.sub("\\n", text) if '"' in text else text, _AWK_STRING)
     masked = _AWK_REGEX.sub(" 0 ", masked)
     found = [start for start in _AWK_STARTS.finditer(masked) if not start[0].startswith("getline")]
     if not found:
@@ -294,3 +374,18 @@ def _delimited(text: str, at: int, parts: int) -> int:
             parts -= 1
         at += 1
     return at if not parts else -1
+
+
+def _shell(text: str) -> Iterator[Started]:
+    yield Code(text, whole=True)
+
+
+def _dockerfile(text: str) -> Iterator[Started]:
+    yield from (Code(line, whole=True) for line in _DOCKER_RUN.findall(text))
+
+
+_READERS: Final[dict[str, Callable[[str], Iterator[Started]]]] = {
+    "awk": _awk, "dockerfile": _dockerfile, "gdb": _gdb, "make": _make, "python": _python, "sed": _sed,
+    "shell": _shell, "ssh": _ssh,
+}  # fmt: skip
+"""The languages that are read by more than names."""

@@ -67,7 +67,9 @@ class _Program(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     quiet: tuple[str, ...] = ()
     expanded: tuple[str, ...] = ()
     hides: tuple[str, ...] = ()
+    scripts: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
+    suffixes: tuple[str, ...] = ()
     lists: tuple[str, ...] = ()
     bundles: bool = False
     assigns: bool = False
@@ -82,7 +84,16 @@ class _Program(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def is_inert(self) -> bool:
         """True if nothing is of interest behind the first operand."""
-        more = (self.permutes, self.anywhere, self.bundles, self.reads, self.prefixes, self.lists, self.shell)
+        more = (
+            self.permutes,
+            self.anywhere,
+            self.bundles,
+            self.reads,
+            self.prefixes,
+            self.lists,
+            self.shell,
+            self.suffixes,
+        )
         return self.runs == "nothing" and not any(more) and "--" not in self.commands
 
     def kinds(self) -> dict[str, frozenset[str]]:
@@ -96,13 +107,13 @@ class _Program(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 _OPTION_KINDS: Final = (
     "values", "flags", "code", "commands", "shell", "split", "code_flags", "settings", "programs", "modules", "quiet",
-    "replace", "stdin_flags", "expanded", "hides",
+    "replace", "stdin_flags", "expanded", "hides", "scripts",
 )  # fmt: skip
 _VALUED: Final = frozenset(
-    {"values", "code", "split", "settings", "programs", "replace", "modules", "commands", "expanded"}
+    {"values", "code", "split", "settings", "programs", "replace", "modules", "commands", "expanded", "scripts"}
 )
 _EITHER: Final = frozenset({"flags", "values"})
-_NOT_IDLE: Final = frozenset({"programs", "modules", "quiet", "code_flags"})
+_NOT_IDLE: Final = frozenset({"programs", "modules", "quiet", "code_flags", "scripts"})
 """Kinds of options with which a program does not read what to do from standard input."""
 
 
@@ -115,10 +126,18 @@ class _Variables(Struct, frozen=True, forbid_unknown_fields=True):
     hijacks: str
 
 
+class _Inert(Struct, frozen=True, forbid_unknown_fields=True):
+    names: str
+    exact: str
+    verbs: str
+
+
 class _Table(Struct, frozen=True, forbid_unknown_fields=True):
     program: tuple[_Program, ...]
+    inert: _Inert
     settings: _Settings
     variables: _Variables
+    options: dict[str, str]
 
 
 class Table:
@@ -137,8 +156,13 @@ class Table:
                 self._programs.setdefault(words, []).append(Grammar(program))
                 self.beginnings.update(words[: at + 1] for at in range(len(words)))
                 self.longest[words[0]] = max(len(words), self.longest.get(words[0], 0))
+        self._inert: Final = frozenset(table.inert.names.split())
+        self._exact: Final = frozenset(table.inert.exact.split())
+        self.verbs: Final = frozenset(table.inert.verbs.split())
+        """Subcommands behind which names are data."""
         self.settings: Final = re.compile(table.settings.names)
         self.variables: Final = re.compile(table.variables.names)
+        self.options: Final = table.options
         self.hijacks: Final = re.compile(table.variables.hijacks)
 
     def of(self, name: tuple[str, ...]) -> Sequence[Grammar]:
@@ -148,6 +172,49 @@ class Table:
     def knows(self, name: str) -> bool:
         """True if a program of this name starts others, or has a subcommand that does."""
         return program_name(name) in self.longest
+
+    def run_files(self, words: Sequence[Word]) -> Iterator[tuple[str, str]]:
+        """Yield the names of files that a program may run, each with its language; "" is that of a shell."""
+        name = program_name(words[0].text)
+        for grammar in self.of((name,)):
+            program = grammar.program
+            language = "" if is_shell(name) or program.reads == "shell" else program.language
+            texts = [word.text for word in words[1:]]
+            if program.runs != "script":
+                texts = list(_values_of(program.scripts, texts))
+            yield from ((file, language) for text in texts for file in _FILE.findall(text))
+            yield from ((file, language) for file in _RUN_UNNAMED.get(program.language, ()))
+
+    def is_inert(self, name: str) -> bool:
+        """True if what a program of this name is given is certainly data for it, or is read by its own table."""
+        name = program_name(name)
+        return name in self._inert or name in self._exact
+
+    def reads_words(self, name: str) -> bool:
+        """True if a table says which of its words a program of this name starts; of longer texts it may not."""
+        return (program_name(name),) in self._programs
+
+    def has_subcommands(self, name: str) -> bool:
+        """True if only subcommands of this program have tables."""
+        return program_name(name) in self.longest
+
+
+_FILE: Final = re.compile(r"[^\s/'\"`=,;:(){}<>|&]+")
+_RUN_UNNAMED: Final = {
+    "make": ("Makefile", "makefile", "GNUmakefile"),
+    "python": ("sitecustomize.py", "usercustomize.py", "__main__.py"),
+}
+"""Files that are run without being named, by language."""
+
+
+def _values_of(options: Sequence[str], texts: Sequence[str]) -> Iterator[str]:
+    """Yield what may be the values of some options."""
+    for at, text in enumerate(texts):
+        for option in options:
+            if text == option:
+                yield from texts[at + 1 : at + 2]
+            elif text.startswith(option):
+                yield text[len(option) :]
 
 
 class Grammar:
@@ -194,9 +261,18 @@ def table() -> Table:
 
 
 def program_name(text: str) -> str:
-    """The name by which the table knows a program: without folders, and without a version behind it."""
+    """The name by which the table knows a program: without folders, and without a version or a variant behind it."""
     name = text.rpartition("/")[2].removeprefix("=").removesuffix(".exe")
-    return name if name in table().longest else re.sub(r"[-.]?\d+(?:\.\d+)*$", "", name) or name
+    if name in table().longest:
+        return name
+    if name.startswith(("ld-linux", "ld-musl", "ld-2", "ld64.so")):
+        return "ld.so"
+    return re.sub(r"[-.]?\d+(?:\.\d+)*$|\.(?:tiny|basic|gtk3|nox|athena|static)$|-static$", "", name) or name
+
+
+def is_shell(name: str) -> bool:
+    """True if a program of this name runs a file of commands of the shell."""
+    return name in ("source", ".") or any(grammar.program.reads == "shell" for grammar in table().of((name,)))
 
 
 def started(command: Command) -> Iterator[Started]:
@@ -246,10 +322,11 @@ def runs_operands(words: tuple[str, ...]) -> bool:
 _UNKNOWN: Final = Grammar(_Program())
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_][^=\s]*=", re.DOTALL)
 _IS_STDIN: Final = re.compile(r"-|(?:/dev/|/proc/[^/]*/|)(?:stdin|fd/\d+|tty)|/dev/fd/.*")
-_CODE_PREFIX: Final = re.compile(r"""exec=|[!|]|"[^"]*"\s*:""")
+_CODE_PREFIX: Final = re.compile(r"""(?:exec=|[!|^-]+|"[^"]*"\s*:)(?=\S|\s)""")
 """What stands before a line of shell in some values: `!` in git's aliases, `|` in LESSOPEN, a key in `bind -x`."""
 _ANYWHERE_PREFIX: Final = re.compile(r"-.*?=|(?i:exec|system|shell):|!")
 _MOST_WORDS: Final = 1000  # of a command that starts another one
+_INCLUDES: Final = re.compile(r"(?i)include(?:if\..*)?(?:\.path)?")
 _EXEC: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 
 
@@ -287,8 +364,13 @@ class _Reading:
         yield from self._by_operands(operands)
         reads = [words for words in operands if not words or _IS_STDIN.fullmatch(words[0].text)]
         idle = not operands or reads or "stdin_flags" in self._noted or self._program.runs == "nothing"
-        if self._program.reads and idle and not self._found and not self._noted & _NOT_IDLE:
+        if self._program.reads == "text" or (self._program.reads and idle and self._is_idle(operands)):
             yield from self._from_input()
+
+    def _is_idle(self, operands: Sequence[Sequence[Word]]) -> bool:
+        """True if no option says what to do, so that it is read from standard input."""
+        says = _NOT_IDLE if operands else _NOT_IDLE - {"code_flags"}
+        return not self._found and not self._noted & says
 
     def _list(self) -> None:
         """Take away what stands behind a sign that ends the command, such as `:::`. It may be a list of commands."""
@@ -383,12 +465,14 @@ class _Reading:
             kinds = self._grammar.of_option(text[0] + text[place])
             rest = text[place + 1 :]
             for kind in sorted(kinds & _VALUED):
-                value = Word(rest, _tail(word.source, len(rest))) if rest else self._word(at + 1)
+                value = Word(rest, _tail(word, place + 1)) if rest else self._word(at + 1)
                 self._take(kind, value, at if rest else at + 1)
                 yield at + 1 if rest else at + 2
+                if self._program.code_flags:  # shells take the values of joined options from the words behind them
+                    yield at + 2
             for kind in sorted(kinds - _VALUED):
                 self._take(kind, None, at)
-            if kinds <= _VALUED:
+            if kinds <= _VALUED and not self._program.code_flags:
                 return
         yield at + 1
 
@@ -416,16 +500,32 @@ class _Reading:
             case "programs":
                 yield Foreign(self._program.language, value.source, value.literal)
             case "settings":
-                name, setting = re.split(r"[= ]", f"{value.source}=", maxsplit=1)
-                yield from _setting(name, setting.removesuffix("="), value.literal)
-            case "split":
-                rest = [_quoted(word) for word in self._words[at + 1 :]]
-                yield Code(" ".join(["env", re.sub(r"\\_", " ", value.source), *rest]), value.literal)
-            case "commands":
-                yield from self._inner((value, *self._words[at + 1 :]))
-                yield Code(value.source, value.literal) if " " in value.source else Command((value,))
+                name, rest = re.split(r"[=\s]", f"{value.source}=", maxsplit=1)
+                yield from setting(name, rest.removesuffix("=").lstrip(" \t="), value.literal)
+            case "scripts":
+                yield from self._script_option(value)
+            case "modules":
+                yield Command((value, *self._words[at + 1 :]), (), self._command.input)
+            case "split" | "commands":
+                yield from self._begins_command(kind, value, at)
             case _:
                 pass
+
+    def _begins_command(self, kind: str, value: Word, at: int) -> Iterator[Started]:
+        """Yield what a value starts that is the beginning of a command, or several words of it."""
+        if kind == "split":
+            rest = [_quoted(word) for word in self._words[at + 1 :]]
+            yield Code(" ".join(["env", re.sub(r"\\[_tvnfr]", " ", value.source), *rest]), value.literal)
+            return
+        yield from self._inner((value, *self._words[at + 1 :]))
+        yield Code(value.source, value.literal) if " " in value.source else Command((value,))
+
+    def _script_option(self, value: Word) -> Iterator[Started]:
+        """Yield what a file with a program starts: it is read if it is standard input."""
+        if _IS_STDIN.fullmatch(value.text):
+            yield from self._from_input(certainly=True)
+        elif value.source.startswith("<("):
+            yield Unreadable(f"the program {value.source[:60]!r} is not literal")
 
     def _written_otherwise(self) -> None:
         """Note what stands behind `--`, in bundled options without a dash, and behind a prefix in a word."""
@@ -436,14 +536,25 @@ class _Reading:
         if behind and self._words[behind[0]].text in program.commands:
             self._found.extend(self._inner(self._words[behind[0] + 1 :]))
         if program.bundles and self._at < len(self._words):
-            bundle = self._words[self._at].text
-            if any("code" in self._grammar.of_option(f"-{letter}") for letter in bundle):
-                values = self._words[self._at + 1 : self._at + 1 + len(bundle)]
-                self._found.extend(Code(value.source, value.literal) for value in values)
-        for prefix in program.prefixes:
-            for word in self._words[self._at :]:
-                if word.source.casefold().startswith(prefix):
-                    self._found.append(self._prefixed(word, prefix))
+            self._bundled()
+        self._marked_words()
+
+    def _bundled(self) -> None:
+        bundle = self._words[self._at].text
+        if any("code" in self._grammar.of_option(f"-{letter}") for letter in bundle):
+            values = self._words[self._at + 1 : self._at + 1 + len(bundle)]
+            self._found.extend(Code(value.source, value.literal) for value in values)
+
+    def _marked_words(self) -> None:
+        """Note words that begin or end with what marks a line of shell."""
+        for word in self._words[self._at :]:
+            source = word.source.casefold()
+            self._found.extend(
+                self._prefixed(word, prefix) for prefix in self._program.prefixes if source.startswith(prefix)
+            )
+            for suffix in self._program.suffixes:
+                if source.endswith(suffix):
+                    self._found.append(Code(word.source.removesuffix(suffix), word.literal))
 
     def _prefixed(self, word: Word, prefix: str) -> Started:
         """What a word is: a program in the language of the table, or a line of shell behind the prefix."""
@@ -493,12 +604,13 @@ class _Reading:
                 )
             case "script" if not (program.reads and _IS_STDIN.fullmatch(first.text)) and not self._noted & _NOT_IDLE:
                 yield from _script(first, of_shell=program.reads != "language")
+                yield from _named_script(words)
             case "language" if not self._noted & {"programs", "modules"}:
                 yield Foreign(program.language, first.source, first.literal)
             case "definitions":
                 yield from (Code(word.source.partition("=")[2], word.literal) for word in words if "=" in word.source)
             case "settings" if len(words) > 1:
-                yield from _setting(first.source, words[1].source, words[1].literal)
+                yield from setting(first.source, words[1].source, words[1].literal)
             case _:
                 pass
 
@@ -507,10 +619,10 @@ class _Reading:
         if len(words) > 2 and re.search(r"\$[@*1-9{]", words[0].source):
             yield Command(tuple(words[2:]))
 
-    def _from_input(self) -> Iterator[Started]:
+    def _from_input(self, *, certainly: bool = False) -> Iterator[Started]:
         input_ = self._command.input
-        if self._program.reads not in ("shell", "remote"):
-            yield from self._program_from(input_)
+        if self._program.reads not in ("shell", "remote") or certainly:
+            yield from self._program_from(input_, certainly=certainly or self._program.reads == "language")
             return
         if self._program.reads == "remote" and input_.kind == "inherited":
             return
@@ -519,13 +631,11 @@ class _Reading:
         if input_.kind != "text" or not input_.whole:
             yield Unreadable("a shell reads its commands from standard input")
 
-    def _program_from(self, input_: Input) -> Iterator[Started]:
+    def _program_from(self, input_: Input, *, certainly: bool) -> Iterator[Started]:
         """Yield what a program in another language starts that comes from standard input; a file is not read."""
         if input_.text and input_.kind != "file":
             yield Foreign(self._program.language, input_.text, input_.whole or input_.kind == "pipe")
-        if self._program.reads == "language" and (
-            input_.kind == "pipe" or (input_.kind == "file" and UNKNOWN.search(input_.text))
-        ):
+        if certainly and (input_.kind == "pipe" or (input_.kind == "file" and UNKNOWN.search(input_.text))):
             yield Unreadable("a program is read from standard input")
 
     def _anywhere(self) -> Iterator[Started]:
@@ -552,6 +662,12 @@ def assigned(name: str, value: Word) -> Iterator[Started]:
     """Yield what a variable that is set for a command, or for all later ones, makes programs run."""
     if table().hijacks.fullmatch(name):
         yield Unreadable(f"{name} changes what programs do")
+    elif name in table().options:
+        yield Code(f"{table().options[name]} {value.source}", value.literal)
+    elif name == "GIT_CONFIG_PARAMETERS":
+        for pair in re.findall(r"'([^']*)'(?:='([^']*)')?", value.source):
+            key, _, setting_ = "=".join(filter(None, pair)).partition("=")
+            yield from setting(key, setting_, whole=value.literal)
     elif table().variables.fullmatch(name):
         yield Code(_CODE_PREFIX.sub("", value.source), value.literal)
     if "$(" in value.text or "`" in value.text:  # it is run where the variable is evaluated
@@ -559,9 +675,13 @@ def assigned(name: str, value: Word) -> Iterator[Started]:
             yield Code(part[0] or part[1], True)
 
 
-def _setting(name: str, value: str, whole: bool) -> Iterator[Started]:
+def setting(name: str, value: str, whole: bool) -> Iterator[Started]:
     """What a setting of a program makes it run."""
-    if table().settings.fullmatch(name):
+    if value.startswith("ext::"):
+        yield Code(value.removeprefix("ext::").replace("% ", " "), whole)
+    elif _INCLUDES.fullmatch(name):
+        yield Unreadable(f"the setting {name!r} names further settings")
+    elif table().settings.fullmatch(name):
         yield Code(value.removeprefix("!"), whole)
     elif not whole and not re.fullmatch(r"[\w.-]+", name):
         yield Unreadable(f"the setting {name!r} is not literal")
@@ -576,6 +696,12 @@ def _script(word: Word, of_shell: bool) -> Iterator[Started]:
         yield Unreadable("a shell reads its commands from elsewhere")
 
 
+def _named_script(words: Sequence[Word]) -> Iterator[Command]:
+    """A file of commands may be a program that a rule names."""
+    if words[0].literal and words[0].text and not _IS_STDIN.fullmatch(words[0].text):
+        yield Command(tuple(words))
+
+
 def _replaced(word: Word, marks: set[str]) -> Word:
     text = word.text
     for mark in marks:
@@ -587,5 +713,6 @@ def _quoted(word: Word) -> str:
     return "'" + word.source.replace("'", "'\\''") + "'"
 
 
-def _tail(source: str, length: int) -> str:
-    return source[-length:]
+def _tail(word: Word, start: int) -> str:
+    """The source of a word from this place of its text, before which all is literal."""
+    return word.source[start:] if word.source.startswith(word.text[:start]) else word.source

@@ -4,9 +4,11 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 from html import escape
 
 COLUMN, LINE, MARGIN = 8.43, 20, 20  # pixels: a character of 14 pixels' monospace, a line, the frame
+NAMES = 17  # columns for who it is about
 COLUMNS = 84  # the demo's 80, and a margin
 
 
@@ -17,8 +19,7 @@ def picture() -> str:
         command, capture_output=True, text=True, check=True, timeout=60, env=os.environ | {"COLUMNS": "80"}
     ).stdout
     scene = re.split(r"(?m)^\d  \w+ ─*\n", shown)[3].strip("\n")
-    scene = re.sub(r", \d+ ms", "", scene)  # a picture is the same each time
-    lines = ["hookproxy demo", "", *scene.splitlines()]
+    lines = ["hookproxy demo", "", *_without_times(scene)]
     texts = "\n".join(_line(number, line) for number, line in enumerate(lines))
     width, height = round(COLUMNS * COLUMN), 2 * MARGIN + LINE * len(lines)
     return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">
@@ -33,16 +34,24 @@ text {{ font: 14px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace;
 """
 
 
+def _without_times(scene: str) -> list[str]:
+    """The lines of the scene, wrapped again without times, so that the picture is the same each time."""
+    blanks = " " * NAMES
+    rows = re.sub(rf"\n{blanks}(?=\S)", " ", scene).splitlines()
+    told = [re.sub(r", \d+ ms", "", row) for row in rows]
+    return [line for row in told for line in textwrap.wrap(row, 80, subsequent_indent=blanks) or [""]]
+
+
 def _line(number: int, line: str) -> str:
     """One line of text: who it is about, and what happens."""
     if not line:
         return ""
-    name, rest = line[:17].rstrip(), line[17:]
+    name, rest = line[:NAMES].rstrip(), line[NAMES:]
     if number == 0:
         return _text(number, 0, "title", f"$ {line}")
     marked = "blocked" if "block" in rest.casefold() or rest == "nothing" else ""
     parts = [_text(number, 0, "name", name)] if name else []
-    return "\n".join([*parts, _text(number, 17, marked, rest)])
+    return "\n".join([*parts, _text(number, NAMES, marked, rest)])
 
 
 def _text(number: int, column: int, style: str, text: str) -> str:

@@ -163,10 +163,11 @@ def test_a_file_without_any_hook_gets_a_remark(project: Path, text: str, remark:
     assert {one.file for one in report.remarks} == {str(project / "settings.json")}
 
 
+NO_HOOK_HINT = "name hook files with --hooks or --config, or write a first guard with hookproxy init guard --user"
+
+
 def test_a_configuration_without_hooks_is_a_finding_without_a_file(project: Path) -> None:
-    assert checked(project).findings == (
-        Finding("", None, "", "no hook is configured: name hook files with --hooks or --config"),
-    )
+    assert checked(project).findings == (Finding("", None, "", f"no hook is configured: {NO_HOOK_HINT}"),)
     assert checked(project, config='on_ask = "deny"').findings == checked(project).findings
 
 

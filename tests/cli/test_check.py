@@ -269,7 +269,8 @@ def test_no_hook_at_all_is_a_finding(tmp_path: Path) -> None:
     ended = check(tmp_path)
     assert (ended.returncode, ended.stderr) == (1, "")
     assert ended.stdout == (
-        "warning: no hook is configured: name hook files with --hooks or --config\n\nno hooks, 1 warning\n"
+        "warning: no hook is configured: name hook files with --hooks or --config, or write a first guard with "
+        "hookproxy init guard --user\n\nno hooks, 1 warning\n"
     )
 
 
@@ -525,11 +526,11 @@ def test_it_says_which_hooks_let_a_call_pass_if_they_fail_and_how_to_change_that
     (tmp_path / "settings.json").write_text(json.dumps(file, indent=1))
     brief = check(tmp_path, "--hooks", "claude=settings.json").stdout
     assert "  6  PreToolUse: true (600 s; if it fails, the call passes" in brief
-    assert "1 of 2 hooks lets a call pass if it fails:\n  refuse   on_failure = " in brief
+    assert "1 of 2 hooks lets a call pass if it fails:\n  refuse   such calls: on_failure = " in brief
     printed = check(tmp_path, "--hooks", "claude=settings.json", "--verbose").stdout
     block = printed[printed.index("1 of 2 hooks lets a call pass if it fails:") :]
     assert "settings.json:6 (claude)" in block
-    assert 'on_failure = "deny" in hookproxy.toml or in a [[use]] table of it, or run --fail-closed' in block
+    assert 'on_failure = "deny" in hookproxy.toml or a [[use]] table of it, or run --fail-closed' in block
     closed = check(tmp_path, "--fail-closed", "--hooks", "claude=settings.json")
     assert "a call pass" not in closed.stdout
     found = json.loads(check(tmp_path, "--hooks", "claude=settings.json", "--json").stdout)
@@ -702,7 +703,7 @@ def test_a_server_that_cannot_list_its_tools_is_status_2_and_the_hooks_are_shown
 def test_a_name_without_a_server_is_an_error(clean: Path) -> None:
     ended = check(clean, "--hooks", "settings.json", "--name", "git")
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr.startswith("error: --name names no server, because there is no COMMAND\nhint: usage: ")
+    assert ended.stderr.startswith("error: --name names no server, because there is no COMMAND\nhint: write -- COMMAND")
 
 
 # --- strict ---

@@ -113,7 +113,7 @@ def test_the_output_shows_what_happened(
     assert main([]) == 0
     shown = capsys.readouterr().out
     headings = [line.split()[1] for line in shown.splitlines() if line[:1].isdigit()]
-    assert headings == ["allowed", "allowed", "allowed", "failed"]
+    assert headings == ["blocked", "blocked", "allowed", "failed"]
     assert "redact.py        failed (PreToolUse, exit 1, " in shown
     assert "exited with status 1: no key is safe" in shown
     assert "agent got        .env deleted" in shown

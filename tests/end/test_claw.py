@@ -364,7 +364,9 @@ async def test_in_the_variant_continue_false_also_denies_the_other_pending_calls
 
 
 async def test_the_variant_s_file_says_by_which_name_it_is_read(scene: Scene) -> None:
-    path = settings(scene, json.dumps({"hooks": {"PreToolUse": [{"matcher": "x", "hooks": []}]}}))
+    entry = {"matcher": "x", "hooks": [{"type": "command", "command": "./guard.sh"}]}
+    path = settings(scene, json.dumps({"hooks": {"PreToolUse": [entry]}}))
     ended = scene.complete([HOOKPROXY, "run", f"--hooks=claw={path}", "--", "true"])
-    assert ended.returncode == 0  # the server's
+    assert ended.returncode == 2  # none of its hooks would run
     assert b"claw@current and claude read matcher groups" in ended.stderr
+    assert f"name that: --hooks claw@current={path}".encode() in ended.stderr

@@ -143,11 +143,13 @@ async def test_the_danger_guard_blocks_dangerous_commands(project: Project, comm
     assert project.scene.calls_received() == []
 
 
-@pytest.mark.parametrize(("tool", "command"), [("BashTool", "ls -la"), ("Search", "sudo")])
-async def test_the_danger_guard_lets_other_calls_pass_as_they_are(project: Project, tool: str, command: str) -> None:
+@pytest.mark.parametrize(("tool", "argument", "text"), [("BashTool", "command", "ls -la"), ("Search", "query", "sudo")])
+async def test_the_danger_guard_lets_other_calls_pass_as_they_are(
+    project: Project, tool: str, argument: str, text: str
+) -> None:
     project.script("block_dangerous.py", BLOCK_DANGEROUS)
     agent = await project.begun(DANGER_GUARD)
-    line = line_of(call(1, tool, command=command))
+    line = line_of(call(1, tool, **{argument: text}))
     await agent.send(line)
     assert texts(await agent.answer(1)) == [f"ran {tool}"]
     assert project.scene.received()[-1] + b"\n" == line

@@ -102,7 +102,7 @@ async def test_a_guard_for_commands_denies_a_servers_command_by_its_matcher(scen
     agent = await begun(scene, beforeShellExecution={"command": deny, "matcher": "curl|wget"})
     assert "No network." in refused(await agent.ask(call(1, "bash", command="true; curl x")))
     assert text_of(await agent.ask(call(2, "bash", command="ls"))) == "ran bash"
-    assert text_of(await agent.ask(call(3, "echo", command="curl"))) == '{"command": "curl"}'
+    assert text_of(await agent.ask(call(3, "echo", text="curl"))) == '{"text": "curl"}'
     assert len(scene.calls_received()) == 2
 
 

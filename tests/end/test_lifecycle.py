@@ -72,8 +72,11 @@ async def test_a_pipeline_through_the_proxy_answers_what_the_server_alone_would_
 ) -> None:
     options = {
         "no hooks": [],
-        "no matching hook": [scene.hooks(PreToolUse=[group("exit 2", matcher="other")])],
-        "a silent hook": [scene.hooks(PreToolUse="sleep 0.2", PostToolUse="true", PostToolUseFailure="true")],
+        "no matching hook": ["--fail-closed", scene.hooks(PreToolUse=[group("exit 2", matcher="other")])],
+        "a silent hook": [
+            "--fail-closed",
+            scene.hooks(PreToolUse="sleep 0.2", PostToolUse="true", PostToolUseFailure="true"),
+        ],
     }[hooks]
     lines = shlex.join(json.dumps(message) for message in SESSION)
     server = shlex.join([*SERVER, "--status", "7"])
@@ -106,7 +109,7 @@ async def test_input_from_a_file_is_answered_into_a_file(scene: Scene, hooked: b
 
 
 async def test_without_any_input_the_server_ends_at_once_and_so_do_we(scene: Scene) -> None:
-    command = [HOOKPROXY, "run", scene.hooks(PreToolUse="true"), "--", *SERVER, "--status", "3"]
+    command = [HOOKPROXY, "run", "--fail-closed", scene.hooks(PreToolUse="true"), "--", *SERVER, "--status", "3"]
     ended = scene.complete(command, within=SOON)
     assert (ended.returncode, ended.stdout, ended.stderr) == (3, b"", b"")
 
@@ -766,7 +769,7 @@ async def test_pending_calls_beyond_the_limit_stop_the_agent_and_not_us(scene: S
 
 @pytest.mark.parametrize("hooked", [False, True])
 async def test_a_line_of_forty_megabytes_passes_in_both_directions(scene: Scene, hooked: bool) -> None:
-    options = [scene.hooks(PreToolUse=[group("exit 2", matcher="other")])] if hooked else []
+    options = ["--fail-closed", scene.hooks(PreToolUse=[group("exit 2", matcher="other")])] if hooked else []
     agent = scene.run(*options)
     await agent.initialize()
     line = line_of(call(1, "echo", text="x" * (40 * MEGABYTE)))

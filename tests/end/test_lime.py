@@ -161,7 +161,8 @@ async def test_the_settings_of_the_page_run_unchanged(scene: Scene) -> None:
     await gates["cleanup"].reached()
     assert not gates["notify"].visited
     assert "hooks.PostCompact cannot fire behind MCP" in agent.standard_error()
-    assert len(agent.standard_error().splitlines()) == 1
+    assert "1 of 1 hook lets a call pass if it fails" in agent.standard_error()
+    assert len(agent.standard_error().splitlines()) == 2
 
 
 async def test_the_answer_of_the_page_denies_the_call_and_the_other_pending_calls(scene: Scene) -> None:

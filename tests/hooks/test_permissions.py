@@ -41,6 +41,21 @@ def test_a_hooks_approval_request_keeps_its_reason_if_a_rule_asks_too() -> None:
     assert permissions().apply_rules(own, call()) is own
 
 
+@pytest.mark.parametrize("rules", [{"deny": ("Bash(rm *)",)}, {"ask": ("Bash(rm *)",)}])
+def test_who_is_asked_about_a_command_that_cannot_be_read_learns_why(rules: dict[str, tuple[str, ...]]) -> None:
+    """Otherwise the rule `Bash(rm *)` asks about a line without any `rm`, and nobody knows why."""
+    asked = permissions(**rules).apply_rules(Proceed(), call(b'{"command":"eval \\"$X\\""}', tool="Bash"))
+    assert isinstance(asked, Proceed)
+    assert asked.approval_request is not None
+    assert asked.approval_request.reason.startswith(
+        "its argument 'command' cannot be read, so it may run such a command"
+    )
+    plain = permissions(ask=("Bash(rm *)",)).apply_rules(Proceed(), call(b'{"command":"rm x"}', tool="Bash"))
+    assert isinstance(plain, Proceed)
+    assert plain.approval_request is not None
+    assert plain.approval_request.reason == ""
+
+
 def test_rules_of_hooks_count_for_the_session_and_are_bounded() -> None:
     one = permissions()
     assert not one.allow(call())

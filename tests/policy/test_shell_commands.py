@@ -62,7 +62,7 @@ REMOVES = [
     "A=b\\ c rm -rf x", ">a\\ b rm x", "<<<a\\ b rm x", "a[0]=$[[ a ]]echo rm x", "A='b c'd\\ e rm x", "2>'a b' rm x",
     # what a line says and does later
     "A=rm; $A x", "${A:-rm} x", "cat >s <<E\nrm x\nE\nsh s", "echo 'rm x' >s; . ./s", "PAGER='rm x' git log",
-    "x='a[$(rm y)]'; ((x))", "alias l='rm x'\nl", "trap 'rm x' EXIT",
+    "cat <<E | x\nrm x\nE", "x='a[$(rm y)]'; ((x))", "alias l='rm x'\nl", "trap 'rm x' EXIT",
 ]  # fmt: skip
 HARMLESS = [
     "", " ", "ls", "ls -la | wc -l", "lsrm", "rmdir x", "echo rm x", "git rm x", "npm run build && npm test", "ls 2>&1",
@@ -73,7 +73,7 @@ HARMLESS = [
     "echo '{}' > a", "git commit -m 'no more rm'", "ls\r\npwd\r\n", "echo $(date)", "echo $((1+2)) ${x:-3}",
     'cd "$DIR" && make -j"$(nproc)"', "git commit -m \"$(cat <<'E'\nit's; rm x\nE\n)\"",
     'for f in *.py; do python "$f"; done',
-    "cat <<E | x\nrm x\nE", "env " + "x " * 300, "awk '/rm x/ {print $1}' f", "sed 's/rm x/e/g' f", "bash <<< ls",
+    "env " + "x " * 300, "awk '/rm x/ {print $1}' f", "sed 's/rm x/e/g' f", "bash <<< ls",
     "python3 - <<'E'\nimport re\nprint(re.compile('rm x'))\nE", "[[ -f $x && $y =~ ^(a|b)$ ]] || exit 1",
 ]  # fmt: skip
 

@@ -1,0 +1,91 @@
+"""Some three thousand further spellings of `rm`, and what must not be taken for one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from hookproxy.policy.globs import WorkBudget
+from hookproxy.policy.shell_commands import Runs, command_matcher
+from hookproxy.shell.commands import commands_of
+
+SPELLINGS: Final = Path(__file__).with_name("spellings.txt").read_bytes().decode().removesuffix("\n").split("\n---\n")
+PASSES: Final = Runs(False, "")
+RM: Final = command_matcher("rm *")
+
+
+def test_no_spelling_passes() -> None:
+    assert len(SPELLINGS) > 3000
+    assert [line for line in SPELLINGS if RM(line, WorkBudget()) == PASSES] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "rule"),
+    [
+        ("beesu rm x", "rm *"), ("summon -p x git push --force", "git push:*"), ("foo --run='rm -fr x'", "rm -rf *"),
+        ("foo -c 'cd a; rm x'", "rm *"), ("foo <<E\nRUN rm x\nE", "rm *"), ("foo --exec=curl x", "curl *"),
+        ("./dev sh git push -f origin", "git push --force:*"), ("foo 'sudo rm x'", "rm *"),
+        ("foo '[\"rm\", \"x\"]'", "rm *"),
+        ("foo /bin/rm x", "rm *"), ("foo mkfs.ext4 x", "mkfs*"), ("foo bar -- kubectl delete x", "kubectl delete *"),
+    ],
+)  # fmt: skip
+def test_an_unknown_program_may_start_what_it_is_given(line: str, rule: str) -> None:
+    answer = command_matcher(rule)(line, WorkBudget())
+    assert not answer.certain
+    assert "may start what it is given" in answer.unreadable
+
+
+@pytest.mark.parametrize(
+    ("line", "rule"),
+    [
+        ("apt-get install -y curl git", "curl *"), ("brew install git", "git push:*"), ("man rm", "rm *"),
+        ("systemctl restart docker", "docker *"), ("echo rm x", "rm *"),
+        ("grep -rn 'rm -rf' .", "rm -rf *"),
+        ("git commit -m 'rm x'", "rm *"), ("gh pr create --title 'Remove rm usage'", "rm *"),
+        ("foo --name=rmx", "rm *"),
+        ("cat <<'E' > a.md\nrm x\nE", "rm *"), ("mkdir rm; cd rm", "rm *"), ("foo -m 'do not use the rm of x'", "rm *"),
+        ("docker rm x", "rm *"), ("docker run --name rm a ls", "rm *"), ("foo git status", "git push:*"),
+        ("foo rm.py", "rm *"), ("foo push git", "git push:*"), ("flatpak install curl", "curl *"),
+    ],
+)  # fmt: skip
+def test_names_that_are_data_are_not_commands(line: str, rule: str) -> None:
+    assert command_matcher(rule)(line, WorkBudget()) == PASSES
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "cat > a.py <<'E'\nprint('rm x')\nE\npython a.py", "cat > a.sh <<'E'\necho hi\nE\nchmod +x a.sh && ./a.sh",
+        "printf 'all:\\n\\techo a\\n' > Makefile; make",
+        "cat > Makefile <<'E'\nall:\n\tgcc $(CFLAGS) -o $@ $<\nE\nmake all",
+        "awk '{print}' a > b.txt; cat b.txt", "rsync -a -e 'ssh -p 1' a h:b", "ls > out.txt; less out.txt",
+        "python -c 'import json; print(json.dumps(1))'", "python -c \"import os; print(os.environ.get('A'))\"",
+        "python -c 'print(getattr(1, \"real\"))'", "python - <<'E'\nimport re\nprint(re.compile('a'))\nE",
+        "python -c 'import subprocess; print(subprocess.run([\"ls\", \"a\"], check=True))'",
+        "git log -1; sed -n 1p run.sh; sh run.sh",
+        "python -m json.tool < a", "make -f Makefile.in a", "awk -f sum.awk data", "sed -f fix.sed a", "vim +10 a.c",
+        "LESS=-R git log", "NODE_OPTIONS=--max-old-space-size=4096 npm run build", "sqlite3 a.db .tables",
+        "gdb -batch -ex bt -ex 'info locals' ./a core", "ssh -F cfg h uptime", "docker build -f Dockerfile .",
+    ],
+)  # fmt: skip
+def test_what_can_be_read_is_read(line: str) -> None:
+    assert not commands_of(line).unreadable
+    assert RM(line, WorkBudget()) == PASSES
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "cat > a.py <<'E'\nimport os; os.system('rm x')\nE\npython a.py", "printf 'all:\\n\\trm x\\n' > mk; make -f mk",
+        "cat > Makefile <<'E'\nC = rm\nall:\n\t@$(C) x\nE\nmake", "make -f - <<'E'\na:\n\trm x\nE",
+        "python -c 'import subprocess as s; s.run([\"rm\", p])'", "python -m timeit 'import os; os.system(\"rm x\")'",
+        "awk -f - <<< 'BEGIN{system(\"rm x\")}'", "sed -f - a <<< '1e rm x'", "bash ./rm x", "node rm x",
+        "docker build - <<E\nFROM a\nRUN rm x\nE", "gdb -ex 'shell rm x'", "sudo -s 'rm x'",
+        "TAR_OPTIONS=-Irm tar cf a b",
+        "GIT_CONFIG_PARAMETERS=\"'alias.x=!rm x'\" git x",
+    ],
+)  # fmt: skip
+def test_what_is_certain_is_refused_not_asked(line: str) -> None:
+    assert RM(line, WorkBudget()).certain
