@@ -103,7 +103,8 @@ def new_parser(verb: str, usage: str, description: str, hint: str = "") -> "Argu
                 near = suggestion(value.strip("'"), known) or f"one of {', '.join(known)}"
                 raise UserError(f"{argument}: there is no {value}", near)
             if "unrecognized" not in message:
-                raise UserError(message, f"usage: {usage}")
+                argument, not_int, value = message.partition(": invalid int value: ")
+                raise UserError(f"{argument}: {value} is not a whole number" if not_int else message, f"usage: {usage}")
             words = message.split()
             wrong = next((word.partition("=")[0] for word in words if word.startswith("-")), "")
             near = suggestion(wrong, self._option_string_actions)

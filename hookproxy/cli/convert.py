@@ -80,7 +80,7 @@ def main(arguments: Sequence[str]) -> int:
     target = _target(options)
     cwd = working_directory()
     dialect = dialect_named(options.dialect, "--from") if options.dialect else None
-    use = Use(options.file, cwd, options.file, dialect)
+    use = Use(options.file, cwd, options.file, dialect, naming="--from {dialect}")
     file_context = FileContext(os.environ, cwd)
     loaded = list(read_use(use, file_context))
     folder = _folder(options, target, cwd, file_context.home)

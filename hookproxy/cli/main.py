@@ -227,7 +227,9 @@ def _unknown_verb(verb: str) -> Exception:
     from ..model.errors import UserError
 
     kind = "option" if verb.startswith("-") else "verb"
-    words = (*VERBS, "help", *(("--version", "--help") if kind == "option" or verb == "version" else ()))
+    words = [*VERBS, "help", *(["--version", "--help"] if kind == "option" or verb == "version" else [])]
+    if kind == "option":  # `--hooks` is not a misspelled `hook`
+        words = [word for word in words if word.startswith("-") or word == verb.lstrip("-")]
     near = f"did you mean {_MEANT[verb]!r}?" if verb in _MEANT else suggestion(verb, words)
     if kind == "option" and not near:
         return UserError(

@@ -25,6 +25,7 @@ from ..config.load import Loaded, make_data_folders
 from ..config.toml_text import ask_fallback
 from ..dialects.shared import input
 from ..dialects.shared.hook_file import suggestion
+from ..hooks import failures
 from ..hooks.coverage import coverage
 from ..jsonrpc import raw_json
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError, file_hint
@@ -368,10 +369,19 @@ def _reasons(report: TrialReport) -> Iterator[tuple[str, str]]:
         yield "by", by
     if reason:
         yield "reason", reason
+    if trial.decision in ("allow", "asked-allow", "asked") and (failed := _failed_guards(trial)):
+        who = "1 hook has failed" if failed == 1 else f"{failed} hooks have failed"
+        yield "but", f"{who}, which does not stop the call: --fail-closed refuses it then"
     if report.approval_text:
         yield "asked", report.approval_text
     if trial.decision == "asked":
         yield "fallback", ask_fallback(report.settings)
+
+
+def _failed_guards(trial: TrialResult) -> int:
+    """How many hooks that could have refused the call have failed instead."""
+    runs = [one for one in trial.observation.runs if one.hook_run is not None and one.hook_run.verdict.failure]
+    return len({id(one.spec) for one in runs if failures.decides(one.spec)})
 
 
 def _model_output(trial: TrialResult) -> Iterator[tuple[str, str]]:

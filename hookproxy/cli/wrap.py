@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
+from ..config.hook_files import NONE_CAN_RUN
 from ..config.load import Loaded
 from ..dialects.registry import DIALECTS
 from ..dialects.shared.hook_file import suggestion
@@ -124,8 +125,12 @@ def _gateway(where: str, from_caller: bool) -> Gateway:
 
 def _notes(loaded: Loaded) -> list[str]:
     """What a person should know, whatever files are wrapped."""
-    no_hooks = "no hook is configured yet, so wrapped servers run as before: hookproxy init guard --user writes one"
-    notes = _first(findings.lines(loaded, os.environ)) if has_hooks(loaded) else [no_hooks]
+    found = findings.lines(loaded, os.environ) if has_hooks(loaded) else []
+    notes = _first([*found, *(remark for remark in loaded.remarks if remark.endswith(NONE_CAN_RUN))])
+    if not has_hooks(loaded):
+        notes.append(
+            "no hook is configured yet, so wrapped servers run as before: hookproxy init guard --user writes one"
+        )
     if passing := failures.summary(loaded.groups, loaded.settings):  # what the run says itself, an agent rarely shows
         notes.append(f"{passing}: --fail-closed refuses such calls")
     if in_cache():

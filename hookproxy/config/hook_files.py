@@ -24,6 +24,9 @@ from .unread_hooks import unread_hooks, unrecognised, with_owner
 
 _GLOB_CHARACTERS: Final = frozenset("*?[")  # a path with one of them is a pattern, unless a file has that name
 
+NONE_CAN_RUN: Final = "none of its hooks can run here"
+"""The end of a remark on a file that guards nothing."""
+
 
 class Use(Struct, frozen=True):
     """The content of a `[[use]]` table, or of a `--hooks` option."""
@@ -44,6 +47,8 @@ class Use(Struct, frozen=True):
     warm_options: Mapping[str, object] = field(default_factory=dict)
     project: str = ""
     """The folder in which the hooks run, as written; empty: it follows from the file's place."""
+    naming: str = "--hooks {dialect}={path}"
+    """The option that names its dialect, for hints."""
 
 
 class LoadedHookFile(Struct, frozen=True):
@@ -116,7 +121,7 @@ def _read_file(file: FoundFile, named_by: str, use: Use, file_context: FileConte
     path = file.path
     dialect = use.dialect or _dialect_of_program(path)
     text = "" if dialect and dialect.executables else file_context.text(path, use.place)
-    dialect = dialect or _recognise(path, text)
+    dialect = dialect or _recognise(path, text, use.naming)
     for option in use.options:
         if option not in dialect.options:
             raise ConfigError(
@@ -133,7 +138,7 @@ def _read_file(file: FoundFile, named_by: str, use: Use, file_context: FileConte
         raise with_owner(error, dialect, hook_file) from None
     if unread := unread_hooks(dialect, hook_file, found):
         raise unread
-    no_hooks = () if found.hooks or found.rules else (f"{path}: none of its hooks can run here",)
+    no_hooks = () if found.hooks or found.rules else (f"{path}: {NONE_CAN_RUN}",)
     same_shape = () if use.dialect else _same_shape(path, dialect)
     tool_names = use.tool_names or dialect.tool_names
     hooks = make_warm(dialect, found.hooks, use.place, use.warm_options)
@@ -175,10 +180,10 @@ def _dialect_of_program(path: str) -> Dialect | None:
     return next((one for one in DIALECTS.values() if one.executables and _in_own_folder(path, one)), None)
 
 
-def _recognise(path: str, text: str) -> Dialect:
+def _recognise(path: str, text: str, naming: str) -> Dialect:
     """The one dialect whose format the file has. Raises ConfigError if there is none, or more than one.
 
-    In a folder that belongs to some systems, it is a file of one of these.
+    In a folder that belongs to some systems, it is a file of one of these. `naming` is as in `Use`.
     """
     members = read_document(path, text, comments=True).members
     if path.endswith(".toml") and _is_own_format(path, members):
@@ -195,7 +200,7 @@ def _recognise(path: str, text: str) -> Dialect:
     fitting_here = [dialect for dialect in fitting if dialect in at_home]
     if fitting and at_home and not fitting_here:
         owners = " or ".join(dialect.name for dialect in at_home if "@" not in dialect.name)
-        hint = f"name its dialect: --hooks {fitting[0].name}={path}"
+        hint = f"name its dialect: {naming.format(dialect=fitting[0].name, path=path)}"
         formats = " or ".join(dialect.name for dialect in fitting)
         why = "is in a folder" if any(_in_own_folder(place, one) for one in at_home) else "has the name of a file"
         raise ConfigError(path, f"has the format of {formats}, but {why} of {owners}", hint)
@@ -203,7 +208,9 @@ def _recognise(path: str, text: str) -> Dialect:
     if len(fitting) == 1:
         return fitting[0]
     likely = fitting[0].name if fitting else "claude"
-    hint = f'name its dialect: --hooks {likely}={path}, or dialect = "{likely}" in [[use]]'
+    hint = f"name its dialect: {naming.format(dialect=likely, path=path)}"
+    if "{path}" in naming:  # the file is named by an option, or by a table
+        hint += f', or dialect = "{likely}" in [[use]]'
     if not fitting:
         if unread := unrecognised(HookFile(path, text, os.path.dirname(path)), members):
             raise unread

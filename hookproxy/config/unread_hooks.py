@@ -75,7 +75,7 @@ def unread_hooks(dialect: Dialect, file: HookFile, found: HookList) -> ConfigErr
     owner = _owner(file, members)
     if dropped := (*left_out, *lost, *unknown):
         what = dropped[0].removeprefix(f"{file.path}: ").removeprefix(file.path).strip()
-        also = "" if owner == _UNKNOWN else f"; the file looks like {owner}"
+        also = "" if owner == _UNKNOWN or dialect.recognises(members) else f"; the file looks like {owner}"
         return ConfigError(
             file.path, f"{dialect.name} can read none of its hooks: {what}{also}", _hint(dialect, file, members)
         )
@@ -154,7 +154,7 @@ def _hint(dialect: Dialect | None, file: HookFile, members: Mapping[str, object]
     if foreign or dialect is None:
         known = ", ".join(name for name in DIALECTS if "@" not in name)
         return f"no dialect reads this system's files: leave it out, or write its guards for one of {known}"
-    return f"hookproxy check shows what {dialect.name} reads; leave the file out if it is of another system"
+    return f"correct it, or leave the file out if it is of another system than {dialect.name}"
 
 
 def _reads(name: str, file: HookFile) -> bool:

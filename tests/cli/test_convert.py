@@ -71,6 +71,14 @@ def test_a_wrong_word_is_an_error(words: list[str], why: str) -> None:
     assert why in str(caught.value)
 
 
+def test_where_the_system_is_not_known_the_hint_is_an_option_of_convert(project: Path) -> None:
+    (project / "x.json").write_text('{"theme": "dark"}')
+    with pytest.raises(UserError) as raised:
+        main(["x.json", "--to", "copilot"])
+    assert raised.value.message.endswith("cannot tell which system this hook file is for")
+    assert raised.value.hint.startswith("name its dialect: --from claude; ")
+
+
 def test_a_file_without_hooks_that_can_run_is_an_error(project: Path) -> None:
     (project / ".claude/settings.json").write_text('{"hooks": {"Stop": []}}', "utf-8")
     with pytest.raises(UserError, match="no hook of it can run in copilot"):

@@ -70,6 +70,19 @@ def test_the_shown_input_is_exactly_what_the_hook_of_each_system_gets(tmp_path: 
     assert (read["decision"], read["arguments"]["after"]) == ("allow", {"path": "a"})
 
 
+def test_an_allowed_call_says_that_its_guards_have_failed(tmp_path: Path) -> None:
+    """Otherwise who tries a broken guard reads `allowed`, as if it had judged the call."""
+    options = ("sh", hooks_file(tmp_path, "claude", "exit 1"))
+    allowed = attempt(tmp_path, *options)
+    assert allowed.returncode == 0
+    assert allowed.stdout.endswith(
+        "sh of server: allowed\n"
+        "  but      1 hook has failed, which does not stop the call: --fail-closed refuses it then\n"
+    )
+    refused = attempt(tmp_path, *options, "--fail-closed")
+    assert (refused.returncode, "has failed, which" in refused.stdout) == (2, False)
+
+
 @pytest.mark.parametrize("dialect", HOOK_FILES)
 def test_each_system_can_refuse(tmp_path: Path, dialect: str) -> None:
     read = document(tmp_path, "sh", hooks_file(tmp_path, dialect, DENIALS[dialect]), status=1)
@@ -256,7 +269,7 @@ def test_if_nothing_is_configured_it_says_so_and_does_not_call_that_allowed(tmp_
             ended = attempt(tmp_path, "sh", *options, *more)
             error = f"error: no hook and no rule is configured{where}: there is nothing to try\n"
             assert (ended.returncode, ended.stdout) == (2, "")
-            assert f"{error}hint: name files with --config FILE or --hooks FILE; hookproxy setup" in ended.stderr
+            assert f"{error}hint: name files with --config FILE or --hooks FILE; hookproxy init guard" in ended.stderr
 
 
 def test_a_call_that_no_hook_or_rule_is_about_passes(tmp_path: Path) -> None:

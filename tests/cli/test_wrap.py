@@ -134,6 +134,12 @@ def test_a_note_says_that_no_hook_is_configured(folder: Path) -> None:
     assert "no hook" not in run(folder, "wrap", "x.json", "--dry-run", "--config", "hooks.toml").stderr
 
 
+def test_a_note_says_that_a_named_file_guards_nothing(folder: Path) -> None:
+    (folder / "h.json").write_text('{"hooks": {}}')
+    options = ("wrap", "x.json", "--dry-run", "--config", "hooks.toml", "--hooks", "claude=h.json")
+    assert "h.json: none of its hooks can run here" in run(folder, *options).stderr
+
+
 def test_a_note_says_that_hooks_let_a_call_pass_if_they_fail(folder: Path) -> None:
     """Standard error of the run itself is the agent's: most people never see it."""
     hooks = {"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": "true"}]}]}}

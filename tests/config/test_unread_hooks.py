@@ -130,6 +130,15 @@ def test_the_hint_names_the_dialect_that_reads_the_file_and_works_as_typed(tmp_p
     assert read(tmp_path, option)[0].group.dialect.name == "cursor"
 
 
+def test_the_error_about_a_systems_own_file_does_not_guess_whose_it_is(tmp_path: Path) -> None:
+    """Claude Code's form is that of many systems; the hint must not be `check`, which ends with the same error."""
+    path = write(tmp_path / "bad.json", {"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "comand": "x"}]}]}})
+    with pytest.raises(ConfigError) as raised:
+        read(tmp_path, f"claude={path}")
+    assert raised.value.message.endswith("is left out: command is missing: write command for comand")
+    assert raised.value.hint == "correct it, or leave the file out if it is of another system than claude"
+
+
 UNREADABLE: Final[dict[str, tuple[str, Any]]] = {
     "an entry without a command": ("claude", {"hooks": {"PreToolUse": [{"hooks": [{"type": "command"}]}]}}),
     "an entry of another type": ("claude", {"hooks": {"PreToolUse": [{"hooks": [{"type": "lua", "command": "x"}]}]}}),

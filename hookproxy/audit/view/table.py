@@ -153,7 +153,8 @@ def refusal_text(entry: CallRecord, *, with_reason: bool = True) -> str:
 
 def _hook_line(run: HookRun) -> str:
     texts = [run.reason] if run.reason else [*run.feedback, *run.messages]
-    return f"{run.verdict}: {run.command}" + (f": {' '.join(texts)}" if texts else "")
+    verdict = "failure" if run.verdict == "trouble" else run.verdict
+    return f"{verdict}: {run.command}" + (f": {' '.join(texts)}" if texts else "")
 
 
 def _json(raw: object) -> str:
