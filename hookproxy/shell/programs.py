@@ -128,6 +128,7 @@ class _Variables(Struct, frozen=True, forbid_unknown_fields=True):
 
 class _Inert(Struct, frozen=True, forbid_unknown_fields=True):
     names: str
+    texts: str
     exact: str
     verbs: str
 
@@ -157,6 +158,7 @@ class Table:
                 self.beginnings.update(words[: at + 1] for at in range(len(words)))
                 self.longest[words[0]] = max(len(words), self.longest.get(words[0], 0))
         self._inert: Final = frozenset(table.inert.names.split())
+        self._texts: Final = frozenset(table.inert.texts.split())
         self._exact: Final = frozenset(table.inert.exact.split())
         self.verbs: Final = frozenset(table.inert.verbs.split())
         """Subcommands behind which names are data."""
@@ -188,11 +190,18 @@ class Table:
     def is_inert(self, name: str) -> bool:
         """True if what a program of this name is given is certainly data for it, or is read by its own table."""
         name = program_name(name)
-        return name in self._inert or name in self._exact
+        return name in self._texts or name in self._exact
+
+    def runs_script(self, name: str) -> bool:
+        """True if a program of this name runs a file in a language, which may read anything."""
+        return any(
+            grammar.program.language and grammar.program.runs == "script" for grammar in self.of((program_name(name),))
+        )
 
     def reads_words(self, name: str) -> bool:
-        """True if a table says which of its words a program of this name starts; of longer texts it may not."""
-        return (program_name(name),) in self._programs
+        """True if it is known which of its words a program of this name starts; of longer texts it may not be."""
+        name = program_name(name)
+        return (name,) in self._programs or name in self._inert
 
     def has_subcommands(self, name: str) -> bool:
         """True if only subcommands of this program have tables."""
@@ -227,6 +236,8 @@ class Grammar:
         """What options begin with."""
         self.is_inert: Final = program.is_inert()
         """Behind an operand, nothing more is of interest: at most, a subcommand has a table of its own."""
+        self.wordy: Final = [option for option in self._kinds if len(option) > 2 and option[0] == "-" != option[1]]
+        """Options of several letters behind one dash."""
         self._long: Final = [option for option in self._kinds if option.startswith("--")]
 
     def of_option(self, option: str) -> frozenset[str]:
@@ -234,7 +245,7 @@ class Grammar:
         kinds = self._kinds.get(option)
         if kinds is None and option.startswith("--") and len(option) > 2:
             shortened = [self._kinds[each] for each in self._long if each.startswith(option)]
-            kinds = frozenset().union(*shortened) if shortened else None
+            kinds = frozenset({"flags"}).union(*shortened) if shortened else None  # or it is another one
         return _EITHER if kinds is None else kinds
 
     def is_listed(self, option: str) -> bool:
@@ -471,6 +482,7 @@ class _Reading:
     def _joined(self, word: Word, at: int) -> Iterator[int]:
         """Follow short options in one word, of which the last one may have its value there, too."""
         text = word.text
+        self._wordy(word, at)
         for place in range(1, len(text)):
             kinds = self._grammar.of_option(text[0] + text[place])
             rest = text[place + 1 :]
@@ -485,6 +497,13 @@ class _Reading:
             if kinds <= _VALUED and not self._program.code_flags:
                 return
         yield at + 1
+
+    def _wordy(self, word: Word, at: int) -> None:
+        """Take the value that is joined to an option of several letters behind one dash, such as `-TTrm` of zip."""
+        for option in self._grammar.wordy:
+            if word.text.startswith(option):
+                for kind in self._grammar.of_option(option) & _VALUED:
+                    self._take(kind, Word(word.text[len(option) :], _tail(word, len(option))), at)
 
     def _word(self, at: int) -> Word | None:
         return self._words[at] if at < len(self._words) else None
