@@ -8,6 +8,7 @@ and the presets are imported when a tool is first looked up, because a run witho
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -16,6 +17,9 @@ from ..model.aliases import Alias
 from ..model.hooks import Tool
 from ..protocol.tool_list import ListedTools
 from . import bounded_cache
+
+if TYPE_CHECKING:
+    from ..policy.familiar_names import ToolArguments
 
 
 class FamiliarTools:
@@ -36,7 +40,8 @@ class FamiliarTools:
         self._kept: dict[str, tuple[Alias, ...]] = {}  # what earlier lists said of tools that have changed since
         self._aliases: dict[str, tuple[Alias, ...]] = {}
         self._possible: dict[str, tuple[Alias, ...]] = {}
-        self._of_arguments: dict[tuple[str, frozenset[tuple[str, str]]], tuple[Alias, ...]] = {}
+        self._of_arguments: dict[tuple[str, frozenset[tuple[str, str]], tuple[str, ...]], tuple[Alias, ...]] = {}
+        self._arguments: dict[str, ToolArguments] = {}
 
     def prepare(self) -> None:
         """Import the recogniser and the presets now, not when the first tool is looked up."""
@@ -49,16 +54,19 @@ class FamiliarTools:
         Returns whether the names of other tools may change as well.
         """
         tools = list(tools)
+        if len({tool.name for tool in tools}) < len(tools):  # neither of two entries takes a name of the other away
+            changed = [self.note_tools([tool], server_name) for tool in tools]
+            return any(changed)
         renamed = server_name != self._server_name
         earlier = (self._listed.get(tool.name) for tool in tools if not renamed)
-        changed = [one for one, tool in zip(earlier, tools, strict=False) if one is not None and one != tool]
-        for known in list(self._listed.values()) if renamed else changed:
+        altered = [one for one, tool in zip(earlier, tools, strict=False) if one is not None and one != tool]
+        for known in list(self._listed.values()) if renamed else altered:
             if aliases := self.aliases(known.name):
                 bounded_cache.keep(self._kept, known.name, aliases)
         if renamed:
             self._server_name, self._preset = server_name, None
         self._listed.note(tools)
-        for cache in (self._aliases, self._possible, self._of_arguments):
+        for cache in (self._aliases, self._possible, self._of_arguments, self._arguments):
             cache.clear()
         return renamed
 
@@ -68,7 +76,8 @@ class FamiliarTools:
         if cached is None:
             cached = self._known_aliases(tool)
             if kept := self._kept.get(tool):
-                cached = (*cached, *(one for one in kept if one not in cached))
+                new = [one for one in cached if one not in kept and replace(one, guessed=False) not in kept]
+                cached = (*new, *kept)
             bounded_cache.keep(self._aliases, tool, cached)
         return cached
 
@@ -87,12 +96,14 @@ class FamiliarTools:
     def _names_by_arguments(self, tool: str) -> dict[str, bool]:
         """The names that the arguments of a call may add to a tool that is not listed; True: a guess."""
         names: dict[str, bool] = {}
-        if self._in_preset(tool) is None and not self._has_listed_arguments(tool):
+        listed = self._listed_arguments(tool)
+        if self._in_preset(tool) is None and (not listed.known or listed.open):
             from ..policy import familiar_names
 
             if self._guesses and familiar_names.may_be_command(tool):
                 names["Bash"] = True
-            names |= dict.fromkeys(familiar_names.possible_names(tool), False)
+            if not listed.known:
+                names |= dict.fromkeys(familiar_names.possible_names(tool), False)
         if self._any_server:
             from ..policy import presets
 
@@ -109,21 +120,26 @@ class FamiliarTools:
         from ..policy import familiar_names
 
         types = familiar_names.types_of(arguments)
-        aliases = self.aliases(tool) or self._aliases_by_arguments(tool, types)
+        aliases = self.aliases(tool) or self._aliases_by_arguments(tool, arguments, types)
         self._check_rivals(tool, aliases, types)
         action = familiar_names.action_of(aliases, arguments)
         return _combined(familiar_names.aliases_for_call(aliases, types, action))
 
-    def _aliases_by_arguments(self, tool: str, types: Mapping[str, str]) -> tuple[Alias, ...]:
-        """The aliases of a tool whose arguments only a call shows."""
-        if self._in_preset(tool) is not None or self._has_listed_arguments(tool):
+    def _aliases_by_arguments(self, tool: str, arguments: bytes, types: Mapping[str, str]) -> tuple[Alias, ...]:
+        """The aliases of a tool of which only a call shows the arguments, or all of them."""
+        listed = self._listed_arguments(tool)
+        if self._in_preset(tool) is not None or (listed.known and not listed.open):
             return ()
         from ..policy import familiar_names
 
-        key = (tool, frozenset(types.items()))
+        nested = familiar_names.commands_inside(arguments)
+        if listed.known:
+            types = {own: kind for own, kind in types.items() if listed.types.get(own) != kind or own in nested}
+        key = (tool, frozenset(types.items()), nested)
         found = self._of_arguments.get(key)
         if found is None:
-            found = familiar_names.aliases_of_unlisted(tool, types)
+            of_call = familiar_names.aliases_of_open if listed.known else familiar_names.aliases_of_unlisted
+            found = of_call(tool, types, nested)
             bounded_cache.keep(self._of_arguments, key, found)
         return found
 
@@ -134,7 +150,7 @@ class FamiliarTools:
         properties = listed.properties if listed is not None else frozenset[str]()
         rivals = familiar_names.rival_commands(aliases, arguments, properties)
         why = "a hook would judge only one of them; [tools.X] in hookproxy.toml says which one is the command"
-        if not rivals and not self.aliases(tool):
+        if not rivals and (not self.aliases(tool) or (listed is not None and self._listed_arguments(tool).known)):
             rivals = familiar_names.rival_arguments(aliases, arguments, properties)
             why = "tools/list has not shown which one counts"
         if rivals:
@@ -149,18 +165,18 @@ class FamiliarTools:
             return ()
         from ..policy import familiar_names
 
-        return familiar_names.listed_aliases(
-            tool, familiar_names.listed_arguments(listed.input_schema), listed.annotations
-        )
+        return familiar_names.listed_aliases(tool, self._listed_arguments(tool), listed.annotations)
 
-    def _has_listed_arguments(self, tool: str) -> bool:
-        """tools/list says which arguments the tool has, and its schema can be read."""
-        listed = self._listed.get(tool)
-        if listed is None:
-            return False
-        from ..policy import familiar_names
+    def _listed_arguments(self, tool: str) -> ToolArguments:
+        """What tools/list says of the tool's arguments; nothing is known of a tool that is not listed."""
+        known = self._arguments.get(tool)
+        if known is None:
+            from ..policy import familiar_names
 
-        return familiar_names.listed_arguments(listed.input_schema).known
+            listed = self._listed.get(tool)
+            known = familiar_names.listed_arguments(listed.input_schema if listed is not None else b"")
+            bounded_cache.keep(self._arguments, tool, known)
+        return known
 
     def is_left_out(self, tool: str) -> bool:
         """True for a listed tool that looks like one that runs commands, and is not known as Bash."""
@@ -169,7 +185,7 @@ class FamiliarTools:
             return False
         from ..policy import familiar_names
 
-        return familiar_names.is_left_out(tool, familiar_names.listed_arguments(listed.input_schema))
+        return familiar_names.is_left_out(tool, self._listed_arguments(tool))
 
     def _in_preset(self, tool: str) -> tuple[Alias, ...] | None:
         """The aliases that the server's preset gives to the tool; None if the preset does not know this tool."""

@@ -186,13 +186,14 @@ def with_command_line(alias: Alias, arguments: Iterable[str] | None = None) -> A
     """
     if alias.name != "Bash" or alias.parts is not None:
         return alias
-    from .command_line import Parts, is_code, word_arguments
+    from .command_line import Parts, is_code, shell_arguments, word_arguments
 
     own = alias.arguments.get("command", "command")
     words: tuple[str, ...] | None = ()
     if not is_code(own):
         words = None if arguments is None else word_arguments(arguments)
-    return replace(alias, line="command", parts=Parts((own,), words))
+    shell = shell_arguments(arguments or ())
+    return replace(alias, line="command", parts=Parts((own,), words, shell=shell))
 
 
 _TEXTS_OF_EDITS: Final = {

@@ -43,6 +43,9 @@ _PROGRAMS: Final = frozenset({
 })  # fmt: skip
 """The names of arguments with a program, where a list of words stands beside them."""
 
+_SHELL: Final = re.compile(r"(?:use|in|run_?in|via|with|as)?_?shell(?:_?(?:mode|true|execute))?")
+"""The name of an argument that says whether a shell reads the command, in lower case."""
+
 _PLAIN_WORD: Final = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 _QUOTED: Final = r"'[^']*'|\"[^\"$`\\!]*\""
 _LITERAL: Final = re.compile(rf"[ \t]*(?:(?:[\w@%+:,./-]|{_QUOTED})(?:[\w@%+=:,./-]|{_QUOTED})*[ \t]*)+")
@@ -63,6 +66,8 @@ class Parts(Struct, frozen=True):
     call are read by their names, as if they counted and as if they did not."""
     program: str = ""
     """The program that the tool itself may be, such as `git` with `args`; empty: not known."""
+    shell: tuple[str, ...] = ()
+    """The arguments that say that a shell reads the words, such as `shell`; unless a call says no in them, it does."""
 
 
 class Composed(Struct, frozen=True):
@@ -93,6 +98,11 @@ def is_code(argument: str) -> bool:
     return _plain(argument).endswith(("code", "script", "content", "source"))
 
 
+def shell_arguments(arguments: Iterable[str]) -> tuple[str, ...]:
+    """Those of these arguments that say whether a shell reads the words of a command."""
+    return tuple(own for own in arguments if _SHELL.fullmatch(own.replace("-", "_").lower()))
+
+
 def word_arguments(arguments: Iterable[str]) -> tuple[str, ...]:
     """Those of these arguments that hold further words of a command, in the order in which they follow."""
     found = sorted((_WORDS.index(plain), own) for own in arguments if (plain := _plain(own)) in _WORDS)
@@ -119,7 +129,8 @@ def compose(arguments: Mapping[str, bytes | msgspec.Raw], parts: Parts, text_in:
     if is_text and commands[0] == text_in:
         return None
     used = {name: bytes(arguments[name]) for name in (*commands, *words)}
-    values = {name: _commands_of(name, _decoded(raw)) for name, raw in used.items()}
+    values = {name: _decoded(raw) for name, raw in used.items()}
+    values |= {name: _commands_of(name, values[name]) for name in commands}
     tail = [values[name] for name in words]
     if len(commands) > 1:
         each = [readings(name, values[name], ()) for name in commands] + ([readings("", None, tail)] if tail else [])
@@ -129,8 +140,38 @@ def compose(arguments: Mapping[str, bytes | msgspec.Raw], parts: Parts, text_in:
         lines = readings(name, values.get(name), tail)
         if tail and name and parts.words is None:
             lines += readings(name, values[name], ())
+        if name:
+            lines += _of_argv(name, values[name], {one: values[one] for one in words})
+        lines = _in_shell(lines, [values[one] for one in (name, *words) if one], _shell_of(arguments, parts))
         lines = _with_program(lines, parts.program, first=not commands and _plain(words[0]) != "argv")
     return Composed(tuple(dict.fromkeys(lines)), used)
+
+
+def _of_argv(name: str, command: object, words: Mapping[str, object]) -> list[str]:
+    """The readings of a program beside an `argv`: that may be all of the command, and its first word is no operand."""
+    lines: list[str] = []
+    for own, value in words.items():
+        if _plain(own) == "argv" and isinstance(value, list) and value:
+            rest = [value[1:] if one == own else words[one] for one in words]
+            lines += [*readings("", None, [value]), *readings(name, command, rest if has_words(value[1:]) else ())]
+    return lines
+
+
+def _shell_of(arguments: Mapping[str, bytes | msgspec.Raw], parts: Parts) -> bool | None:
+    """Whether a shell reads the words; None: it may."""
+    stated = {bytes(arguments.get(name, b"null")) for name in parts.shell}
+    if stated <= {b"false", b'""', b'"false"', b"0"}:
+        return False
+    return None if stated & {b"null"} else True
+
+
+def _in_shell(lines: list[str], values: Sequence[object], shell: bool | None) -> list[str]:
+    """The readings with the one of a shell that gets all words joined by blanks."""
+    items = [word for value in values for word in _flat(value)]
+    if shell is False or any(isinstance(one, dict) or one is None for one in items):
+        return lines
+    joined = " ".join(map(_word, items))
+    return [joined, *lines] if shell else [*lines, joined]
 
 
 def _may_be_command(name: str, raw: bytes) -> bool:
@@ -171,8 +212,22 @@ def _given_words(arguments: Mapping[str, bytes | msgspec.Raw], parts: Parts) -> 
 def has_words(value: object) -> bool:
     """True if a value may be words of a command: a text, or a list with at least one. Objects are something else."""
     if isinstance(value, list):
-        return any(isinstance(one, str | int | float) for one in value)
-    return isinstance(value, str)
+        return any(isinstance(one, str | int | float) for one in _flat(value))
+    return isinstance(value, str) or _is_numbered(value)
+
+
+def _is_numbered(value: object) -> bool:
+    """True for an object that stands for a list, as some languages send it: its names are numbers."""
+    return isinstance(value, dict) and bool(value) and all(name.isdigit() for name in value)
+
+
+def _flat(value: object, depth: int = 0) -> list[object]:
+    """The items of a list, and of the lists in it, which some servers flatten; a list of one for any other value."""
+    if depth > _DEEPEST:
+        raise raw_json.Unreadable("a command is nested too deep to be judged")
+    if _is_numbered(value) and isinstance(value, dict):
+        value = list(value.values())
+    return [word for one in value for word in _flat(one, depth + 1)] if isinstance(value, list) else [value]
 
 
 def readings(name: str, command: object, words: Sequence[object]) -> list[str]:
@@ -198,8 +253,8 @@ def readings(name: str, command: object, words: Sequence[object]) -> list[str]:
 
 def _tail(value: object) -> str:
     """The text of further words: those of a list are quoted, a text is what a shell reads."""
-    if isinstance(value, list):
-        return _joined(value)
+    if isinstance(value, list) or _is_numbered(value):
+        return _joined(_flat(value))
     if isinstance(value, dict):
         raise raw_json.Unreadable("a command has words that are an object")
     return _word(value)

@@ -11,7 +11,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from ..model.aliases import Alias
-from ..model.command_line import Parts, is_command, is_program, word_arguments
+from ..model.command_line import Parts, is_command, is_program, shell_arguments, word_arguments
+
+__all__ = ["is_command", "word_arguments"]  # as policy/familiar_names knows them
 
 
 def _set(words: str) -> frozenset[str]:
@@ -28,16 +30,33 @@ _DATABASE: Final = _set(
 DATABASE_ARGUMENTS: Final = _set("sql query database table collection")
 """Arguments that say, where a call must have them, that a command is one for a database."""
 
-_SHELLS: Final = _set("shell bash sh zsh terminal powershell pwsh tty tmux subprocess popen ssh command")
+_SHELLS: Final = _set(
+    "shell bash sh zsh terminal powershell pwsh tty pty iterm xterm wezterm tmux subprocess popen ssh command"
+)
 """Words of tools whose text arguments are commands, whatever these are called."""
 _TYPED: Final = _set(
     "script code input line text exec execute run statement content keys data instruction body stdin payload"
 )
 """What such tools call their commands."""
-_RUNS: Final = _set("run exec execute spawn launch invoke start batch")
+_STARTS: Final = _SHELLS | _set("system cli console")
+"""Words of tools that have one text argument, which is a command then, whatever it is called."""
+_STARTS_ALONE: Final = _set("run execute invoke spawn raw sys os system local remote host safe it sudo root script")
+"""Names of nothing but these words say the same."""
+_OTHER_ACTS: Final = _set(
+    "get list kill stop check search find explain validate describe delete remove update set add move copy rename "
+    "watch cancel abort allow block history suggest generate preview parse analyze lint test register define schedule "
+    "read view show open close connect disconnect attach detach create new resize clear capture status info log logs "
+    "output wait focus select switch help docs documentation"
+)
+"""Words of tools that do something else with a shell or a system than to run a command there."""
+_RUNS: Final = _set("run exec execv execve execute spawn launch invoke start batch")
 """Words of tools that run what some arguments name."""
 _RUN: Final = _set("script scriptcontent exec executable program binary cli shell")
 """What such tools call it."""
+_STARTED: Final = _set("path filename app application appname process processname")
+"""What such tools call a program, if words for it stand beside it."""
+_SOURCE_OF_ANY: Final = _set("source sourcecode snippet")
+"""What tools call code that may be in any language."""
 _OTHER_LANGUAGES: Final = _set(
     "browser page tab playwright puppeteer selenium webdriver sql query js javascript python node"
 )
@@ -56,7 +75,10 @@ _CONTEXT: Final = _set(
 )
 """Arguments that say where and how a command runs."""
 
-_TEXT: Final = ("string", "array", "")
+TEXTS: Final = ("string", "array", "")
+"""The types of arguments that may be a command."""
+_NAMES_OF_THINGS: Final = ("id", "ids", "name", "names", "path", "paths", "url", "filter", "type", "language", "lang")
+"""How names of arguments end that say which thing is meant."""
 _LIST: Final = ("array", "")
 _FILLERS: Final = _RUNS | _set("cli tool mcp server command commands cmd the a raw any")
 _PROGRAMS: Final = _set(
@@ -83,8 +105,9 @@ def command_aliases(
     `types` are all its arguments, if it is `listed`; else those of a call. `optional` are the server's names of further
     arguments by Claude Code's names.
     """
-    words = word_arguments(own for own, kind in types.items() if kind in _TEXT)
-    parts = Parts(tuple(commands), words if listed else None, _program_of(tool) if guessed else "")
+    words = word_arguments(own for own, kind in types.items() if kind in TEXTS)
+    shell = shell_arguments(own for own in types if own not in commands)
+    parts = Parts(tuple(commands), words if listed else None, _program_of(tool) if guessed else "", shell)
     renamed = {known: name for known, name in optional.items() if name and known != name and known not in types}
     inside = len(commands) == 1 and types[commands[0]] in ("array", "object") and not is_command(commands[0])
     if len(commands) == 1 and not inside and commands[0] != "command" and _is_clear(commands[0], types):
@@ -114,7 +137,7 @@ def named_commands(types: Mapping[str, str], choices: Collection[str] = (), *, l
     In a call of a tool that is not `listed`, an argument of any type counts: the agent chooses it.
     """
     words = word_arguments(own for own, kind in types.items() if kind in _LIST)
-    texts = [own for own, kind in types.items() if (kind in _TEXT or not listed) and own not in choices]
+    texts = [own for own, kind in types.items() if (kind in TEXTS or not listed) and own not in choices]
     commands = [own for own in texts if is_command(own) and own not in words]
     if not commands and words:
         commands = [own for own in texts if is_program(own)][:1]
@@ -147,21 +170,45 @@ def _unusual_commands(
     tool: str, words: Collection[str], types: Mapping[str, str], choices: Collection[str]
 ) -> Sequence[str] | None:
     """The argument that is a command because the tool is a shell, or runs it. Empty: a list of words; None: none is."""
-    texts = [own for own, kind in types.items() if kind in _TEXT and own not in choices]
+    texts = [own for own, kind in types.items() if kind in TEXTS and own not in choices]
     plain = {own: _plain(own) for own in texts}
     if not _SHELLS.isdisjoint(words) and (typed := [own for own in texts if plain[own] in _TYPED]):
-        return typed[:1]
+        return typed
     runs = not _RUNS.isdisjoint(words) and _OTHER_LANGUAGES.isdisjoint(words)
-    if runs and (started := [own for own in texts if plain[own] in _RUN]):
-        return started[:1]
+    if runs and (started := [own for own in texts if plain[own] in _RUN or _is_script(plain[own])]):
+        return started
+    if runs and "code" in words and (sources := [own for own in texts if plain[own] in _SOURCE_OF_ANY]):
+        return sources
+    if runs and word_arguments(texts) and (programs := [own for own in texts if plain[own] in _STARTED]):
+        return programs[:1]
+    if list(plain.values()) == ["shell"]:
+        return texts
+    if only := _only_text(words, plain):
+        return only
     runs = runs or not _SHELLS.isdisjoint(words) or bool(_program_of(tool)) or "argv" in plain.values()
-    return () if runs and has_words_alone(types) else None
+    return () if runs and has_words_alone(types, TEXTS if _program_of(tool) else _LIST) else None
 
 
-def has_words_alone(types: Mapping[str, str]) -> bool:
-    """True if a list of words is all that a tool gets, besides where and how the command runs."""
-    lists = word_arguments(own for own, kind in types.items() if kind in _LIST)
-    others = [own for own, kind in types.items() if kind in _TEXT and own not in lists and _plain(own) not in _CONTEXT]
+def _only_text(words: Collection[str], plain: Mapping[str, str]) -> Sequence[str]:
+    """The one text that a tool gets whose name says that it runs something; `plain` are its texts' names by their own.
+
+    Empty: it gets several, or the one is the name or the place of something.
+    """
+    starts = not _STARTS.isdisjoint(words) or (_STARTS_ALONE.issuperset(words) and bool(words))
+    if not starts or not _OTHER_ACTS.isdisjoint(words) or not _OTHER_LANGUAGES.isdisjoint(words):
+        return ()
+    texts = [own for own, name in plain.items() if name not in _CONTEXT] or list(plain)
+    return texts if len(texts) == 1 and not plain[texts[0]].endswith(_NAMES_OF_THINGS) else ()
+
+
+def _is_script(plain: str) -> bool:
+    return plain.startswith("script") and not plain.endswith(_NAMES_OF_THINGS)
+
+
+def has_words_alone(types: Mapping[str, str], kinds: Collection[str] = _LIST) -> bool:
+    """True if words, of one of these types, are all that a tool gets, besides where and how the command runs."""
+    lists = word_arguments(own for own, kind in types.items() if kind in kinds)
+    others = [own for own, kind in types.items() if kind in TEXTS and own not in lists and _plain(own) not in _CONTEXT]
     return bool(lists) and not others
 
 
@@ -179,7 +226,7 @@ def looks_like_command(words: Sequence[str], types: Mapping[str, str]) -> bool:
     """True if a tool runs something that could be a command, by its name and arguments: a statement, code, a script."""
     if named_commands(types):
         return True
-    plain = {_plain(own) for own, kind in types.items() if kind in _TEXT}
+    plain = {_plain(own) for own, kind in types.items() if kind in TEXTS}
     if "query" in plain and (words[-1:] == ["query"] or not _RUNS.isdisjoint(words)):
         return True
     return not _EVALUATES.isdisjoint(words) and not plain.isdisjoint(_SOURCE)

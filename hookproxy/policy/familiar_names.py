@@ -395,6 +395,8 @@ class ToolArguments(Struct, frozen=True):
     """Those that are objects, or lists of objects, with a member that is named like a command."""
     known: bool = True
     """These are all arguments, even if there are none; False: only a call shows them."""
+    open: bool = False
+    """A call may have others, or values of which the schema does not say what is in them, and so a command in them."""
 
 
 def familiar_aliases(
@@ -411,19 +413,19 @@ def familiar_aliases(
     others. None: not known, so each of them does.
 
     Annotations are what the server says of itself, so they only ever make recognition stricter where a familiar name
-    may allow a call: a tool that says that it destroys gets none of the names of tools that only read.
+    may allow a call: for a tool that says that it destroys, names of tools that only read are good for refusing alone.
     """
     words = _words(tool)
     possible = _possible(words)
     if not possible or not arguments:
         return ()
-    if b"destructiveHint" in annotations and _destroys(annotations):
-        possible -= _READ_ONLY
     found = _recognised(tool, words, arguments, possible)
     if not found and required is not None:
         found = _recognised(tool, words, arguments, possible, frozenset(map(_plain, required)))
     if "Bash" in possible and all(one.name != "Bash" for one in found):  # two of its arguments have the same name
         found += _bash(_unclear_tool(tool, words, arguments, required))
+    if b"destructiveHint" in annotations and _destroys(annotations):
+        found = [replace(one, guessed=True) if one.name in _READ_ONLY else one for one in found]
     return tuple(found)
 
 
@@ -481,10 +483,24 @@ def is_left_out(tool: str, arguments: ToolArguments) -> bool:
     return command_tools.looks_like_command(_words(tool), types)
 
 
-def aliases_of_unlisted(tool: str, arguments: Mapping[str, str]) -> tuple[Alias, ...]:
+def aliases_of_open(tool: str, arguments: Mapping[str, str], nested: Sequence[str]) -> tuple[Alias, ...]:
+    """Return the alias as `Bash`, to refuse, of a call that has arguments which its tool does not list.
+
+    `arguments` are those alone, `nested` those of them that hold a command.
+    """
+    words = _words(tool)
+    if "Bash" in _possible(words):
+        nested = [
+            own for own, kind in arguments.items() if own in nested or (kind == "object" and _plain(own) in _COMMAND)
+        ]
+    return tuple(command_tools.guessed_aliases(tool, words, arguments, nested=nested, listed=False))
+
+
+def aliases_of_unlisted(tool: str, arguments: Mapping[str, str], nested: Sequence[str] = ()) -> tuple[Alias, ...]:
     """As `familiar_aliases`, for a tool whose arguments only a call shows: the agent chooses them.
 
     So no argument rules a name out: each name is recognised by the arguments that it needs, and the others are ignored.
+    `nested` ones hold a command.
     """
     words = _words(tool)
     possible = _possible(words)
@@ -505,7 +521,7 @@ def aliases_of_unlisted(tool: str, arguments: Mapping[str, str]) -> tuple[Alias,
     found = found or list(familiar_aliases(tool, arguments))
     if any(one.name == "Bash" for one in found) or _has_actions(tool, ToolArguments(arguments)):
         return tuple(found)
-    return (*found, *command_tools.guessed_aliases(tool, words, arguments, listed=False))
+    return (*found, *command_tools.guessed_aliases(tool, words, arguments, nested=nested, listed=False))
 
 
 def _shown(
@@ -573,7 +589,16 @@ def rival_arguments(aliases: Sequence[Alias], arguments: Iterable[str], listed: 
         concerned = any(not one.needed.isdisjoint(rivals) for one in aliases)
         if concerned and len(rivals) > 1 and not all(own in listed for own in rivals):
             return rivals
-    return []
+    return _unlisted_commands(aliases, arguments, listed)
+
+
+def _unlisted_commands(aliases: Sequence[Alias], arguments: Iterable[str], listed: Container[str]) -> list[str]:
+    """What a call of a listed tool that is Bash has beside its command, as if it were another one, or words of it."""
+    commands = [own for one in aliases if one.name == "Bash" for own in one.needed if own in listed]
+    unlisted = [own for own in arguments if own not in listed]
+    others = [own for own in unlisted if command_tools.is_command(own) or _plain(own) in _COMMAND]
+    others += command_tools.word_arguments(unlisted)
+    return [commands[0], *others] if commands and others else []
 
 
 def rival_commands(aliases: Sequence[Alias], arguments: Mapping[str, str], listed: Container[str]) -> list[str]:
@@ -812,12 +837,49 @@ def listed_arguments(schema: bytes) -> ToolArguments:
     names = frozenset(name for name in required if isinstance(name, str)) if isinstance(required, list) else frozenset()
     known = bool(properties) or (isinstance(root, dict) and isinstance(root.get("properties"), dict))
     nested = tuple(name for name, each in properties.items() if reader.holds_command(each))
-    return ToolArguments(types, names, choices, nested, known) if reader.parts_left > 0 else _NOT_LISTED
+    is_open = _takes_others(root, properties) or any(
+        reader.is_open(each) or (command_tools.is_command(name) and types[name] not in command_tools.TEXTS)
+        for name, each in properties.items()
+    )
+    return ToolArguments(types, names, choices, nested, known, is_open) if reader.parts_left > 0 else _NOT_LISTED
+
+
+_OTHERS: Final = ("patternProperties", "dependentSchemas", "dependencies", "if", "then", "else", "$dynamicRef")
+"""Keywords with arguments of which `properties` says nothing."""
+
+
+def _takes_others(root: object, properties: Mapping[str, object]) -> bool:
+    """The schema invites arguments that it does not list: it says so, or it lists none and does not forbid any."""
+    if not isinstance(root, dict):
+        return False
+    additional = root.get("additionalProperties")
+    if additional is not None and additional is not False:
+        return True
+    return (not properties and additional is None) or any(key in root for key in _OTHERS)
 
 
 def argument_types(schema: bytes) -> Mapping[str, str]:
     """Return the JSON type of each argument in a listed inputSchema, as `listed_arguments`."""
     return listed_arguments(schema).types
+
+
+def commands_inside(arguments: bytes) -> tuple[str, ...]:
+    """Return those of a call's arguments that are objects, or lists with objects, with a member named like a command.
+
+    Raises nothing: of what cannot be read there are none.
+    """
+    if b"{" not in arguments[1:]:
+        return ()
+    try:
+        values = msgspec.json.decode(arguments, type=dict[str, object])
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return ()
+    return tuple(name for name, value in values.items() if _has_command(value))
+
+
+def _has_command(value: object) -> bool:
+    objects = value if isinstance(value, list) else [value]
+    return any(isinstance(one, dict) and any(map(command_tools.is_command, one)) for one in objects)
 
 
 def types_of(arguments: bytes) -> Mapping[str, str]:
@@ -873,14 +935,26 @@ class _SchemaReader:
         texts = {name: self.type_of(each, _DEPTH) for name, each in properties.items() if not self.has_choices(each)}
         return bool(command_tools.named_commands(texts))
 
-    def has_choices(self, schema: object) -> bool:
-        """True if the schema's values are a few fixed texts."""
+    def is_open(self, schema: object) -> bool:
+        """True if the schema's values are objects, or lists of objects, of which it does not say what is in them."""
+        if self.type_of(schema, _DEPTH) not in ("object", "array"):
+            return False
         members = self._members(schema, _DEPTH)
-        return (
-            "enum" in members
-            or "const" in members
-            or any("enum" in each or "const" in each for each in _parts(members) if isinstance(each, dict))
-        )
+        if "items" in members:
+            return self.is_open(members["items"])
+        return not self.properties(schema, _DEPTH) and members.get("additionalProperties") is not False
+
+    def has_choices(self, schema: object, depth: int = _DEPTH) -> bool:
+        """True if the schema's values are a few fixed texts, whichever of its alternatives counts."""
+        members = self._members(schema, depth)
+        if "enum" in members or "const" in members:
+            return True
+        if any(self.has_choices(each, depth - 1) for each in _listed_in(members, "allOf")):
+            return True
+        alternatives = [
+            each for each in (*_listed_in(members, "anyOf"), *_listed_in(members, "oneOf")) if not _is_null(each)
+        ]
+        return bool(alternatives) and all(self.has_choices(each, depth - 1) for each in alternatives)
 
     def _members(self, schema: object, depth: int) -> Mapping[str, object]:
         """The members of a schema, of the one that its `$ref` points to; none if it has none or may not be read."""
@@ -892,12 +966,16 @@ class _SchemaReader:
 
 
 def _parts(schema: Mapping[str, object]) -> list[object]:
-    found: list[object] = []
-    for key in ("anyOf", "oneOf", "allOf"):
-        parts = schema.get(key)
-        if isinstance(parts, list):
-            found += parts
-    return found
+    return [part for key in ("anyOf", "oneOf", "allOf") for part in _listed_in(schema, key)]
+
+
+def _listed_in(schema: Mapping[str, object], key: str) -> list[object]:
+    parts = schema.get(key)
+    return parts if isinstance(parts, list) else []
+
+
+def _is_null(schema: object) -> bool:
+    return isinstance(schema, dict) and schema.get("type") == "null"
 
 
 def _followed(schema: object, root: object, depth: int) -> object:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
 from itertools import dropwhile
 from typing import Final
 
 from msgspec import Struct
 
 from . import embedded
-from .programs import Code, Foreign, Started, assigned, program_name, started, table
+from .programs import Code, Foreign, Started, assigned, program_name, runs_command, started, table
 from .read import Command, Script, echoed, read
 from .words import HOLE, Word, literal
 
@@ -68,7 +69,7 @@ class Suspect(Struct, frozen=True):
     """Text on its standard input: a command may stand anywhere."""
 
 
-class Line(Struct, frozen=True):
+class Line(Struct, frozen=True, dict=True):
     """What a line of shell runs."""
 
     commands: tuple[tuple[Word, ...], ...]
@@ -78,7 +79,7 @@ class Line(Struct, frozen=True):
     text: str = ""
     suspects: tuple[Suspect, ...] = ()
 
-    @property
+    @cached_property
     def sets(self) -> frozenset[str]:
         """The names of variables that the line may set: all that stand in it otherwise than behind a dollar."""
         texts = (self.text, *(word.text for words in self.commands for word in words))
@@ -96,6 +97,26 @@ def commands_of(line: str) -> Line:
         collector.read(resolved, 0)
         collector.unreadable = reason
     return Line(tuple(collector.commands), collector.unreadable, line, tuple(collector.suspects))
+
+
+def says_all(line: str) -> bool:
+    """True if the commands of a line are those that stand in it: only then may an allow rule cover them.
+
+    A program whose purpose is to run what its operands say (`timeout`, `docker run`) says so itself; one that does it
+    for an option (`git -c alias.x=…`, `find -exec`) does not.
+    """
+    read_line = commands_of(line)
+    if read_line.unreadable:
+        return False
+    own = {command.words for command in read(line).commands}
+    if any(words and words[0].text == "git" and _writes(words) for words in own):
+        return False
+    return own.issuperset(read_line.commands) or any(map(runs_command, own))
+
+
+def _writes(words: Sequence[Word]) -> bool:
+    """True if `git diff` and its kin write a file."""
+    return any(word.text.startswith("--output") for word in words)
 
 
 class _Collector:
@@ -216,7 +237,7 @@ class _Collector:
                 self._note("a line of shell is not literal")
             self.read(each.text, depth)
         elif isinstance(each, Foreign):
-            if depth <= _DEEPEST and self._may_go_on(depth, len(each.text)):
+            if depth <= _DEEPEST and self._may_go_on(depth, 200 + 2 * len(each.text)):
                 if each.language in embedded.READ_BY_NAMES:
                     self.suspects[Suspect(f"a program in {each.language}", (), each.text)] = None
                 for inner in embedded.commands_in(each):

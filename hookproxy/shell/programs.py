@@ -319,6 +319,15 @@ def runs_operands(words: tuple[str, ...]) -> bool:
     return any(grammar.program.runs != "nothing" or grammar.program.anywhere for grammar, _ in grammars)
 
 
+def runs_command(words: tuple[Word, ...]) -> bool:
+    """True if a program is there to run what its operands are: a command, a line of shell or a script."""
+    named = (program_name(words[0].text),) if words else ("",)
+    if named[0] not in table().longest:
+        return False
+    grammars = _grammars(table(), named, words, 1)
+    return any(grammar.program.runs not in ("nothing", "actions", "settings", "language") for grammar, _ in grammars)
+
+
 _UNKNOWN: Final = Grammar(_Program())
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_][^=\s]*=", re.DOTALL)
 _IS_STDIN: Final = re.compile(r"-|(?:/dev/|/proc/[^/]*/|)(?:stdin|fd/\d+|tty)|/dev/fd/.*")
@@ -327,6 +336,7 @@ _CODE_PREFIX: Final = re.compile(r"""(?:exec=|[!|^-]+|"[^"]*"\s*:)(?=\S|\s)""")
 _ANYWHERE_PREFIX: Final = re.compile(r"-.*?=|(?i:exec|system|shell):|!")
 _MOST_WORDS: Final = 1000  # of a command that starts another one
 _INCLUDES: Final = re.compile(r"(?i)include(?:if\..*)?(?:\.path)?")
+_MOST_SETTINGS: Final = 64  # of one variable: people write one or two
 _EXEC: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 
 
@@ -665,14 +675,22 @@ def assigned(name: str, value: Word) -> Iterator[Started]:
     elif name in table().options:
         yield Code(f"{table().options[name]} {value.source}", value.literal)
     elif name == "GIT_CONFIG_PARAMETERS":
-        for pair in re.findall(r"'([^']*)'(?:='([^']*)')?", value.source):
-            key, _, setting_ = "=".join(filter(None, pair)).partition("=")
-            yield from setting(key, setting_, whole=value.literal)
+        yield from _settings(value)
     elif table().variables.fullmatch(name):
         yield Code(_CODE_PREFIX.sub("", value.source), value.literal)
     if "$(" in value.text or "`" in value.text:  # it is run where the variable is evaluated
         for part in re.findall(r"\$\(([^()]*)\)|`([^`]*)`", value.text):
             yield Code(part[0] or part[1], True)
+
+
+def _settings(value: Word) -> Iterator[Started]:
+    """What git runs by settings in a variable: each is `'NAME=VALUE'` or `'NAME'='VALUE'`."""
+    pairs = re.findall(r"'([^']*)'(?:='([^']*)')?", value.source)
+    if len(pairs) > _MOST_SETTINGS:
+        yield Unreadable("there are too many settings")
+    for pair in pairs[:_MOST_SETTINGS]:
+        name, _, text = "=".join(filter(None, pair)).partition("=")
+        yield from setting(name, text, whole=value.literal)
 
 
 def setting(name: str, value: str, whole: bool) -> Iterator[Started]:

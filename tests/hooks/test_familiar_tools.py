@@ -146,7 +146,7 @@ async def test_a_call_with_both_spellings_of_an_argument_is_refused() -> None:
     async with rig(mcp_group(hook("exit 0", matcher="Bash"))) as proxied:
         await list_tools(proxied, {"name": "execute_command", "inputSchema": SCHEMA})
         await proxied.agent.send(call(1, "execute_command", cmd="ls", command="rm"))
-        assert "are the same argument for its hooks" in (await proxied.agent.message())["error"]["message"]
+        assert "'command' and 'cmd' may be the same argument" in (await proxied.agent.message())["error"]["message"]
 
 
 async def test_post_hooks_see_the_familiar_name_as_well(tmp_path: Path) -> None:

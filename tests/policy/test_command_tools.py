@@ -11,6 +11,7 @@ from typing import Final
 import pytest
 
 from hookproxy.hooks.familiar_tools import FamiliarTools
+from hookproxy.jsonrpc import raw_json
 from hookproxy.model.hooks import Tool
 from hookproxy.model.settings import Settings
 from hookproxy.policy.familiar_names import is_left_out, listed_aliases, listed_arguments
@@ -84,14 +85,35 @@ COMMANDS: Final[dict[str, dict[str, object]]] = {
     "tool_runner": {"command_name": "git", "command_args": ["push", "--force"]},
     "command": {"program_name": "git", "params": ["push", "--force"]},
     "run_program": {"program": "git", "args": "push --force"},
+    "ExecuteProcess": {"fileName": "git", "arguments": "push --force"},
+    "launch_app": {"path": "git", "args": ["push", "--force"]},
+    "launch": {"app": "git", "args": ["push", "--force"]},
+    "run_pip_or_git": {"command": "git", "args": [["push", "--force"]]},
+    "start_argv": {"command": "ls", "argv": ["git", "push", "--force"]},
+    "execve": {"path": "env", "argv": ["git", "git", "push", "--force"]},
+    "spawn_in_shell": {"command": "ls", "args": ["&&", "git", "push", "--force"], "shell": True},
+    "spawn_if_shell": {"command": ["ls", ";git push --force"], "use_shell": True},
+    # the one text of a tool whose name says that it runs something
+    "exec_raw": {"to_run": LINE},
+    "sys_exec": {"input": LINE},
+    "remote_exec": {"host": "h", "what": LINE},
+    "sh_c": {"value": LINE},
+    "bash": {"s": LINE},
+    "iterm_write": {"text": LINE},
+    "pty_write": {"data": LINE},
+    "powershell_exec": {"scriptBlock": LINE},
+    "execute_shell_script": {"script_body": LINE},
+    "run_script": {"contents": LINE},
+    "console": {"input": LINE},
+    "execute_code": {"source": LINE, "lang": "sh"},
+    "code_interpreter": {"shell": LINE},
+    "two_texts_for_a_terminal": {"input": "ls", "text": LINE},
     # inside of an argument
     "start_job": {"options": {"command": LINE, "verbose": True}},
     "create_pod": {"containers": [{"image": "x", "command": ["git", "push", "--force"]}, {"image": "y"}]},
     "workflow": {"steps": [{"run_command": "ls"}, {"run_command": LINE}]},
 }
 """Each tool with a call that runs `git push --force`."""
-
-INSIDE: Final = ("start_job", "create_pod", "workflow")
 
 OTHERS: Final[dict[str, dict[str, object]]] = {
     "run_sql": {"sql": "x"},
@@ -137,8 +159,6 @@ def test_there_are_enough_tools() -> None:
 @pytest.mark.parametrize("listed", [True, False], ids=["listed", "not listed"])
 def test_a_tool_that_runs_commands_escapes_no_rule_for_bash(tool: str, *, listed: bool) -> None:
     familiar = FamiliarTools()
-    if not listed and tool in INSIDE:
-        pytest.skip("only tools/list says that there is a command in it")
     if listed:
         familiar.note_tools([Tool(tool, schema(COMMANDS[tool]))], "")
     assert "Bash" in {one.name for one in familiar.possible_aliases(tool)}
@@ -179,12 +199,99 @@ def test_a_tool_of_a_database_or_another_language_is_left_out_by_name(tool: str)
         ("run_workflow", {"workflow": {"type": "string"}, "inputs": {"type": "object"}}),
         ("call_tool", {"name": {"type": "string"}, "arguments": {"type": "object"}}),
         ("process_image", {"input": {"type": "string"}}),
+        ("execute_trade", {"symbol": {"type": "string"}}),
+        ("get_shell_env", {"name": {"type": "string"}}),
+        ("read_terminal", {"terminal": {"type": "string"}}),
+        ("close_terminal", {"terminal_id": {"type": "string"}}),
+        ("ssh_connect", {"host": {"type": "string"}}),
+        ("system_status", {"component": {"type": "string"}}),
+        ("run", {"script_id": {"type": "string"}}),
+        ("launch_browser", {"path": {"type": "string"}}),
     ],
 )
 def test_other_tools_are_neither_bash_nor_left_out(tool: str, properties: dict[str, object]) -> None:
     arguments = listed_arguments(json.dumps({"type": "object", "properties": properties}).encode())
     assert "Bash" not in {one.name for one in listed_aliases(tool, arguments)}
     assert not is_left_out(tool, arguments)
+
+
+@pytest.mark.parametrize(
+    ("schema", "is_open"),
+    [
+        ({}, True),
+        ({"properties": {}}, True),
+        ({"properties": {"n": {"type": "number"}}, "additionalProperties": True}, True),
+        ({"properties": {"n": {"type": "number"}}, "additionalProperties": {"type": "string"}}, True),
+        ({"properties": {"n": {}}, "dependentSchemas": {"n": {"properties": {"command": {}}}}}, True),
+        ({"properties": {"n": {}}, "if": {}, "then": {"properties": {"command": {}}}}, True),
+        ({"properties": {"n": {}}, "patternProperties": {"^c": {"type": "string"}}}, True),
+        ({"properties": {"command": {"type": "number"}}}, True),
+        ({"properties": {"n": {"type": "number"}}}, False),
+        ({"properties": {}, "additionalProperties": False}, False),
+    ],
+    ids=json.dumps,
+)
+def test_a_command_that_an_open_schema_does_not_list_is_judged(schema: dict[str, object], is_open: bool) -> None:
+    familiar = FamiliarTools()
+    familiar.note_tools([Tool("zap", json.dumps({"type": "object", **schema}).encode())], "")
+    assert denied(familiar, "zap", {"command": LINE}) is is_open
+    assert denied(familiar, "zap", {"n": 1, "opts": {"command": ["git", "push", "--force"]}}) is is_open
+    assert not denied(familiar, "zap", {"n": 1})
+
+
+def test_an_object_of_which_the_schema_says_nothing_may_hold_a_command() -> None:
+    familiar = FamiliarTools()
+    for name, kind in (("object", {"type": "object"}), ("list", {"type": "array", "items": {"type": "object"}})):
+        familiar.note_tools([Tool(name, json.dumps({"type": "object", "properties": {"task": kind}}).encode())], "")
+    assert denied(familiar, "object", {"task": {"type": "exec", "command": ["git", "push", "--force"]}})
+    assert denied(familiar, "list", {"task": [{"command": "ls"}, {"command": LINE}]})
+    assert familiar.alias("object", b'{"task":{"title":"command"}}') is None
+
+
+def test_fixed_values_beside_any_text_are_any_text() -> None:
+    for one, counts in (
+        ({"anyOf": [{"enum": ["ls"]}, {"type": "string"}]}, True),
+        ({"anyOf": [{"enum": ["left"]}, {"const": "right"}, {"type": "null"}]}, False),
+        ({"allOf": [{"type": "string"}, {"enum": ["left"]}]}, False),
+    ):
+        text = json.dumps({"type": "object", "properties": {"command": one}}).encode()
+        assert bool(listed_aliases("robot", listed_arguments(text))) is counts
+
+
+@pytest.mark.parametrize(
+    "added",
+    [{"cmd": LINE}, {"argv": ["git", "push"]}, {"args": [";git", "push"]}, {"script": LINE}, {"commands": [LINE]}],
+)
+def test_a_further_command_that_is_not_listed_is_refused(added: dict[str, object]) -> None:
+    familiar = FamiliarTools()
+    properties = {"command": {"type": "string"}, "cwd": {"type": "string"}}
+    text = json.dumps({"type": "object", "properties": properties}).encode()
+    familiar.note_tools([Tool("execute_command", text, properties=frozenset(properties))], "")
+    with pytest.raises(raw_json.Unreadable, match="may be the same argument"):
+        familiar.alias("execute_command", json.dumps({"command": "ls", **added}).encode())
+    assert familiar.alias("execute_command", b'{"command":"ls","cwd":"/","color":true}') is not None
+
+
+def test_an_object_with_numbers_for_names_is_a_list() -> None:
+    familiar = FamiliarTools()
+    familiar.note_tools([Tool("spawn", schema({"program": "git", "args": ["push"]}))], "")
+    assert denied(familiar, "spawn", {"program": "git", "args": {"0": "push", "1": "--force"}})
+
+
+def test_of_two_entries_with_one_name_each_adds_names() -> None:
+    command, other = schema({"command": LINE}), schema({"n": LINE})
+    for texts in ((command, other), (other, command)):
+        familiar = FamiliarTools()
+        familiar.note_tools([Tool("zap", text) for text in texts], "")
+        assert denied(familiar, "zap", {"command": LINE})
+
+
+def test_words_for_a_shell_are_quoted_only_if_no_shell_reads_them() -> None:
+    call: dict[str, object] = {"command": "git", "args": ["commit", "-m", "a; git push"]}
+    for shell, refused in ((False, False), (True, True), (None, True)):
+        familiar = FamiliarTools()
+        familiar.note_tools([Tool("spawn", schema({**call, "shell": True}))], "")
+        assert denied(familiar, "spawn", call if shell is None else {**call, "shell": shell}) is refused
 
 
 def test_an_object_without_its_optional_command_is_no_command() -> None:

@@ -237,7 +237,8 @@ def test_other_tools_get_none(tool: str, arguments: str) -> None:
 
 def test_a_tool_that_says_that_it_destroys_gets_no_name_of_a_tool_that_only_reads() -> None:
     types = {"path": "string"}
-    assert familiar_aliases("read_file", types, b'{"destructiveHint": true}') == ()
+    (refusing,) = familiar_aliases("read_file", types, b'{"destructiveHint": true}')
+    assert (refusing.name, refusing.guessed) == ("Read", True)  # a server's hint takes no guard's name away
     assert familiar_aliases("read_file", types, b'{"destructiveHint": true, "readOnlyHint": true}')
     assert familiar_aliases("read_file", types, b'{"destructiveHint": fal')
     assert familiar_aliases("run_command", {"command": "string"}, b'{"readOnlyHint": true, "destructiveHint": true}')
