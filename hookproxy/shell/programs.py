@@ -342,9 +342,9 @@ def runs_command(words: tuple[Word, ...]) -> bool:
 _UNKNOWN: Final = Grammar(_Program())
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_][^=\s]*=", re.DOTALL)
 _IS_STDIN: Final = re.compile(r"-|(?:/dev/|/proc/[^/]*/|)(?:stdin|fd/\d+|tty)|/dev/fd/.*")
-_CODE_PREFIX: Final = re.compile(r"""(?:exec=|[!|^-]+|"[^"]*"\s*:)(?=\S|\s)""")
+_CODE_PREFIX: Final = re.compile(r"""\A\s*(?:exec=|[!|^]+-?|"[^"]*"\s*:)""")
 """What stands before a line of shell in some values: `!` in git's aliases, `|` in LESSOPEN, a key in `bind -x`."""
-_ANYWHERE_PREFIX: Final = re.compile(r"-.*?=|(?i:exec|system|shell):|!")
+_ANYWHERE_PREFIX: Final = re.compile(r"\A(?:-[^\s=]*=|(?i:exec|system|shell):|!)")
 _MOST_WORDS: Final = 1000  # of a command that starts another one
 _INCLUDES: Final = re.compile(r"(?i)include(?:if\..*)?(?:\.path)?")
 _MOST_SETTINGS: Final = 64  # of one variable: people write one or two
@@ -529,8 +529,7 @@ class _Reading:
             case "programs":
                 yield Foreign(self._program.language, value.source, value.literal)
             case "settings":
-                name, rest = re.split(r"[=\s]", f"{value.source}=", maxsplit=1)
-                yield from setting(name, rest.removesuffix("=").lstrip(" \t="), value.literal)
+                yield from self._setting(value, at)
             case "scripts":
                 yield from self._script_option(value)
             case "modules":
@@ -548,6 +547,15 @@ class _Reading:
             return
         yield from self._inner((value, *self._words[at + 1 :]))
         yield Code(value.source, value.literal) if " " in value.source else Command((value,))
+
+    def _setting(self, value: Word, at: int) -> Iterator[Started]:
+        """Yield what `NAME=VALUE` makes the program run. An alias of git gets the words behind it, too."""
+        name, rest = re.split(r"[=\s]", f"{value.source}=", maxsplit=1)
+        text = rest.removesuffix("=").lstrip(" \t=")
+        yield from setting(name, text, value.literal)
+        if name.casefold().startswith("alias."):
+            behind = " ".join(map(_quoted, self._words[at + 1 :]))
+            yield Code(f"{text[1:] if text[:1] == '!' else f'git {text}'} {behind}", value.literal)
 
     def _script_option(self, value: Word) -> Iterator[Started]:
         """Yield what a file with a program starts: it is read if it is standard input."""
@@ -718,6 +726,8 @@ def setting(name: str, value: str, whole: bool) -> Iterator[Started]:
         yield Code(value.removeprefix("ext::").replace("% ", " "), whole)
     elif _INCLUDES.fullmatch(name):
         yield Unreadable(f"the setting {name!r} names further settings")
+    elif name.casefold().startswith("alias.") and not value.startswith("!"):
+        yield Code(f"git {value}", whole)
     elif table().settings.fullmatch(name):
         yield Code(value.removeprefix("!"), whole)
     elif not whole and not re.fullmatch(r"[\w.-]+", name):
