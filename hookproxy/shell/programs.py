@@ -340,7 +340,7 @@ def runs_command(words: tuple[Word, ...]) -> bool:
 
 
 _UNKNOWN: Final = Grammar(_Program())
-_ASSIGNMENT: Final = re.compile(r"[A-Za-z_][^=\s]*=", re.DOTALL)
+_ASSIGNMENT: Final = re.compile(r"[^=-][^=]*=", re.DOTALL)
 _IS_STDIN: Final = re.compile(r"-|(?:/dev/|/proc/[^/]*/|)(?:stdin|fd/\d+|tty)|/dev/fd/.*")
 _CODE_PREFIX: Final = re.compile(r"""\A\s*(?:exec=|[!|^]+-?|"[^"]*"\s*:)""")
 """What stands before a line of shell in some values: `!` in git's aliases, `|` in LESSOPEN, a key in `bind -x`."""
@@ -421,7 +421,7 @@ class _Reading:
         if word.splits and SPLIT in text and runs and not text.startswith("-"):
             self._found.append(Unreadable(f"{word.source!r} stands before a command"))
         if text == "--":
-            yield from self._operand(at + 1, operands, last=True)
+            yield from self._operand(self._behind_assignments(at + 1), operands, last=True)
             return
         if not word.literal and text[:1] in (HOLE, SPLIT) and runs:
             self._perhaps_option(at)
@@ -434,6 +434,13 @@ class _Reading:
             yield from ((place, operands) for place in self._option(word, at))
         else:
             yield from self._operand(at, operands, last=False)
+
+    def _behind_assignments(self, at: int) -> int:
+        """The place of the first word from here on that is not an assignment, if there may be any."""
+        while self._program.assigns and at < len(self._words) and _ASSIGNMENT.match(self._words[at].text):
+            self._assigned(self._words[at])
+            at += 1
+        return at
 
     def _perhaps_option(self, at: int) -> None:
         """Read the word behind one that may be any option."""
