@@ -194,7 +194,7 @@ def _is_operand(words: Sequence[Word], sets: frozenset[str]) -> bool:
 
 
 def _name(word: Word) -> str:
-    return word.text.rpartition("/")[2].removeprefix("=")  # zsh: `=rm` is the path of rm
+    return word.text.rpartition("/")[2].removeprefix("=").removesuffix(".exe")  # zsh: `=rm` is the path of rm
 
 
 def _subcommand_places(words: Sequence[Word]) -> Sequence[int]:

@@ -185,15 +185,16 @@ class _Collector:
         """Note what a program is given that may start it. All of its arguments are data if it is known for that."""
         programs = table()
         text = command.input.text if command.input.kind in ("text", "pipe") else ""
-        if (len(words) == 1 and not text) or programs.is_inert(program):
-            return
-        words = words[1:]
-        if programs.reads_words(program):
-            self.suspects[Suspect(program, tuple(word for word in words if _SPACED.search(word.text)))] = None
-        elif not programs.has_subcommands(program):
-            self.suspects[Suspect(program, words, input=text)] = None
-        elif not any(word.text in programs.verbs for word in words):
-            self.suspects[Suspect(program, words[1:])] = None
+        given = words[1:]
+        if programs.is_inert(program):
+            given = ()
+            text = text if programs.runs_script(program) and _names_script(words) else ""
+        elif programs.reads_words(program):
+            given = tuple(word for word in given if _SPACED.search(word.text))
+        elif programs.has_subcommands(program):
+            given = () if any(word.text in programs.verbs for word in given) else given[1:]
+        if given or text:
+            self.suspects[Suspect(program, given, input=text)] = None
 
     def _may_go_on(self, depth: int, work: int) -> bool:
         """Spend some work; False if there is too much of it: the agent decides how long a line is."""
@@ -319,6 +320,11 @@ def _written(program: str, command: Command) -> str | None:
         return _ESCAPE.sub(lambda escape: {"n": "\n", "t": "\t"}.get(escape[1], escape[1]), command.words[1].source)
     options = any(word.text.startswith("-") for word in command.words)
     return text if text and "%" not in text and "\\" not in text and not options else None
+
+
+def _names_script(words: Sequence[Word]) -> bool:
+    """True if a program does not read what to do from standard input, so that something else is done with that."""
+    return len(words) > 1 and not any(word.text in ("-", "/dev/stdin") for word in words)
 
 
 def _language_of(file: str, text: str) -> str:

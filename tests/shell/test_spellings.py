@@ -92,6 +92,24 @@ def test_what_is_certain_is_refused_not_asked(line: str) -> None:
     assert RM(line, WorkBudget()).certain
 
 
+@pytest.mark.parametrize(
+    ("line", "rule"),
+    [
+        ("su -c 'a | rm x'", "rm *"), ("hyperfine -p 'a || rm x' b", "rm *"), ("LESSOPEN='|a | rm x' less f", "rm *"),
+        ("tar --checkpoint-action='exec=a | rm x' cf a b", "rm *"), ("tmux new 'a - | rm x; b=1'", "rm *"),
+        ("git rebase -x 'git push -f' a", "git push --force:*"), ("nix-shell --run 'rm -rf x'", "rm -rf *"),
+        ("git -c alias.p='push --force' p", "git push --force:*"), ("git -c alias.p=push p -f", "git push --force:*"),
+        ("git -c alias.p='!git push' p -f", "git push --force:*"),
+        ("git config alias.p 'push -f'; git p", "git push:*"),
+        ("curl.exe x", "curl *"), ("tar --checkpoint --checkpoint-action=exec='rm x' -cf a b", "rm *"),
+        ("zip -TT'rm x' a b", "rm *"), ("bash -oc posix 'rm x'", "rm *"), ("env 1=2 rm x", "rm *"),
+        ("env -- A=b rm x", "rm *"), ("env 'A B=c' rm x", "rm *"),
+    ],
+)  # fmt: skip
+def test_a_value_is_read_whole(line: str, rule: str) -> None:
+    assert command_matcher(rule)(line, WorkBudget()).certain
+
+
 @pytest.mark.parametrize("rule", ["rm *", "*rm*", "rm -rf *"])
 @pytest.mark.parametrize(
     "line",
