@@ -92,6 +92,8 @@ class CheckedServer(Struct, frozen=True):
     """The name that it gives itself."""
     noise: int = 0
     """How many lines on its standard output were not JSON."""
+    idle_rules: tuple[str, ...] = ()
+    """The deny and ask rules that are about none of its tools."""
 
 
 class Report(Struct, frozen=True):
@@ -158,6 +160,7 @@ def _server(server: CheckedServer, entries: Sequence[HookEntry]) -> dict[str, ob
         "info": server.info,
         "failure": server.failure or None,
         "noise": server.noise,
+        "idle_rules": list(server.idle_rules),
         "tools": coverage
         and [
             {"tool": tool, "names": [_name(one) for one in names.get(tool, ())], "rules": tool in coverage.ruled}

@@ -38,7 +38,8 @@ finding that does not depend on the server), or the server does not list its too
     remarks   the same for remarks, which do not change the exit status
     server    null without COMMAND, or: name, as hooks see it; command, its words; info, the name that it gives itself;
               failure, why it did not list its tools, or null; noise, how many lines on its standard output were not
-              JSON; tools, null after a failure, else one object for each tool, in the order of its list:
+              JSON; idle_rules, the deny and ask rules that are about none of its tools; tools, null after a failure,
+              else one object for each tool, in the order of its list:
       tool               the server's name for it
       names              an object for each name under which hooks see it: name; why (empty: its own name; "[tools.X]",
                          "preset NAME" or "its name and arguments"); arguments, from the hooks' names to the server's;
@@ -173,6 +174,7 @@ def _name_files(options: argparse.Namespace, cwd: str) -> None:
 
 def _list_tools(loaded: Loaded, name: str, command: Sequence[str]) -> tuple[CheckedServer, UserError | None]:
     """Start the server and list its tools. Returns what hooks see of it, and the error if it does not list them."""
+    from ..checks.rules_without_tools import rules_without_tools
     from ..checks.server_tools import list_tools
 
     try:
@@ -181,7 +183,8 @@ def _list_tools(loaded: Loaded, name: str, command: Sequence[str]) -> tuple[Chec
         failure = UserError(error.message, error.hint)
         return CheckedServer(name, tuple(command), failure=error.message), failure
     found = coverage(loaded.groups, loaded.settings, name, listed.tools, command, listed.server_info)
-    return CheckedServer(name, tuple(command), found, info=listed.server_info, noise=listed.noise), None
+    idle = rules_without_tools(loaded.settings, name, listed.tools, command, listed.server_info)
+    return CheckedServer(name, tuple(command), found, "", listed.server_info, listed.noise, idle), None
 
 
 def _report_wait(seconds: float) -> None:

@@ -76,7 +76,7 @@ def _passing(config: GatewayConfig) -> Iterator[str]:
     """A line for each server, with how many of its hooks let a call pass if they fail."""
     for server in config.servers.values():
         if passing := failures.summary(server.loaded.groups, server.loaded.settings):
-            yield f'{server.name}: {passing}: on_failure = "deny" in {config.path} refuses then'
+            yield f'{server.name}: {passing}: on_failure = "deny" in {config.path} refuses such calls'
 
 
 def _named(config: GatewayConfig, instance: str | None) -> GatewayConfig:

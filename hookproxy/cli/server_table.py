@@ -42,6 +42,7 @@ def print_server(console: Console, server: CheckedServer, entries: Sequence[Hook
     ])  # fmt: skip
     _names(console, "unseen", [tool for tool in coverage.tools if tool not in names])
     _names(console, "rules", [tool for tool in coverage.tools if tool in coverage.ruled])
+    _names(console, "no tool", server.idle_rules, ": rules that are about no tool of this server")
     _names(console, "other", coverage.left_out, f": {_MAKES_BASH}")
     print_line(console, Text())
 

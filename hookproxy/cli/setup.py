@@ -29,7 +29,7 @@ from ..wrapping.known_hook_files import FoundHookFile
 from ..wrapping.wrap_entry import FAIL_CLOSED
 from . import wrap
 from .common import add_hook_options, ask, has_terminal, load_named, new_parser, show, show_line, working_directory
-from .init import user_config_folder
+from .init import CONFIG, user_config_folder
 from .layout import alias_text, label, new_console, print_line, row
 from .setup_guards import (
     STARTER,
@@ -343,8 +343,17 @@ def _write(agreed: Agreed) -> int:
             kept = agreed.config is not None or agreed.guards.starter_folder
             more = f"; {agreed.guards.config_path} was written, and hookproxy uninstall removes it" if kept else ""
             raise UserError(f"no agent's configuration was changed{more}", "each file's error is above")
-        _heading("restart the agents; to undo this:" if written else "restart the agents")
-        for path in written:  # never broken into lines, so that it can be copied
-            show_line(f"  hookproxy unwrap {shlex.quote(path)}")
-        show_line("everything at once: hookproxy uninstall")
+        _what_next(written, agreed.guards.config_path)
     return EXIT_FINDINGS if failed else 0
+
+
+def _what_next(written: Sequence[str], config: str) -> None:
+    """Say how to undo it, and how to look at the hooks. No line is broken, so that each command can be copied."""
+    _heading("restart the agents; to undo this:" if written else "restart the agents")
+    for path in written:
+        show_line(f"  hookproxy unwrap {shlex.quote(path)}")
+    show_line("everything at once: hookproxy uninstall")
+    if config:
+        is_default = config == os.path.join(user_config_folder(), CONFIG)
+        option = "" if is_default else f" --config {shlex.quote(config)}"
+        show_line(f"what the hooks are, and what cannot work in them: hookproxy check{option}")

@@ -228,13 +228,13 @@ def _covered(specifier: str, text: str, is_command: bool) -> bool:
     commands = [command for part in COMMAND_SEPARATORS.split(text) if (command := part.strip())]
     if not commands or not all(map(command_pattern(specifier).fullmatch, commands)):
         return False
-    return not is_command or _is_readable(text)
+    return not is_command or _says_all(text)
 
 
-def _is_readable(line: str) -> bool:
-    from ..shell.commands import commands_of  # only for rules about commands
+def _says_all(line: str) -> bool:
+    from ..shell.commands import says_all  # only for rules about commands
 
-    return not commands_of(line).unreadable
+    return says_all(line)
 
 
 def _name_pattern(name: str) -> re.Pattern[str]:

@@ -26,6 +26,7 @@ from .globs import COMMAND_SEPARATORS, PREFIX_ENDINGS, BudgetExceeded, WorkBudge
 _VARIABLE: Final = re.compile(r"\$\{?([A-Za-z_]\w*)(?!\w)\}?(?![\[:/#%^,@+=?-])")
 _FOLDER: Final = re.compile(r"[^\s*]*/(?=[^\s*/])")
 _MOST_OPTIONS: Final = 64  # before a subcommand
+_MOST_CANDIDATES: Final = 16  # words that are the name of the rule's program: an agent might repeat it to take time
 _LONGEST_SHOWN: Final = 80  # characters of a command in a sentence
 
 
@@ -117,17 +118,19 @@ class _RuleCommands:
             self._wanted = options.split(words[0], body.removesuffix("*").split()[1:])
 
         self._others = [word for word in words[1:] if not word.startswith("-") and "*" not in word]
-        name = "[^\\s'\"]*".join(map(re.escape, re.split(r"\*+", first))) if first.strip("*") else "(?!)"
-        self._spoken = re.compile(rf"(?:\A|[;&|(){{}}\[\]`!=:,/\"'\n]|\bsudo\b)\s*(?:[^\s'\"=]*/)?{name}(?![\w./-])")
+        name = "[^\\s'\"]{0,64}".join(map(re.escape, re.split(r"\*+", first))) if self._pieces[0] else "(?!)"
+        self._spoken = re.compile(rf"(?:\A|[;&|(){{}}\[\]`!=:,/\"'\n]|\bsudo\b)[ \t]{{0,8}}{name}(?![\w./-])")
         """The name of its program, where a command may begin."""
 
     def may_be_given(self, suspect: commands.Suspect) -> bool:
         """True if what a program is given holds one of the commands, as words of its own or in a text."""
         texts = [suspect.code, suspect.input.replace(" ", "\n")]
+        candidates = 0
         for at, word in enumerate(suspect.words):
             text = word.text.partition("=")[2] if word.text[:1] == "-" else word.text
             if text and self.names_program(literal(text)) and self._pieces[0]:
-                if self.names((literal(text), *suspect.words[at + 1 :])):
+                candidates += 1
+                if candidates > _MOST_CANDIDATES or self.names((literal(text), *suspect.words[at + 1 :])):
                     return True
             elif " " in word.source or "(" in word.source:
                 texts.append(word.source)
@@ -191,7 +194,7 @@ def _is_operand(words: Sequence[Word], sets: frozenset[str]) -> bool:
 
 
 def _name(word: Word) -> str:
-    return word.text.rpartition("/")[2].removeprefix("=")  # zsh: `=rm` is the path of rm
+    return word.text.rpartition("/")[2].removeprefix("=").removesuffix(".exe")  # zsh: `=rm` is the path of rm
 
 
 def _subcommand_places(words: Sequence[Word]) -> Sequence[int]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
 from itertools import dropwhile
 from typing import Final
 
 from msgspec import Struct
 
 from . import embedded
-from .programs import Code, Foreign, Started, assigned, program_name, started, table
+from .programs import Code, Foreign, Started, assigned, program_name, runs_command, started, table
 from .read import Command, Script, echoed, read
 from .words import HOLE, Word, literal
 
@@ -68,7 +69,7 @@ class Suspect(Struct, frozen=True):
     """Text on its standard input: a command may stand anywhere."""
 
 
-class Line(Struct, frozen=True):
+class Line(Struct, frozen=True, dict=True):
     """What a line of shell runs."""
 
     commands: tuple[tuple[Word, ...], ...]
@@ -78,7 +79,7 @@ class Line(Struct, frozen=True):
     text: str = ""
     suspects: tuple[Suspect, ...] = ()
 
-    @property
+    @cached_property
     def sets(self) -> frozenset[str]:
         """The names of variables that the line may set: all that stand in it otherwise than behind a dollar."""
         texts = (self.text, *(word.text for words in self.commands for word in words))
@@ -96,6 +97,26 @@ def commands_of(line: str) -> Line:
         collector.read(resolved, 0)
         collector.unreadable = reason
     return Line(tuple(collector.commands), collector.unreadable, line, tuple(collector.suspects))
+
+
+def says_all(line: str) -> bool:
+    """True if the commands of a line are those that stand in it: only then may an allow rule cover them.
+
+    A program whose purpose is to run what its operands say (`timeout`, `docker run`) says so itself; one that does it
+    for an option (`git -c alias.x=…`, `find -exec`) does not.
+    """
+    read_line = commands_of(line)
+    if read_line.unreadable:
+        return False
+    own = {command.words for command in read(line).commands}
+    if any(words and words[0].text == "git" and _writes(words) for words in own):
+        return False
+    return own.issuperset(read_line.commands) or any(map(runs_command, own))
+
+
+def _writes(words: Sequence[Word]) -> bool:
+    """True if `git diff` and its kin write a file."""
+    return any(word.text.startswith("--output") for word in words)
 
 
 class _Collector:
@@ -164,15 +185,16 @@ class _Collector:
         """Note what a program is given that may start it. All of its arguments are data if it is known for that."""
         programs = table()
         text = command.input.text if command.input.kind in ("text", "pipe") else ""
-        if (len(words) == 1 and not text) or programs.is_inert(program):
-            return
-        words = words[1:]
-        if programs.reads_words(program):
-            self.suspects[Suspect(program, tuple(word for word in words if _SPACED.search(word.text)))] = None
-        elif not programs.has_subcommands(program):
-            self.suspects[Suspect(program, words, input=text)] = None
-        elif not any(word.text in programs.verbs for word in words):
-            self.suspects[Suspect(program, words[1:])] = None
+        given = words[1:]
+        if programs.is_inert(program):
+            given = ()
+            text = text if programs.runs_script(program) and _names_script(words) else ""
+        elif programs.reads_words(program):
+            given = tuple(word for word in given if _SPACED.search(word.text))
+        elif programs.has_subcommands(program):
+            given = () if any(word.text in programs.verbs for word in given) else given[1:]
+        if given or text:
+            self.suspects[Suspect(program, given, input=text)] = None
 
     def _may_go_on(self, depth: int, work: int) -> bool:
         """Spend some work; False if there is too much of it: the agent decides how long a line is."""
@@ -216,7 +238,7 @@ class _Collector:
                 self._note("a line of shell is not literal")
             self.read(each.text, depth)
         elif isinstance(each, Foreign):
-            if depth <= _DEEPEST and self._may_go_on(depth, len(each.text)):
+            if depth <= _DEEPEST and self._may_go_on(depth, 200 + 2 * len(each.text)):
                 if each.language in embedded.READ_BY_NAMES:
                     self.suspects[Suspect(f"a program in {each.language}", (), each.text)] = None
                 for inner in embedded.commands_in(each):
@@ -298,6 +320,11 @@ def _written(program: str, command: Command) -> str | None:
         return _ESCAPE.sub(lambda escape: {"n": "\n", "t": "\t"}.get(escape[1], escape[1]), command.words[1].source)
     options = any(word.text.startswith("-") for word in command.words)
     return text if text and "%" not in text and "\\" not in text and not options else None
+
+
+def _names_script(words: Sequence[Word]) -> bool:
+    """True if a program does not read what to do from standard input, so that something else is done with that."""
+    return len(words) > 1 and not any(word.text in ("-", "/dev/stdin") for word in words)
 
 
 def _language_of(file: str, text: str) -> str:

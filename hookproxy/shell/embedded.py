@@ -228,7 +228,7 @@ def _gdb(text: str) -> Iterator[Started]:
             yield Unreadable("a command of gdb starts something")
 
 
-_RECIPE: Final = re.compile(r"^(?:\t|[^\s#=][^=\n]*?:[^=\n;]*;)[-@+\s]*(.+(?:\\\n.*)*)", re.MULTILINE)
+_RECIPE: Final = re.compile(r"^(?:\t|[^\s#=:][^=\n:]*::?[^=\n;:]*;)[-@+\s]*(.+(?:\\\n.*)*)", re.MULTILINE)
 _MAKE_CALLS: Final = re.compile(r"\$[({]shell\s+([^\n]*?)[)}]|(?:^|\s)\w+\s*!=\s*(.+)")
 _MAKE_SETS: Final = re.compile(r"^(?:export\s+|override\s+)*([\w.-]+)\s*(?:[:+?]{0,3}=)\s*(.*)", re.MULTILINE)
 _MAKE_VALUE: Final = re.compile(r"\$[({]([\w.-]+)[)}]|\$(\w)")
@@ -263,16 +263,23 @@ def _ssh(text: str) -> Iterator[Started]:
 # --- awk ---
 
 _AWK_REGEX: Final = re.compile(
-    r"(?<=[(,~!{};&|\n])(\s*)/(?:[^/\\\n\[]|\\.|\[[^\]\n]{1,99}\]){0,999}/|\A(\s*)/(?:[^/\\\n\[]|\\.|\[[^\]\n]{1,99}\]){0,999}/"
+    r"(?<=[(,~!{};&|\n])(\s{0,64})/(?:[^/\\\n\[]|\\.|\[[^\]\n]{1,99}\]){0,999}/|\A(\s{0,64})/(?:[^/\\\n\[]|\\.|\[[^\]\n]{1,99}\]){0,999}/"
 )
-_AWK_COMMENT: Final = re.compile(r"(?:(?<=\n)|(?<=[{};]))[ \t]*#[^\n]*\n|[ \t]#(?=[^\n]*\")[^\n\"]*\"[^\n\"]*\n")
-"""A comment, as far as it certainly is one, or holds a single quotation mark: it might hide what follows."""
 _AWK_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
+_AWK_COMMENT: Final = re.compile(r'("(?:[^"\\\n]|\\.)*")|#[^\n]*')
+"""A string, or a comment: unless a regular expression has such a sign."""
 _AWK_STARTS: Final = re.compile(r"\bsystem\s*\(|(?<!\|)\|&?(?!\|)|@load\b|\bgetline\s*<")
 
 
 def _awk(text: str) -> Iterator[Started]:
-    masked, strings = _masked(_AWK_COMMENT.sub("\\n", text) if '"' in text else text, _AWK_STRING)
+    """Read a program with its comments and without: a quotation mark in a comment would hide what follows."""
+    yield from _awk_reading(text)
+    if "#" in text and '"' in text:
+        yield from _awk_reading(_AWK_COMMENT.sub(lambda part: part[1] or "", text))
+
+
+def _awk_reading(text: str) -> Iterator[Started]:
+    masked, strings = _masked(text, _AWK_STRING)
     masked = _AWK_REGEX.sub(" 0 ", masked)
     found = [start for start in _AWK_STARTS.finditer(masked) if not start[0].startswith("getline")]
     if not found:

@@ -128,6 +128,7 @@ class _Variables(Struct, frozen=True, forbid_unknown_fields=True):
 
 class _Inert(Struct, frozen=True, forbid_unknown_fields=True):
     names: str
+    texts: str
     exact: str
     verbs: str
 
@@ -157,6 +158,7 @@ class Table:
                 self.beginnings.update(words[: at + 1] for at in range(len(words)))
                 self.longest[words[0]] = max(len(words), self.longest.get(words[0], 0))
         self._inert: Final = frozenset(table.inert.names.split())
+        self._texts: Final = frozenset(table.inert.texts.split())
         self._exact: Final = frozenset(table.inert.exact.split())
         self.verbs: Final = frozenset(table.inert.verbs.split())
         """Subcommands behind which names are data."""
@@ -188,11 +190,18 @@ class Table:
     def is_inert(self, name: str) -> bool:
         """True if what a program of this name is given is certainly data for it, or is read by its own table."""
         name = program_name(name)
-        return name in self._inert or name in self._exact
+        return name in self._texts or name in self._exact
+
+    def runs_script(self, name: str) -> bool:
+        """True if a program of this name runs a file in a language, which may read anything."""
+        return any(
+            grammar.program.language and grammar.program.runs == "script" for grammar in self.of((program_name(name),))
+        )
 
     def reads_words(self, name: str) -> bool:
-        """True if a table says which of its words a program of this name starts; of longer texts it may not."""
-        return (program_name(name),) in self._programs
+        """True if it is known which of its words a program of this name starts; of longer texts it may not be."""
+        name = program_name(name)
+        return (name,) in self._programs or name in self._inert
 
     def has_subcommands(self, name: str) -> bool:
         """True if only subcommands of this program have tables."""
@@ -227,6 +236,8 @@ class Grammar:
         """What options begin with."""
         self.is_inert: Final = program.is_inert()
         """Behind an operand, nothing more is of interest: at most, a subcommand has a table of its own."""
+        self.wordy: Final = [option for option in self._kinds if len(option) > 2 and option[0] == "-" != option[1]]
+        """Options of several letters behind one dash."""
         self._long: Final = [option for option in self._kinds if option.startswith("--")]
 
     def of_option(self, option: str) -> frozenset[str]:
@@ -234,7 +245,7 @@ class Grammar:
         kinds = self._kinds.get(option)
         if kinds is None and option.startswith("--") and len(option) > 2:
             shortened = [self._kinds[each] for each in self._long if each.startswith(option)]
-            kinds = frozenset().union(*shortened) if shortened else None
+            kinds = frozenset({"flags"}).union(*shortened) if shortened else None  # or it is another one
         return _EITHER if kinds is None else kinds
 
     def is_listed(self, option: str) -> bool:
@@ -319,14 +330,24 @@ def runs_operands(words: tuple[str, ...]) -> bool:
     return any(grammar.program.runs != "nothing" or grammar.program.anywhere for grammar, _ in grammars)
 
 
+def runs_command(words: tuple[Word, ...]) -> bool:
+    """True if a program is there to run what its operands are: a command, a line of shell or a script."""
+    named = (program_name(words[0].text),) if words else ("",)
+    if named[0] not in table().longest:
+        return False
+    grammars = _grammars(table(), named, words, 1)
+    return any(grammar.program.runs not in ("nothing", "actions", "settings", "language") for grammar, _ in grammars)
+
+
 _UNKNOWN: Final = Grammar(_Program())
-_ASSIGNMENT: Final = re.compile(r"[A-Za-z_][^=\s]*=", re.DOTALL)
+_ASSIGNMENT: Final = re.compile(r"[^=-][^=]*=", re.DOTALL)
 _IS_STDIN: Final = re.compile(r"-|(?:/dev/|/proc/[^/]*/|)(?:stdin|fd/\d+|tty)|/dev/fd/.*")
-_CODE_PREFIX: Final = re.compile(r"""(?:exec=|[!|^-]+|"[^"]*"\s*:)(?=\S|\s)""")
+_CODE_PREFIX: Final = re.compile(r"""\A\s*(?:exec=|[!|^]+-?|"[^"]*"\s*:)""")
 """What stands before a line of shell in some values: `!` in git's aliases, `|` in LESSOPEN, a key in `bind -x`."""
-_ANYWHERE_PREFIX: Final = re.compile(r"-.*?=|(?i:exec|system|shell):|!")
+_ANYWHERE_PREFIX: Final = re.compile(r"\A(?:-[^\s=]*=|(?i:exec|system|shell):|!)")
 _MOST_WORDS: Final = 1000  # of a command that starts another one
 _INCLUDES: Final = re.compile(r"(?i)include(?:if\..*)?(?:\.path)?")
+_MOST_SETTINGS: Final = 64  # of one variable: people write one or two
 _EXEC: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 
 
@@ -400,7 +421,7 @@ class _Reading:
         if word.splits and SPLIT in text and runs and not text.startswith("-"):
             self._found.append(Unreadable(f"{word.source!r} stands before a command"))
         if text == "--":
-            yield from self._operand(at + 1, operands, last=True)
+            yield from self._operand(self._behind_assignments(at + 1), operands, last=True)
             return
         if not word.literal and text[:1] in (HOLE, SPLIT) and runs:
             self._perhaps_option(at)
@@ -413,6 +434,13 @@ class _Reading:
             yield from ((place, operands) for place in self._option(word, at))
         else:
             yield from self._operand(at, operands, last=False)
+
+    def _behind_assignments(self, at: int) -> int:
+        """The place of the first word from here on that is not an assignment, if there may be any."""
+        while self._program.assigns and at < len(self._words) and _ASSIGNMENT.match(self._words[at].text):
+            self._assigned(self._words[at])
+            at += 1
+        return at
 
     def _perhaps_option(self, at: int) -> None:
         """Read the word behind one that may be any option."""
@@ -461,6 +489,7 @@ class _Reading:
     def _joined(self, word: Word, at: int) -> Iterator[int]:
         """Follow short options in one word, of which the last one may have its value there, too."""
         text = word.text
+        self._wordy(word, at)
         for place in range(1, len(text)):
             kinds = self._grammar.of_option(text[0] + text[place])
             rest = text[place + 1 :]
@@ -475,6 +504,13 @@ class _Reading:
             if kinds <= _VALUED and not self._program.code_flags:
                 return
         yield at + 1
+
+    def _wordy(self, word: Word, at: int) -> None:
+        """Take the value that is joined to an option of several letters behind one dash, such as `-TTrm` of zip."""
+        for option in self._grammar.wordy:
+            if word.text.startswith(option):
+                for kind in self._grammar.of_option(option) & _VALUED:
+                    self._take(kind, Word(word.text[len(option) :], _tail(word, len(option))), at)
 
     def _word(self, at: int) -> Word | None:
         return self._words[at] if at < len(self._words) else None
@@ -500,8 +536,7 @@ class _Reading:
             case "programs":
                 yield Foreign(self._program.language, value.source, value.literal)
             case "settings":
-                name, rest = re.split(r"[=\s]", f"{value.source}=", maxsplit=1)
-                yield from setting(name, rest.removesuffix("=").lstrip(" \t="), value.literal)
+                yield from self._setting(value, at)
             case "scripts":
                 yield from self._script_option(value)
             case "modules":
@@ -519,6 +554,15 @@ class _Reading:
             return
         yield from self._inner((value, *self._words[at + 1 :]))
         yield Code(value.source, value.literal) if " " in value.source else Command((value,))
+
+    def _setting(self, value: Word, at: int) -> Iterator[Started]:
+        """Yield what `NAME=VALUE` makes the program run. An alias of git gets the words behind it, too."""
+        name, rest = re.split(r"[=\s]", f"{value.source}=", maxsplit=1)
+        text = rest.removesuffix("=").lstrip(" \t=")
+        yield from setting(name, text, value.literal)
+        if name.casefold().startswith("alias."):
+            behind = " ".join(map(_quoted, self._words[at + 1 :]))
+            yield Code(f"{text[1:] if text[:1] == '!' else f'git {text}'} {behind}", value.literal)
 
     def _script_option(self, value: Word) -> Iterator[Started]:
         """Yield what a file with a program starts: it is read if it is standard input."""
@@ -665,14 +709,22 @@ def assigned(name: str, value: Word) -> Iterator[Started]:
     elif name in table().options:
         yield Code(f"{table().options[name]} {value.source}", value.literal)
     elif name == "GIT_CONFIG_PARAMETERS":
-        for pair in re.findall(r"'([^']*)'(?:='([^']*)')?", value.source):
-            key, _, setting_ = "=".join(filter(None, pair)).partition("=")
-            yield from setting(key, setting_, whole=value.literal)
+        yield from _settings(value)
     elif table().variables.fullmatch(name):
         yield Code(_CODE_PREFIX.sub("", value.source), value.literal)
     if "$(" in value.text or "`" in value.text:  # it is run where the variable is evaluated
         for part in re.findall(r"\$\(([^()]*)\)|`([^`]*)`", value.text):
             yield Code(part[0] or part[1], True)
+
+
+def _settings(value: Word) -> Iterator[Started]:
+    """What git runs by settings in a variable: each is `'NAME=VALUE'` or `'NAME'='VALUE'`."""
+    pairs = re.findall(r"'([^']*)'(?:='([^']*)')?", value.source)
+    if len(pairs) > _MOST_SETTINGS:
+        yield Unreadable("there are too many settings")
+    for pair in pairs[:_MOST_SETTINGS]:
+        name, _, text = "=".join(filter(None, pair)).partition("=")
+        yield from setting(name, text, whole=value.literal)
 
 
 def setting(name: str, value: str, whole: bool) -> Iterator[Started]:
@@ -681,6 +733,8 @@ def setting(name: str, value: str, whole: bool) -> Iterator[Started]:
         yield Code(value.removeprefix("ext::").replace("% ", " "), whole)
     elif _INCLUDES.fullmatch(name):
         yield Unreadable(f"the setting {name!r} names further settings")
+    elif name.casefold().startswith("alias.") and not value.startswith("!"):
+        yield Code(f"git {value}", whole)
     elif table().settings.fullmatch(name):
         yield Code(value.removeprefix("!"), whole)
     elif not whole and not re.fullmatch(r"[\w.-]+", name):

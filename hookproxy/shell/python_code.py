@@ -25,7 +25,7 @@ LONGEST: Final = 20_000
 """Characters of a program: parsing more takes 20 ms and longer."""
 _STARTS: Final = re.compile(
     r"system|popen[234]?|Popen|spawn(?:[lv]p?e?)?|exec[lv]p?e?|check_output|check_call|getoutput|getstatusoutput|posix_spawnp?|"
-    r"create_subprocess_(?:exec|shell)|subprocess_(?:exec|shell)|fork(?:pty)?|startfile|fork_exec"
+    r"create_subprocess_(?:exec|shell)|run_process|open_process|exec_command|subprocess_(?:exec|shell)|fork(?:pty)?|startfile|fork_exec"
 )
 """Functions that start a process, whatever module they are of."""
 _SUBPROCESS: Final = frozenset({"run", "call"})
@@ -149,7 +149,11 @@ class _Program:
             return True
         if name not in _SUBPROCESS or not any("subprocess" in module for module in self._modules.values()):
             return name in _SUBPROCESS and of == "subprocess"
-        return of not in self._modules or "subprocess" in self._modules[of] if of else name in self._imported.values()
+        return (
+            of not in self._modules or "subprocess" in self._modules[of]
+            if of
+            else not self._imported.keys().isdisjoint(("*", name)) or name in self._imported.values()
+        )
 
     def _reaches(self, name: str, of: str, call: ast.Call | None) -> bool:
         """True if this use of a name can reach any other name, or run text."""

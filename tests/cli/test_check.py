@@ -631,6 +631,17 @@ def test_with_a_server_it_shows_which_hook_sees_which_tool_and_why_another_sees_
     assert ended.stdout.endswith("\n3 hooks, 1 permission rule, 1 warning\n")
 
 
+def test_a_rule_that_names_no_tool_of_the_server_is_shown(beside_server: Path) -> None:
+    """`Bahs(rm *)` guards nothing, and nothing else says so."""
+    (beside_server / "hookproxy.toml").write_text(
+        '[permissions]\ndeny = ["Bahs(rm *)", "git_log(x)"]\nask = ["*_comit"]\n'
+    )
+    ended = check(beside_server, *WITH_SERVER, *server("git"))
+    assert "  no tool  Bahs(rm *), *_comit: rules that are about no tool of this server\n" in ended.stdout
+    read = json.loads(check(beside_server, *WITH_SERVER, "--json", *server("git")).stdout)
+    assert read["server"]["idle_rules"] == ["Bahs(rm *)", "*_comit"]
+
+
 def test_programs_get_the_tools_with_the_hooks_that_see_them(beside_server: Path) -> None:
     read = json.loads(check(beside_server, *WITH_SERVER, "--json", *server("git")).stdout)
     found = read["server"]

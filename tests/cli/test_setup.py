@@ -71,6 +71,7 @@ def test_it_shows_what_it_found_asks_wraps_and_says_how_to_undo_it(project: Path
     assert '-      "command": "npx",\n' in shown
     assert shown.endswith(
         f"\nrestart the agents; to undo this:\n  hookproxy unwrap {cursor}\neverything at once: hookproxy uninstall\n"
+        "what the hooks are, and what cannot work in them: hookproxy check\n"
     )
     own = own_config()
     assert servers(cursor)["git"]["args"] == ["run", "--name", "git", "--config", str(own), "--", "npx", "git"]

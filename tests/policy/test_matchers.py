@@ -265,3 +265,33 @@ def test_a_hook_runs_for_a_command_in_any_spelling(line: str) -> None:
 def test_a_hook_does_not_run_for_other_commands(line: str) -> None:
     matches = permission_rule("Bash(rm *)")
     assert not matches("Bash", json.dumps({"command": line}).encode())
+
+
+@pytest.mark.parametrize(
+    ("rule", "command"),
+    [
+        ("Bash(git:*)", "git -c core.fsmonitor='x' status"), ("Bash(git:*)", "git -c alias.x=!x y"),
+        ("Bash(git:*)", "git config alias.x !y"), ("Bash(git:*)", "git clone -u x . y"),
+        ("Bash(git:*)", "git rebase -x a"), ("Bash(git diff:*)", "git diff --output=a"),
+        ("Bash(find *)", "find . -exec a {} +"),
+        ("Bash(npm run test:*)", "npm run test --script-shell=a"), ("Bash(tar:*)", "tar cf a -I b c"),
+        ("Bash(sed:*)", "sed '1e x' a"), ("Bash(vim:*)", "vim -c '!x'"),
+        ("Bash(awk:*)", "awk 'BEGIN{system(\"x\")}'"),
+    ],
+)  # fmt: skip
+def test_an_allow_rule_does_not_cover_what_an_option_starts(rule: str, command: str) -> None:
+    assert not allow_rule(rule)("Bash", json.dumps({"command": command}).encode())
+
+
+@pytest.mark.parametrize(
+    ("rule", "command"),
+    [
+        ("Bash(git:*)", "git -c a.b=c status -s"), ("Bash(find *)", "find . -name x"),
+        ("Bash(uv run:*)", "uv run pytest -q"),
+        ("Bash(timeout *)", "timeout 5 ls"), ("Bash(docker run *)", "docker run --rm a ls"),
+        ("Bash(npm run:*)", "npm run a -- --b"),
+        ("Bash(xargs:*)", "xargs ls"), ("Bash(python:*)", "python a.py"), ("Bash(awk:*)", "awk '{n++} END{print n}' f"),
+    ],
+)  # fmt: skip
+def test_an_allow_rule_covers_what_its_program_is_for(rule: str, command: str) -> None:
+    assert allow_rule(rule)("Bash", json.dumps({"command": command}).encode())

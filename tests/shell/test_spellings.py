@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from time import process_time
 from typing import Final
 
 import pytest
@@ -24,7 +25,7 @@ def test_no_spelling_passes() -> None:
 @pytest.mark.parametrize(
     ("line", "rule"),
     [
-        ("beesu rm x", "rm *"), ("summon -p x git push --force", "git push:*"), ("foo --run='rm -fr x'", "rm -rf *"),
+        ("foo rm x", "rm *"), ("foo -p x git push --force", "git push:*"), ("foo --run='rm -fr x'", "rm -rf *"),
         ("foo -c 'cd a; rm x'", "rm *"), ("foo <<E\nRUN rm x\nE", "rm *"), ("foo --exec=curl x", "curl *"),
         ("./dev sh git push -f origin", "git push --force:*"), ("foo 'sudo rm x'", "rm *"),
         ("foo '[\"rm\", \"x\"]'", "rm *"),
@@ -89,3 +90,42 @@ def test_what_can_be_read_is_read(line: str) -> None:
 )  # fmt: skip
 def test_what_is_certain_is_refused_not_asked(line: str) -> None:
     assert RM(line, WorkBudget()).certain
+
+
+@pytest.mark.parametrize(
+    ("line", "rule"),
+    [
+        ("su -c 'a | rm x'", "rm *"), ("hyperfine -p 'a || rm x' b", "rm *"), ("LESSOPEN='|a | rm x' less f", "rm *"),
+        ("tar --checkpoint-action='exec=a | rm x' cf a b", "rm *"), ("tmux new 'a - | rm x; b=1'", "rm *"),
+        ("git rebase -x 'git push -f' a", "git push --force:*"), ("nix-shell --run 'rm -rf x'", "rm -rf *"),
+        ("git -c alias.p='push --force' p", "git push --force:*"), ("git -c alias.p=push p -f", "git push --force:*"),
+        ("git -c alias.p='!git push' p -f", "git push --force:*"),
+        ("git config alias.p 'push -f'; git p", "git push:*"),
+        ("curl.exe x", "curl *"), ("tar --checkpoint --checkpoint-action=exec='rm x' -cf a b", "rm *"),
+        ("zip -TT'rm x' a b", "rm *"), ("bash -oc posix 'rm x'", "rm *"), ("env 1=2 rm x", "rm *"),
+        ("env -- A=b rm x", "rm *"), ("env 'A B=c' rm x", "rm *"),
+    ],
+)  # fmt: skip
+def test_a_value_is_read_whole(line: str, rule: str) -> None:
+    assert command_matcher(rule)(line, WorkBudget()).certain
+
+
+@pytest.mark.parametrize("rule", ["rm *", "*rm*", "rm -rf *"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "awk '" + " #" * 20_000 + "\"'", "awk '" + ' # "\n' * 6000 + "'", "perl -e '" + "q(" * 10_000 + "'",
+        "foo " + "--a=rm " * 900, "make -f - <<'E'\n" + "a:" * 15_000 + "\nE", "foo '" + "(rm(rm(rm " * 5000 + "'",
+        'GIT_CONFIG_PARAMETERS="' + "'a.b=c' " * 5000 + '" git x', "foo '" + "/" * 30_000 + "'",
+        "; ".join(f"python3 -c 'import os; os.system(\"a{at}\")'" for at in range(500)),
+        "foo <<E\n" + "\n" * 30_000 + "E",
+        "python3 -c '" + "-" * 15_000 + "1'", "python3 -c '" + "(" * 5000 + "'", "bash -" + "oc" * 4000 + " rm",
+    ],
+    ids=range(13),
+)  # fmt: skip
+def test_no_line_takes_long(line: str, rule: str) -> None:
+    matcher = command_matcher(rule)
+    matcher("ls $x; python -c 1", WorkBudget())  # loads the grammars
+    before = process_time()
+    matcher(line, WorkBudget())
+    assert process_time() - before < 0.25  # a slow machine; the worst takes 50 ms, and some took seconds

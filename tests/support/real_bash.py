@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -30,6 +29,26 @@ printf '%s\\0' "${{0##*/}}" "$@" {_END} >>"${{0%/*}}/../ran"
 _LAUNCHER: Final = '#!/bin/sh\nexec "$@"\n'
 _LIMITS: Final = "ulimit -t 5 -f 100; FUNCNEST=4; export FUNCNEST"
 """Seconds of processor time, blocks of files, functions that call each other: a random line must not run away."""
+
+
+_REAPER: Final = """
+import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER
+shell = os.spawnvp(os.P_NOWAIT, sys.argv[2], sys.argv[2:])
+signal.signal(signal.SIGALRM, lambda *_: os.kill(shell, signal.SIGKILL))
+signal.setitimer(signal.ITIMER_REAL, float(sys.argv[1]))
+os.waitpid(shell, 0)
+signal.setitimer(signal.ITIMER_REAL, 0)
+while True:
+    with open(f"/proc/self/task/{os.getpid()}/children") as children:
+        for child in children.read().split():
+            os.kill(int(child), signal.SIGKILL)
+    try:
+        os.wait()
+    except ChildProcessError:
+        break
+"""
+"""Runs a command, and ends everything that it leaves behind, also in sessions of its own (`ssh-agent`, `coproc`)."""
 
 
 class Programs(NamedTuple):
@@ -72,20 +91,16 @@ def programs_run(lines: Sequence[str], folder: Path, programs: Programs, seconds
 
 def _run(argv: Sequence[str], folder: Path, seconds: float) -> None:
     """Run it until it and all that it started have ended, or the time is over: then they are ended."""
-    environment = {"HOME": str(folder), "LC_ALL": "C.UTF-8", "PATH": os.environ["PATH"]}
-    with subprocess.Popen(
-        argv,
+    subprocess.run(
+        [sys.executable, "-S", "-E", "-c", _REAPER, str(seconds), *argv],
+        check=True,
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={"HOME": str(folder), "LC_ALL": "C.UTF-8", "PATH": os.environ["PATH"]},
         cwd=folder,
         start_new_session=True,
-    ) as process:
-        try:
-            process.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
+    )
 
 
 def _recorded(file: Path) -> list[list[str]]:

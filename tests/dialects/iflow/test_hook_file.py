@@ -66,6 +66,7 @@ def test_matchers(pattern: str, names: str, others: str) -> None:
     assert [name for name in others.split() if matches(name)] == []
 
 
-def test_a_matcher_for_all_sees_a_servers_own_name() -> None:
+def test_a_matcher_for_all_sees_both_names() -> None:
     hooks = read("iflow", content("PreToolUse", "*"))
-    assert [one.tool_name for one in inputs(hooks, "run_command", {"command": "ls"})] == ["mcp__files__run_command"]
+    names = [one.tool_name for one in inputs(hooks, "run_command", {"command": "ls"})]
+    assert names == ["mcp__files__run_command", "run_shell_command"]
