@@ -70,7 +70,7 @@ class Tls(Table, frozen=True):
 
 
 class StoreTable(Table, frozen=True):
-    """What several gateways share: a Valkey or Redis server. It needs `pip install 'hookproxy[cluster]'`."""
+    """What several gateways share: a Valkey or Redis server. It needs the extra `cluster`."""
 
     url: Annotated[str, Meta(pattern=r"^(redis|rediss|unix)://.")]
     """Its address: "redis://HOST:6379/0", "rediss://HOST:6379/0" with TLS, or "unix:///run/valkey/valkey.sock"."""

@@ -308,7 +308,7 @@ class Audit(Table, frozen=True):
 
 
 class Otel(Table, frozen=True):
-    """Spans and metrics of judged calls, for an OpenTelemetry collector. Needs `hookproxy[otel]`."""
+    """Spans and metrics of judged calls, for an OpenTelemetry collector. Needs the extra `otel`."""
 
     enabled: bool = False
     """true sends spans and metrics."""

@@ -193,7 +193,7 @@ def _find_below(name: str, member: object, place: str, levels: int) -> Iterator[
         yield place
         return
     inside = list(_find_hooks(member, place, levels - 1))
-    if not inside and name == "hooks" and has_command and not isinstance(member, str):
+    if not inside and _folded(name).endswith(("hook", "hooks")) and has_command and not isinstance(member, str):
         inside = [place]
     yield from inside
 

@@ -11,7 +11,7 @@ What hooks rewrite is divided again only where that is exact. Everything else is
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -185,11 +185,28 @@ def _commands_of(name: str, value: object) -> object:
     """The value; of an object or a list of objects that is not named like a command, what has a command in it."""
     if is_command(name) or is_program(name):
         return value
-    if isinstance(value, dict):
-        return value if any(is_command(key) for key in value) else None
-    if isinstance(value, list) and any(isinstance(one, dict) for one in value):
-        return [one for one in value if isinstance(one, dict) and any(is_command(key) for key in one)]
+    objects = list(_objects_with_commands(value))
+    if isinstance(value, dict) or objects:
+        return objects or None
     return value
+
+
+def has_command_inside(value: object) -> bool:
+    """True if a value, or anything in it at any depth, is an object with a member that is named like a command."""
+    return next(_objects_with_commands(value), None) is not None
+
+
+def _objects_with_commands(value: object) -> Iterator[dict[str, object]]:
+    """The objects in a value that have a command, in their order."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            if any(map(is_command, one)):
+                yield one
+            waiting += [member for name, member in reversed(one.items()) if not is_command(name)]
+        elif isinstance(one, list):
+            waiting += reversed(one)
 
 
 def _with_program(lines: list[str], program: str, *, first: bool) -> list[str]:

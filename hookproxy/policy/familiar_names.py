@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from ..jsonrpc import raw_json
 from ..model.aliases import Alias
+from ..model.command_line import has_command_inside
 from . import command_tools
 
 FAMILIAR_NAMES: Final = ("Bash", "Write", "Edit", "MultiEdit", "Read", "WebFetch", "WebSearch", "Grep", "Glob", "LS")
@@ -864,7 +865,7 @@ def argument_types(schema: bytes) -> Mapping[str, str]:
 
 
 def commands_inside(arguments: bytes) -> tuple[str, ...]:
-    """Return those of a call's arguments that are objects, or lists with objects, with a member named like a command.
+    """Return those of a call's arguments that are or hold objects with a member named like a command.
 
     Raises nothing: of what cannot be read there are none.
     """
@@ -874,12 +875,7 @@ def commands_inside(arguments: bytes) -> tuple[str, ...]:
         values = msgspec.json.decode(arguments, type=dict[str, object])
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return ()
-    return tuple(name for name, value in values.items() if _has_command(value))
-
-
-def _has_command(value: object) -> bool:
-    objects = value if isinstance(value, list) else [value]
-    return any(isinstance(one, dict) and any(map(command_tools.is_command, one)) for one in objects)
+    return tuple(name for name, value in values.items() if has_command_inside(value))
 
 
 def types_of(arguments: bytes) -> Mapping[str, str]:
@@ -927,13 +923,17 @@ class _SchemaReader:
             kinds = {self.type_of(each, depth - 1) for each in alternatives}
         return kinds.pop() if len(kinds) == 1 else ""
 
-    def holds_command(self, schema: object) -> bool:
-        """True if the schema's values are objects, or lists of objects, with a member that is named like a command."""
-        properties = self.properties(schema, _DEPTH) or self.properties(
-            self._members(schema, _DEPTH).get("items"), _DEPTH
-        )
-        texts = {name: self.type_of(each, _DEPTH) for name, each in properties.items() if not self.has_choices(each)}
-        return bool(command_tools.named_commands(texts))
+    def holds_command(self, schema: object, depth: int = _DEPTH) -> bool:
+        """True if the schema's values are or hold objects with a member that is named like a command."""
+        if not depth:
+            return False
+        properties = self.properties(schema, depth)
+        texts = {name: self.type_of(each, depth) for name, each in properties.items() if not self.has_choices(each)}
+        if command_tools.named_commands(texts):
+            return True
+        items = self._members(schema, depth).get("items")
+        inside = (*properties.values(), *([items] if isinstance(items, dict) else ()))
+        return any(self.holds_command(each, depth - 1) for each in inside)
 
     def is_open(self, schema: object) -> bool:
         """True if the schema's values are objects, or lists of objects, of which it does not say what is in them."""

@@ -492,6 +492,8 @@ def _paths(text: str) -> list[str]:
     if text[:5].casefold() == "file:":
         text = re.sub("^/+", "/", matchers.unquoted(text[5:]))
     spelled = [text, text.replace("\\", "/")] if "\\" in text else [text]
+    if "\0" in text:  # where the server's system calls stop to read it
+        spelled += [one.partition("\0")[0] for one in spelled]
     return [*spelled, *(re.sub("^//", "/", posixpath.normpath(one)) for one in spelled)]
 
 

@@ -17,7 +17,6 @@ from msgspec import Struct
 from ..jsonrpc import raw_json
 from . import calls
 from .calls import Call, Progress, id_key
-from .responses import Members
 from .tasks import Tasks, TaskStage, may_become_a_task
 
 _WITHOUT_TEXT: Final = frozenset(
@@ -33,6 +32,9 @@ _WITHOUT_TEXT: Final = frozenset(
 )
 """Notifications of MCP that carry no text of a tool. All others may."""
 
+_NOTIFICATION: Final = b'"notifications/'
+_NO_TOKEN: Final = (b"n", b"t", b"f", b"[", b"{", b"")
+"""How values begin that are no token: it is not known what an agent takes them for."""
 _PROGRESS: Final = b'"notifications/progress"'
 _TASK: Final = b'"notifications/tasks'
 
@@ -122,11 +124,12 @@ def _owners(line: bytes, holding: set[Call], tasks: Tasks) -> set[Call]:
         members = raw_json.fields(line)
         calls.check_spelling(members)
         method = calls.method(members)
-        if "id" in members or method in _WITHOUT_TEXT:
+        is_request = bytes(members.get("id", b"null")) != b"null" and not method.startswith(_NOTIFICATION)
+        if is_request or method in _WITHOUT_TEXT:
             return set()
         params = raw_json.fields(bytes(members.get("params", b"{}")))
         if method == _PROGRESS:
-            return set(_with_token(holding, params))
+            return set(_with_token(holding, bytes(params.get("progressToken", b"null"))))
         if method.startswith(_TASK):
             return _of_task(raw_json.text(bytes(params.get("taskId", b""))), holding, tasks)
     except (raw_json.Unreadable, raw_json.DuplicateKeys):
@@ -134,9 +137,26 @@ def _owners(line: bytes, holding: set[Call], tasks: Tasks) -> set[Call]:
     return holding
 
 
-def _with_token(holding: set[Call], params: Members) -> Iterator[Call]:
-    token = id_key(bytes(params.get("progressToken", b"")))
-    return (call for call in holding if token == id_key(bytes(call.meta.get("progressToken", b""))))
+def _with_token(holding: set[Call], token: bytes) -> Iterator[Call]:
+    """The calls of which a progress token may be the one, however an agent reads it: some take `"7"` or `7.0` for 7."""
+    key, number = id_key(token), _number(token)
+    for call in holding:
+        own = bytes(call.meta.get("progressToken", b"null"))
+        if key == id_key(own) or token[:1] in _NO_TOKEN or (number is not None and number == _number(own)):
+            yield call
+
+
+def _number(token: bytes) -> float | None:
+    """The number that JavaScript makes of a token; None: none."""
+    text = (raw_json.text(token) if token[:1] == b'"' else token.decode()) or "0"
+    try:
+        return float(int(text, 0))
+    except (ValueError, OverflowError):
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def _of_task(task_id: str | None, holding: set[Call], tasks: Tasks) -> set[Call]:

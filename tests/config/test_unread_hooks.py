@@ -46,6 +46,11 @@ FOREIGN: Final[dict[str, tuple[str, Any, str]]] = {
         "Pi",
     ),
     "git hooks": (".agents/hooks.json", {"hooks": {"pre-commit": [{"name": "a", "command": "make check"}]}}, "hooks"),
+    "an unknown system with a prefix": (
+        "x.json",
+        {"amp.hooks": [{"on": {"event": "tool:pre-execute"}, "action": {"type": "run", "command": "./guard.sh"}}]},
+        "",
+    ),
     "an unknown system": ("x.json", {"on": {"beforeEveryToolCall": {"run": "./guard.sh"}}}, "hooks"),
 }
 READERS: Final = {"Devin": ("droid",)}

@@ -111,6 +111,8 @@ COMMANDS: Final[dict[str, dict[str, object]]] = {
     # inside of an argument
     "start_job": {"options": {"command": LINE, "verbose": True}},
     "create_pod": {"containers": [{"image": "x", "command": ["git", "push", "--force"]}, {"image": "y"}]},
+    "deploy": {"jobs": {"build": {"steps": [{"action": {"command": LINE}}, {"name": "x"}]}}},
+    "chain": {"first": {"command": "ls", "then": {"command": LINE}}},
     "workflow": {"steps": [{"run_command": "ls"}, {"run_command": LINE}]},
 }
 """Each tool with a call that runs `git push --force`."""

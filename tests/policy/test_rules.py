@@ -303,6 +303,12 @@ def test_two_stars_and_a_slash_stand_for_no_folder_as_well(rule: str, path: str,
     assert not denies(f"{tool}({rule})", tool, **{argument: path + "x"})
 
 
+def test_a_path_is_judged_up_to_where_a_system_call_stops_to_read() -> None:
+    for path in ("/srv/.env\0", "/srv/.env\0.txt", "\\srv\\.env\0x", "file:///srv/.env%00x"):
+        assert denies("Write(**/.env)", "Write", file_path=path, content="")
+    assert not denies("Write(**/.env)", "Write", file_path="/srv/a\0b", content="")
+
+
 def test_two_stars_and_a_slash_in_the_middle_stand_for_no_folder_as_well() -> None:
     for path in ("src/.env", "./src/.env", "/srv/src/.env", "src/a/.env", "src/a/b/.env"):
         assert denies("Write(src/**/.env)", "Write", file_path=path, content="")

@@ -96,6 +96,31 @@ async def test_what_may_repeat_replaced_output_is_dropped_and_noted(
     assert any("dropped 2 notifications" in note for note in notes)
 
 
+@pytest.mark.parametrize(
+    "notification",
+    [
+        line(id=None, method="notifications/message", params={"level": "info", "data": "SECRET"}),
+        line(id=5, method="notifications/message", params={"level": "info", "data": "SECRET"}),
+        *(
+            about("progress", progress=1, message="SECRET", **token)
+            for token in (
+                *({"progressToken": one} for one in ("7", 7.0, " 7", "0x7", "7e0", [7], {"a": 7}, None, True)),
+                {},
+            )
+        ),
+    ],
+)
+async def test_no_spelling_of_an_id_or_a_token_lets_text_pass(notification: bytes) -> None:
+    async with rig(REPLACES, settings=HOLD) as one:
+        await one.agent.send(call(1, 7))
+        await one.server.line()
+        await one.server.send(notification, OTHER, result(1))
+        assert await one.agent.line() == OTHER
+        assert b"clean" in await one.agent.line()
+        _, rest = await one.finish()
+    assert rest == b""
+
+
 async def test_a_log_message_waits_for_all_calls_at_the_server_and_progress_for_its_own() -> None:
     async with rig(
         stub_group(stub(POST, 'read -r a; case $a in *bad*) echo \'{"replacement":"x"}\';; esac')), settings=HOLD
