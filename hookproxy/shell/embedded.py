@@ -265,18 +265,22 @@ def _ssh(text: str) -> Iterator[Started]:
 # --- awk ---
 
 _AWK_REGEX: Final = re.compile(
-    r"(?<=[(,~!{};&|\n])(\s{0,64})/(?:[^/\\\n\[]|\\.|\[[^\]\n]{1,99}\]){0,999}/|\A(\s{0,64})/(?:[^/\\\n\[]|\\.|\[[^\]\n]{1,99}\]){0,999}/"
+    r"(?<=[(,~!{};&|=?:\n])(\s{0,64})/(?:[^/\\\n\[]|\\.|\[[^\]\n]{1,99}\]){0,999}/|\A(\s{0,64})/(?:[^/\\\n\[]|\\.|\[[^\]\n]{1,99}\]){0,999}/"
 )
 _AWK_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _AWK_COMMENT: Final = re.compile(r'("(?:[^"\\\n]|\\.)*")|#[^\n]*')
 """A string, or a comment: unless a regular expression has such a sign."""
-_AWK_STARTS: Final = re.compile(r"\bsystem\s*\(|(?<!\|)\|&?(?!\|)|@load\b|\bgetline\s*<")
+_AWK_STARTS: Final = re.compile(r"\bsystem\s*\(|(?<!\|)\|&?(?!\|)|@\w+|\bgetline\s*<")
 
 
 def _awk(text: str) -> Iterator[Started]:
-    """Read a program with its comments and without: a quotation mark in a comment would hide what follows."""
+    """Read a program as it is, without regular expressions, and without comments: these may hold a quotation mark."""
     yield from _awk_reading(text)
-    if "#" in text and '"' in text:
+    if '"' not in text:
+        return
+    if "/" in text:
+        yield from _awk_reading(_AWK_REGEX.sub(" 0 ", text))
+    if "#" in text:
         yield from _awk_reading(_AWK_COMMENT.sub(lambda part: part[1] or "", text))
 
 
@@ -291,7 +295,8 @@ def _awk_reading(text: str) -> Iterator[Started]:
     for start in found:
         behind = re.match(rf"\s*{_MARK}\s*(?:\)|;|\}}|\n|\Z)", masked[start.end() :])
         before = re.search(rf"{_MARK}\s*\Z", masked[: start.start()])
-        if not behind and not (before and re.match(r"\s*getline\b", masked[start.end() :])):
+        is_read = behind or (before and re.match(r"\s*getline\b", masked[start.end() :]))
+        if start[0].startswith("@") or not is_read:
             yield Unreadable("an awk program starts something that is not literal")
 
 
