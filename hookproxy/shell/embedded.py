@@ -191,7 +191,7 @@ def _of_strings(masked: str, strings: list[str]) -> Iterator[Started]:
 def _unescaped(string: str) -> str:
     body = re.sub(r"^[rbuRBU]{0,2}('''|\"\"\"|'|\"|`)(.*)\1$", r"\2", string, flags=re.DOTALL)
     return re.sub(
-        r"\\(?:x([0-9A-Fa-f]{2})|u\{?([0-9A-Fa-f]{2,5})\}?|([0-7]{1,3})|(n)|(.))",
+        r"\\(?:x([0-9A-Fa-f]{2})|u\{?([0-9A-Fa-f]{2,5})\}?|([0-7]{1,3})|(n)|[tvfr]|(.))",
         lambda part: (
             chr(min(int(part[1] or part[2], 16), 0x10FFFF))
             if part[1] or part[2]
@@ -199,7 +199,9 @@ def _unescaped(string: str) -> str:
             if part[3]
             else "\n"
             if part[4]
-            else part[5]
+            else ""
+            if part[5] == "\n"
+            else part[5] or " "
         ),
         body,
         flags=re.DOTALL,
