@@ -78,7 +78,7 @@ class Coverage(Struct, frozen=True):
         if self.left_out:
             shown = ", ".join(map(_shown, self.left_out[:_MOST_NAMED]))
             more = f" and {len(self.left_out) - _MOST_NAMED} more" if len(self.left_out) > _MOST_NAMED else ""
-            text += f"; not Bash: {shown}{more} ([tools.X] in hookproxy.toml names one)"
+            text += f'; not counted as Bash: {shown}{more} (as = "Bash" in [tools.NAME] changes that)'
         if not never:
             return f"{text}: see hookproxy check -- COMMAND" if self.left_out else text
         text += f"; {counted(len(never), 'hook')} never {'matches' if len(never) == 1 else 'match'}"

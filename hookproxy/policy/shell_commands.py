@@ -26,6 +26,7 @@ from .globs import COMMAND_SEPARATORS, PREFIX_ENDINGS, BudgetExceeded, WorkBudge
 _VARIABLE: Final = re.compile(r"\$\{?([A-Za-z_]\w*)(?!\w)\}?(?![\[:/#%^,@+=?-])")
 _FOLDER: Final = re.compile(r"[^\s*]*/(?=[^\s*/])")
 _MOST_OPTIONS: Final = 64  # before a subcommand
+_SEPARATES: Final = re.compile(r"[\s(]")
 _MOST_CANDIDATES: Final = 16  # words that are the name of the rule's program: an agent might repeat it to take time
 _LONGEST_SHOWN: Final = 80  # characters of a command in a sentence
 
@@ -96,7 +97,18 @@ def _suspected(read: commands.Line, rule: _RuleCommands, budget: WorkBudget) -> 
 class _RuleCommands:
     """The commands that a rule names."""
 
-    __slots__ = ("_by_name", "_first", "_is_open", "_is_prefix", "_others", "_pattern", "_pieces", "_spoken", "_wanted")
+    __slots__ = (
+        "_by_name",
+        "_first",
+        "_is_open",
+        "_is_prefix",
+        "_mentioned",
+        "_others",
+        "_pattern",
+        "_pieces",
+        "_spoken",
+        "_wanted",
+    )
 
     def __init__(self, specifier: str) -> None:
         specifier = specifier.strip()
@@ -121,23 +133,31 @@ class _RuleCommands:
         name = "[^\\s'\"]{0,64}".join(map(re.escape, re.split(r"\*+", first))) if self._pieces[0] else "(?!)"
         self._spoken = re.compile(rf"(?:\A|[;&|(){{}}\[\]`!=:,/\"'\n]|\bsudo\b)[ \t]{{0,8}}{name}(?![\w./-])")
         """The name of its program, where a command may begin."""
+        self._mentioned = re.compile(name)
 
     def may_be_given(self, suspect: commands.Suspect) -> bool:
         """True if what a program is given holds one of the commands, as words of its own or in a text."""
-        texts = [suspect.code, suspect.input.replace(" ", "\n")]
+        if self._is_spoken_of(suspect.code) or self._is_spoken_of(suspect.input.replace(" ", "\n")):
+            return True
         candidates = 0
         for at, word in enumerate(suspect.words):
-            text = word.text.partition("=")[2] if word.text[:1] == "-" else word.text
-            if text and self.names_program(literal(text)) and self._pieces[0]:
-                candidates += 1
-                if candidates > _MOST_CANDIDATES or self.names((literal(text), *suspect.words[at + 1 :])):
-                    return True
-            elif " " in word.source or "(" in word.source:
-                texts.append(word.source)
-        return any(self._is_spoken_of(text) for text in texts if text)
+            text = word.text.partition("=")[2] if word.text[:1] == "-" and "=" in word.text else word.text
+            if not self._mentioned.search(text):
+                continue
+            candidates += 1
+            words = (literal(text), *suspect.words[at + 1 :])
+            if candidates > _MOST_CANDIDATES or (self.names_program(words[0]) and self.names(words)):
+                return True
+            if _SEPARATES.search(text) and (self._is_spoken_of(text) or self._may_run(text)):
+                return True
+        return False
 
     def _is_spoken_of(self, text: str) -> bool:
         return self._spoken.search(text) is not None and all(other in text for other in self._others)
+
+    def _may_run(self, text: str) -> bool:
+        """True if a text runs one of the commands, if it is a line of shell."""
+        return any(map(self.names, commands.commands_of(text).commands))
 
     def spells(self, command: str) -> bool:
         """True if the command is one of them exactly as written."""

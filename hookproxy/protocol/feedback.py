@@ -418,7 +418,7 @@ def refusal_sentence(refuse: Refuse) -> str:  # noqa: C901  # one case for each 
             stop_request = "\nThe hook wants you to stop here. Make no further calls and report to the user."
             return f"Blocked by {hook}{because}{stop_request if refuse.stop else ''}"
         case RefusalCause.FAILURE:
-            rule = 'blocking because the configuration says on_failure = "deny"'
+            rule = 'blocking because failing hooks refuse calls here (on_failure = "deny" or --fail-closed)'
             return f"Blocked: {hook} failed: {reason}; {rule}. The tool was not run."
         case RefusalCause.FAILED_CLOSED:
             rule = "blocking because this hook is set to block when it fails"

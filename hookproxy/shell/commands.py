@@ -86,7 +86,7 @@ class Line(Struct, frozen=True, dict=True):
         return frozenset(name for text in texts for name in _NAME.findall(text))
 
 
-@lru_cache(maxsize=4)  # a call is judged by many rules, one after another
+@lru_cache(maxsize=16)  # a call is judged by many rules, one after another, and texts in it are read as lines, too
 def commands_of(line: str) -> Line:
     """Return the commands that a line may run. What is not literal is marked as in `words`."""
     collector = _Collector()

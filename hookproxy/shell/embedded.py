@@ -191,7 +191,7 @@ def _of_strings(masked: str, strings: list[str]) -> Iterator[Started]:
 def _unescaped(string: str) -> str:
     body = re.sub(r"^[rbuRBU]{0,2}('''|\"\"\"|'|\"|`)(.*)\1$", r"\2", string, flags=re.DOTALL)
     return re.sub(
-        r"\\(?:x([0-9A-Fa-f]{2})|u\{?([0-9A-Fa-f]{2,5})\}?|([0-7]{1,3})|(n)|(.))",
+        r"\\(?:x([0-9A-Fa-f]{2})|u\{?([0-9A-Fa-f]{2,5})\}?|([0-7]{1,3})|(n)|[tvfr]|(.))",
         lambda part: (
             chr(min(int(part[1] or part[2], 16), 0x10FFFF))
             if part[1] or part[2]
@@ -199,7 +199,9 @@ def _unescaped(string: str) -> str:
             if part[3]
             else "\n"
             if part[4]
-            else part[5]
+            else ""
+            if part[5] == "\n"
+            else part[5] or " "
         ),
         body,
         flags=re.DOTALL,
@@ -263,18 +265,22 @@ def _ssh(text: str) -> Iterator[Started]:
 # --- awk ---
 
 _AWK_REGEX: Final = re.compile(
-    r"(?<=[(,~!{};&|\n])(\s{0,64})/(?:[^/\\\n\[]|\\.|\[[^\]\n]{1,99}\]){0,999}/|\A(\s{0,64})/(?:[^/\\\n\[]|\\.|\[[^\]\n]{1,99}\]){0,999}/"
+    r"(?<=[(,~!{};&|=?:\n])(\s{0,64})/(?:[^/\\\n\[]|\\.|\[[^\]\n]{1,99}\]){0,999}/|\A(\s{0,64})/(?:[^/\\\n\[]|\\.|\[[^\]\n]{1,99}\]){0,999}/"
 )
 _AWK_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _AWK_COMMENT: Final = re.compile(r'("(?:[^"\\\n]|\\.)*")|#[^\n]*')
 """A string, or a comment: unless a regular expression has such a sign."""
-_AWK_STARTS: Final = re.compile(r"\bsystem\s*\(|(?<!\|)\|&?(?!\|)|@load\b|\bgetline\s*<")
+_AWK_STARTS: Final = re.compile(r"\bsystem\s*\(|(?<!\|)\|&?(?!\|)|@\w+|\bgetline\s*<")
 
 
 def _awk(text: str) -> Iterator[Started]:
-    """Read a program with its comments and without: a quotation mark in a comment would hide what follows."""
+    """Read a program as it is, without regular expressions, and without comments: these may hold a quotation mark."""
     yield from _awk_reading(text)
-    if "#" in text and '"' in text:
+    if '"' not in text:
+        return
+    if "/" in text:
+        yield from _awk_reading(_AWK_REGEX.sub(" 0 ", text))
+    if "#" in text:
         yield from _awk_reading(_AWK_COMMENT.sub(lambda part: part[1] or "", text))
 
 
@@ -289,7 +295,8 @@ def _awk_reading(text: str) -> Iterator[Started]:
     for start in found:
         behind = re.match(rf"\s*{_MARK}\s*(?:\)|;|\}}|\n|\Z)", masked[start.end() :])
         before = re.search(rf"{_MARK}\s*\Z", masked[: start.start()])
-        if not behind and not (before and re.match(r"\s*getline\b", masked[start.end() :])):
+        is_read = behind or (before and re.match(r"\s*getline\b", masked[start.end() :]))
+        if start[0].startswith("@") or not is_read:
             yield Unreadable("an awk program starts something that is not literal")
 
 

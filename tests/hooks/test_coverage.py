@@ -255,11 +255,11 @@ def test_the_line_at_start_names_the_tools_that_look_like_commands_and_are_not_b
 ) -> None:
     found = coverage((group(*hooks, names=ToolNames.BARE),), settings, "files", LEFT_OUT)
     assert found.left_out == (("execute_sql", "redis_execute") if named else ())
-    text = "not Bash: 'execute_sql', 'redis_execute' ([tools.X] in hookproxy.toml names one)"
+    text = """not counted as Bash: 'execute_sql', 'redis_execute' (as = "Bash" in [tools.NAME] changes that)"""
     assert (text in found.summary()) is named
 
 
 def test_of_many_tools_the_line_at_start_names_a_few() -> None:
     tools = [Tool(f"execute_sql{number}", LEFT_OUT[0].input_schema) for number in range(9)]
     found = coverage((group(spec("Bash")),), Settings(), "files", tools)
-    assert "not Bash: 'execute_sql0', 'execute_sql1', 'execute_sql2' and 6 more" in found.summary()
+    assert "not counted as Bash: 'execute_sql0', 'execute_sql1', 'execute_sql2' and 6 more" in found.summary()

@@ -54,8 +54,8 @@ REFUSALS = [
     ),
     (
         Refuse("guard.sh", "it exited with status 3", cause=RefusalCause.FAILURE),
-        "Blocked: the PreToolUse hook guard.sh failed: it exited with status 3; blocking because the "
-        'configuration says on_failure = "deny". The tool was not run.',
+        "Blocked: the PreToolUse hook guard.sh failed: it exited with status 3; blocking because failing "
+        'hooks refuse calls here (on_failure = "deny" or --fail-closed). The tool was not run.',
     ),
     (
         Refuse("guard.sh", "it timed out", cause=RefusalCause.FAILED_CLOSED),

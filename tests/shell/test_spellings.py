@@ -30,6 +30,8 @@ def test_no_spelling_passes() -> None:
         ("./dev sh git push -f origin", "git push --force:*"), ("foo 'sudo rm x'", "rm *"),
         ("foo '[\"rm\", \"x\"]'", "rm *"),
         ("foo /bin/rm x", "rm *"), ("foo mkfs.ext4 x", "mkfs*"), ("foo bar -- kubectl delete x", "kubectl delete *"),
+        ("foo -c 'env -i rm x'", "rm *"), ("foo -c 'if a; then rm x; fi'", "rm *"), ("foo -c 'ls | xargs rm'", "rm *"),
+        ("foo --run='timeout 5 git push -f'", "git push --force:*"), ("foo --eval:'exec \"rm x\"'", "rm *"),
     ],
 )  # fmt: skip
 def test_an_unknown_program_may_start_what_it_is_given(line: str, rule: str) -> None:
@@ -102,7 +104,8 @@ def test_what_is_certain_is_refused_not_asked(line: str) -> None:
         ("git -c alias.p='!git push' p -f", "git push --force:*"),
         ("git config alias.p 'push -f'; git p", "git push:*"),
         ("curl.exe x", "curl *"), ("tar --checkpoint --checkpoint-action=exec='rm x' -cf a b", "rm *"),
-        ("zip -TT'rm x' a b", "rm *"), ("bash -oc posix 'rm x'", "rm *"), ("env 1=2 rm x", "rm *"),
+        ("zip -TT'rm x' a b", "rm *"), ("node -e 'require(\"child_process\").exec(\"rm\\tx\")'", "rm *"),
+        ("bash -oc posix 'rm x'", "rm *"), ("env 1=2 rm x", "rm *"),
         ("env -- A=b rm x", "rm *"), ("env 'A B=c' rm x", "rm *"),
     ],
 )  # fmt: skip
