@@ -143,6 +143,7 @@ class HookGroups:
         """`aliases` are configured. `familiar` has those of all other tools; None: they have none."""
         self._groups = groups
         self._aliases = {one.tool: with_command_line(one) for one in aliases}
+        self._by_loose_name = {_loose(one.tool): one for one in self._aliases.values() if one.name}
         self._familiar = familiar
         self._server = server
         spellings = {group.dialect.name: group.dialect.tool_spellings for group in groups}
@@ -270,16 +271,26 @@ class HookGroups:
 
     def aliases(self, tool: str) -> tuple[Alias, ...]:
         """The aliases of a tool, as far as they do not depend on the arguments of its calls."""
-        if tool in self._aliases:
-            return (self._aliases[tool],)
+        if (configured := self._configured(tool)) is not None:
+            return (configured,)
         return self._familiar.aliases(tool) if self._familiar is not None else ()
+
+    def _configured(self, tool: str) -> Alias | None:
+        """The alias that is configured for a tool, or for one whose name servers may take for the same.
+
+        Of the other one, it only adds a name: it allows nothing.
+        """
+        found = self._aliases.get(tool)
+        if found is None and self._by_loose_name and (meant := self._by_loose_name.get(_loose(tool))) is not None:
+            return replace(meant, tool=tool, automatic=True)
+        return found
 
     def alias(self, tool: str, arguments: bytes) -> Alias | None:
         """The alias that holds for a call of this tool; None if it has none.
 
         Raises Unreadable, DuplicateKeys for arguments that the alias makes ambiguous.
         """
-        found = self._aliases.get(tool)
+        found = self._configured(tool)
         if found is None and self._familiar is not None:
             found = self._familiar.alias(tool, arguments)
         if found is None:
@@ -291,8 +302,8 @@ class HookGroups:
 
     def possible_aliases(self, tool: str) -> tuple[Alias | None, ...]:
         """The aliases that a call of this tool may have; None stands for no alias."""
-        if tool in self._aliases:
-            return (self._aliases[tool],)
+        if (configured := self._configured(tool)) is not None:
+            return (configured,)
         return (None, *self._familiar.possible_aliases(tool)) if self._familiar is not None else (None,)
 
     # --- selecting hooks ---
@@ -413,6 +424,11 @@ def _match(spec: HookSpec, names: tuple[str, ...], alias: Alias | None, group: G
     else:
         seen = _seen_names(replace(own, tool_spellings=spellings), familiar, alias, group.names, before)
     return tuple(replace(one, one_of_several=True) for one in seen) if len(seen) > 1 else seen
+
+
+def _loose(tool: str) -> str:
+    """The name of a tool without case and surrounding blanks, as permission rules compare names."""
+    return tool.strip().casefold()
 
 
 def decides_call(spec: HookSpec) -> bool:

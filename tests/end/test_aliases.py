@@ -79,6 +79,20 @@ async def test_a_guard_for_bash_holds_for_execute_command_unmodified(scene: Scen
     assert [one["params"]["arguments"] for one in scene.calls_received()] == [{"cmd": "ls", "n": 1}]
 
 
+@pytest.mark.parametrize("tool", ["Echo", "ECHO", " echo"])
+async def test_another_spelling_of_a_configured_tool_gets_past_no_guard_and_is_allowed_nothing(
+    scene: Scene, tool: str
+) -> None:
+    guard = group(scene.file("guard.sh", GUARD, mode=0o700), matcher="Bash")
+    agent = await begun(scene, scene.config(BASH), scene.hooks(PreToolUse=[guard]))
+    assert "rm is not for agents" in refused(await agent.ask(call(1, tool, cmd="rm -rf /")))
+    rules = 'on_ask = "deny"\n[permissions]\nallow = ["Bash(ls)"]\nask = ["*"]\ndeny = ["Bash(rm *)"]\n'
+    agent = await begun(scene, scene.config(rules + BASH))
+    assert "Bash(rm *)" in refused(await agent.ask(call(1, tool, cmd="rm -rf /")))
+    refused(await agent.ask(call(2, tool, cmd="ls")))
+    assert scene.calls_received() == []
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_hooks_of_each_system_see_the_familiar_names(scene: Scene, dialect: str) -> None:
     text = "; echo '{}'" if dialect == "code-assist" else ""
