@@ -255,7 +255,11 @@ class _Collector:
 
     def _check_value(self, name: str, value: Word, depth: int) -> None:
         """Read a file that the line itself writes, and that a variable such as BASH_ENV names."""
-        if self._files and (table().variables.fullmatch(name) or name.startswith("GIT_CONFIG")):
+        if name in table().options:
+            self.suspects[Suspect(name, (value,))] = None
+        if self._files and (
+            table().variables.fullmatch(name) or name in table().options or name.startswith("GIT_CONFIG")
+        ):
             for word in _FILE.findall(value.text):
                 if word in self._files:
                     self.read(self._files[word] or "", depth + 1)

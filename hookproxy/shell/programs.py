@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from .read import Command
+from .read import Command, read
 from .words import HOLE, SPLIT, UNKNOWN, Input, Word, literal
 
 
@@ -631,6 +631,8 @@ class _Reading:
             if "code_flags" in self._noted:
                 yield Code(words[0].source, words[0].literal)
                 yield from self._parameters(words)
+                if self._program.runs == "command":  # sudo -s: all of its words
+                    yield Code(" ".join(word.source for word in words), all(word.literal for word in words))
             else:
                 yield from self._run(words)
 
@@ -707,7 +709,9 @@ def assigned(name: str, value: Word) -> Iterator[Started]:
     if table().hijacks.fullmatch(name):
         yield Unreadable(f"{name} changes what programs do")
     elif name in table().options:
-        yield Code(f"{table().options[name]} {value.source}", value.literal)
+        words = tuple(map(literal, f"{table().options[name]} {value.source}".split()))
+        for command in (Command(words), *read(f"{table().options[name]} {value.source}").commands[:1]):
+            yield from started(command)
     elif name == "GIT_CONFIG_PARAMETERS":
         yield from _settings(value)
     elif table().variables.fullmatch(name):

@@ -50,7 +50,10 @@ def test_an_unknown_program_may_start_what_it_is_given(line: str, rule: str) -> 
         ("foo --name=rmx", "rm *"),
         ("cat <<'E' > a.md\nrm x\nE", "rm *"), ("mkdir rm; cd rm", "rm *"), ("foo -m 'do not use the rm of x'", "rm *"),
         ("docker rm x", "rm *"), ("docker run --name rm a ls", "rm *"), ("foo git status", "git push:*"),
-        ("foo rm.py", "rm *"), ("foo push git", "git push:*"), ("flatpak install curl", "curl *"),
+        ("foo rm.py", "rm *"),
+        ("foo push git", "git push:*"), ("NODE_OPTIONS=-a npm ci", "node *"),
+        ("LESS=-R git log", "less *"), ("GOFLAGS=-mod=mod go test ./...", "go build *"),
+        ("flatpak install curl", "curl *"),
     ],
 )  # fmt: skip
 def test_names_that_are_data_are_not_commands(line: str, rule: str) -> None:
@@ -103,7 +106,9 @@ def test_what_is_certain_is_refused_not_asked(line: str) -> None:
         ("git -c alias.p='push --force' p", "git push --force:*"), ("git -c alias.p=push p -f", "git push --force:*"),
         ("git -c alias.p='!git push' p -f", "git push --force:*"),
         ("git config alias.p 'push -f'; git p", "git push:*"),
-        ("curl.exe x", "curl *"), ("tar --checkpoint --checkpoint-action=exec='rm x' -cf a b", "rm *"),
+        ("curl.exe x", "curl *"), ("sudo -s git push -f", "git push --force:*"),
+        ("doas -s git push", "git push:*"), ("sudo -iu a git push x", "git push:*"),
+        ("tar --checkpoint --checkpoint-action=exec='rm x' -cf a b", "rm *"),
         ("zip -TT'rm x' a b", "rm *"), ("node -e 'require(\"child_process\").exec(\"rm\\tx\")'", "rm *"),
         ("bash -oc posix 'rm x'", "rm *"), ("env 1=2 rm x", "rm *"),
         ("env -- A=b rm x", "rm *"), ("env 'A B=c' rm x", "rm *"),
