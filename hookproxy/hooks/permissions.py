@@ -109,7 +109,7 @@ class Permissions:
         if context.alias is None:
             return own
         by_alias = [self._judge_readings(name, readings) for name, readings in _under_aliases(context)]
-        if context.alias.automatic:
+        if context.alias.automatic or context.alias.guessed:
             by_alias = [one for one in by_alias if one is not None and one.permission is not Permission.ALLOW]
         return max((one for one in (own, *by_alias) if one is not None), key=lambda one: one.permission, default=None)
 

@@ -282,7 +282,7 @@ class HookGroups:
         """
         found = self._aliases.get(tool)
         if found is None and self._by_loose_name and (meant := self._by_loose_name.get(_loose(tool))) is not None:
-            return replace(meant, tool=tool, automatic=True)
+            return replace(meant, tool=tool, guessed=True)
         return found
 
     def alias(self, tool: str, arguments: bytes) -> Alias | None:

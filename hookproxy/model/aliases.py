@@ -49,7 +49,8 @@ class Alias(Struct, frozen=True):
     parts: Parts | None = None
     """The server's arguments of which that line is made, if it is not one text; None: it always is one."""
     guessed: bool = False
-    """It is known by the name of an argument alone: it is good for refusing calls. A call may have no command."""
+    """It is known by the name of an argument alone, or by another spelling of the tool's name: it is good for refusing
+    calls. A call may have no command."""
     composed: Composed | None = None
     """The command line of this call, made of `parts`; None: hooks see the arguments as they are."""
 
@@ -127,12 +128,14 @@ class Alias(Struct, frozen=True):
         members = raw_json.fields(arguments)
         first = next((name for name in members if name in composed.arguments), "")
         shown: dict[str, bytes] = {}
+        others = 0
         for key, value in members.items():
             if key == first:
                 shown[self.line] = raw_json.encode(line)
-            elif key not in composed.arguments:
+            elif key not in composed.arguments and not (key == self.line and bytes(value) == b"null"):
                 shown[names.get(key, key)] = bytes(value)
-        if len(shown) < len(members) - len(composed.arguments) + bool(first):
+                others += 1
+        if len(shown) < others + bool(first):
             raise raw_json.DuplicateKeys(self.line)
         return _object({self.line: raw_json.encode(line), **shown} if not first else shown)
 

@@ -511,7 +511,7 @@ def aliases_of_unlisted(tool: str, arguments: Mapping[str, str], nested: Sequenc
         if name == "Bash" and name in possible:
             found += _bash(_unclear_tool(tool, words, arguments, ()), listed=False)
             continue
-        shown = _shown(arguments, spellings, _NEEDED[name]) if name in possible else {}
+        shown = _of_any_type(_shown(arguments, spellings, _NEEDED[name])) if name in possible else {}
         known = _read_tool(tool, words, shown) if shown else None
         if known is not None:
             found += (one for one in recognise(known) if one is not None)
@@ -523,6 +523,11 @@ def aliases_of_unlisted(tool: str, arguments: Mapping[str, str], nested: Sequenc
     if any(one.name == "Bash" for one in found) or _has_actions(tool, ToolArguments(arguments)):
         return tuple(found)
     return (*found, *command_tools.guessed_aliases(tool, words, arguments, nested=nested, listed=False))
+
+
+def _of_any_type(arguments: Mapping[str, str]) -> dict[str, str]:
+    """The arguments as if each had the type that it needs: an agent that has sent another one takes no name away."""
+    return {own: "array" if _plain(own) in _EDITS else "" for own in arguments}
 
 
 def _shown(

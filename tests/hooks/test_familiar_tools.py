@@ -619,3 +619,35 @@ def test_annotations_of_a_later_list_take_no_name_away() -> None:
     familiar.note_tools([Tool("read_file", schema)], "")
     familiar.note_tools([Tool("read_file", schema, annotations=b'{"destructiveHint":true}')], "")
     assert [one.name for one in familiar.aliases("read_file")] == ["Read"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "name"),
+    [
+        ("read_file", {"path": ["/a/.env"]}, "Read"),
+        ("read_file", {"path": {"p": "/a/.env"}}, "Read"),
+        ("fetch", {"url": ["https://example.com"]}, "WebFetch"),
+        ("write_file", {"path": ["/a"], "content": 5}, "Write"),
+        ("edit_file", {"path": "/a/.env", "edits": "[]"}, "MultiEdit"),
+        ("edit_file", {"path": ["/a/.env"], "edits": []}, "MultiEdit"),
+        ("list_directory", {"path": 5}, "LS"),
+        ("web_search", {"query": ["x"]}, "WebSearch"),
+    ],
+)
+def test_a_value_of_another_type_takes_no_name_from_a_tool_that_is_not_listed(
+    tool: str, arguments: dict[str, object], name: str
+) -> None:
+    alias = FamiliarTools().alias(tool, json.dumps(arguments).encode())
+    assert alias is not None
+    assert name in alias.names
+
+
+def test_a_command_that_is_null_beside_a_list_of_commands_is_no_second_command() -> None:
+    familiar = FamiliarTools()
+    properties = {"command": {"type": ["string", "null"]}, "commands": {"type": "array"}}
+    text = json.dumps({"type": "object", "properties": properties}).encode()
+    familiar.note_tools([Tool("execute_command", text, properties=frozenset(properties))], "")
+    raw = b'{"command":null,"commands":["ls","rm x"],"n":1}'
+    alias = familiar.alias("execute_command", raw)
+    assert alias is not None
+    assert json.loads(alias.for_call(raw).for_hooks(raw)) == {"command": "ls\nrm x", "n": 1}
