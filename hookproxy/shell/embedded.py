@@ -303,7 +303,7 @@ def _awk_reading(text: str) -> Iterator[Started]:
 # --- sed ---
 
 _SED_ADDRESS: Final = re.compile(
-    r"\s*(?:\d+(?:~\d+)?|\$|/(?:[^/\\\n\[]|\\.|\[[^\]\n]*\])*/[IM]*|\\(.)(?:(?!\1).|\\.)*\1[IM]*|[+~]\d+)"
+    r"\s*(?:\d+(?:~\d+)?|\$|/(?:[^/\\\n\[]|\\.|\[[^\]\n]*\])*/[IM]*|\\(.)(?:\\.|(?!\1)[^\\])*\1[IM]*|[+~]\d+)"
 )
 _SED_REST: Final = frozenset("aicrwRWbtTlLqQ:v")
 _SED_SHORT: Final = re.compile(r"[\n;}]")

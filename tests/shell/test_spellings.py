@@ -122,6 +122,7 @@ def test_a_value_is_read_whole(line: str, rule: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
+        "sed '\\x" + "\\" * 2000 + "'",
         "awk '" + " #" * 20_000 + "\"'", "awk '" + ' # "\n' * 6000 + "'", "perl -e '" + "q(" * 10_000 + "'",
         "foo " + "--a=rm " * 900, "make -f - <<'E'\n" + "a:" * 15_000 + "\nE", "foo '" + "(rm(rm(rm " * 5000 + "'",
         'GIT_CONFIG_PARAMETERS="' + "'a.b=c' " * 5000 + '" git x', "foo '" + "/" * 30_000 + "'",
@@ -129,7 +130,7 @@ def test_a_value_is_read_whole(line: str, rule: str) -> None:
         "foo <<E\n" + "\n" * 30_000 + "E",
         "python3 -c '" + "-" * 15_000 + "1'", "python3 -c '" + "(" * 5000 + "'", "bash -" + "oc" * 4000 + " rm",
     ],
-    ids=range(13),
+    ids=range(14),
 )  # fmt: skip
 def test_no_line_takes_long(line: str, rule: str) -> None:
     matcher = command_matcher(rule)
