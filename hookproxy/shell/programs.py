@@ -340,7 +340,7 @@ def runs_command(words: tuple[Word, ...]) -> bool:
 
 
 _UNKNOWN: Final = Grammar(_Program())
-_ASSIGNMENT: Final = re.compile(r"[^=-][^=]*=", re.DOTALL)
+_ASSIGNMENT: Final = re.compile(r"(?!-)[^=]*=", re.DOTALL)
 _IS_STDIN: Final = re.compile(r"-|(?:/dev/|/proc/[^/]*/|)(?:stdin|fd/\d+|tty)|/dev/fd/.*")
 _CODE_PREFIX: Final = re.compile(r"""\A\s*(?:exec=|[!|^]+-?|"[^"]*"\s*:)""")
 """What stands before a line of shell in some values: `!` in git's aliases, `|` in LESSOPEN, a key in `bind -x`."""

@@ -111,7 +111,7 @@ def test_what_is_certain_is_refused_not_asked(line: str) -> None:
         ("tar --checkpoint --checkpoint-action=exec='rm x' -cf a b", "rm *"),
         ("zip -TT'rm x' a b", "rm *"), ("node -e 'require(\"child_process\").exec(\"rm\\tx\")'", "rm *"),
         ("bash -oc posix 'rm x'", "rm *"), ("env 1=2 rm x", "rm *"),
-        ("env -- A=b rm x", "rm *"), ("env 'A B=c' rm x", "rm *"),
+        ("env -- A=b rm x", "rm *"), ("env =-S rm x", "rm *"), ("env 'A B=c' rm x", "rm *"),
     ],
 )  # fmt: skip
 def test_a_value_is_read_whole(line: str, rule: str) -> None:
