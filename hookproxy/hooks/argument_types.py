@@ -48,7 +48,7 @@ def refusal(alias: Alias | None, listed: Tool | None, arguments: bytes, *, check
     if listed is not None and listed.input_schema:
         problem = types_of(listed.input_schema).first_problem(members, names)
     elif alias is not None:
-        problem = _problem_of_preset(alias, members)
+        problem = _problem_of_alias(alias, members)
     if problem is None:
         return None
     return Refuse(problem.path, _reason(problem), cause=RefusalCause.ARGUMENTS)
@@ -65,17 +65,20 @@ def _names(alias: Alias | None) -> Collection[str]:
     return names
 
 
-def _problem_of_preset(alias: Alias, members: Mapping[str, msgspec.Raw]) -> Problem | None:
-    """An argument that is not of the type that Claude Code's tool has, as the preset says that it is the same one."""
-    if not alias.preset:
-        return None
-    for known in _READ.get(alias.name, ()):
-        own = alias.arguments.get(known, known)
-        raw = bytes(members.get(own, b"null"))
-        first = b"[" if known == "edits" else b'"'
-        fits = raw == b"null" or raw[:1] == first or (known == "command" and raw[:1] == b"[")
-        if not fits:
-            return Problem(own, "a list" if known == "edits" else "a text", "something else")
+def _problem_of_alias(alias: Alias, members: Mapping[str, msgspec.Raw]) -> Problem | None:
+    """An argument that is not of the type that Claude Code's tool has.
+
+    It counts if a preset says that it is the same tool, or if only the call shows the tool's arguments: an agent that
+    lists no tools first gets nothing past hooks by that.
+    """
+    for one in (alias, *alias.alternatives):
+        for known in _READ.get(one.name, ()) if one.preset or one.automatic else ():
+            own = one.arguments.get(known, known)
+            raw = bytes(members.get(own, b"null"))
+            first = b"[" if known == "edits" else b'"'
+            is_line = known == "command" and (raw[:1] == b"[" or (raw[:1] == b"{" and one.parts is not None))
+            if raw != b"null" and raw[:1] != first and not is_line:
+                return Problem(own, "a list" if known == "edits" else "a text", "something else")
     return None
 
 

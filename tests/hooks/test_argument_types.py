@@ -141,5 +141,23 @@ async def test_a_preset_says_of_which_type_an_argument_is(tmp_path: Path) -> Non
         assert (refusal(alias, None, arguments, check_all=False) is not None) is refused
 
 
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("write_file", {"path": ["/p/.env"], "content": "x"}),
+        ("read_file", {"path": {"name": "/p/.env"}}),
+        ("fetch", {"url": ["https://example.com"]}),
+        ("edit_file", {"path": "/p/.env", "edits": "[]"}),
+        ("run_command", {"command": 5}),
+    ],
+)
+async def test_an_agent_that_lists_no_tools_first_gets_no_other_type_past_hooks(
+    tmp_path: Path, tool: str, arguments: dict[str, Any]
+) -> None:
+    async with rig(mcp_group(hook(seen_by(tmp_path), matcher=".*"))) as proxied:
+        assert "must be a" in await judged(proxied, call(1, tool, **arguments))
+    assert documents(tmp_path) == []
+
+
 def test_every_familiar_name_says_what_hooks_read() -> None:
     assert set(_READ) == set(FAMILIAR_NAMES)
