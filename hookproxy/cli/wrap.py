@@ -480,7 +480,7 @@ def write_change(file: PlannedFile, done: str, is_wrapped: bool = True) -> None:
 
 
 def remember(change: Callable[[Written], Written]) -> None:
-    """Record what was written, for `uninstall`. If that is impossible, the change stands, and the person is told."""
+    """Record what was written, for `uninstall`. If that is impossible, the change stands, and it is reported."""
     try:
         written.update(state_folder(os.environ, os.path.expanduser("~")), change)
     except UserError as error:

@@ -2,7 +2,7 @@
 
 Law 1: a tool that may run commands is judged as Bash by everything that can refuse a call. So an argument that is named
 like a command is enough, whatever the tool is called. Left out are tools for a database or in another language than the
-shell's, as far as their names and arguments say so: `looks_like_command` finds them, so that people are told.
+shell's, as far as their names and arguments say so: `looks_like_command` finds them, so that they are reported.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ class Client:
         self._listening = False
         self._stateless = False  # the agent's last request was one of the stateless era
         self._earlier: tuple[str, str] | None = None  # the refusal of credentials, without a full stop, and what helps
-        self._reported = ""  # the refusal that people have been told of
+        self._reported = ""  # the refusal that was reported last
         self.is_ending = False
         """The agent sends nothing more, and the session is being closed."""
         self._finishing = False
@@ -439,7 +439,7 @@ class Client:
         if text != self._reported:
             self._reported = text
             self._wire.report(text)
-        self._earlier = None  # this one is told in full
+        self._earlier = None  # this one is reported in full
         if exchange.kind is Kind.REQUEST:
             self._fail(exchange, why, Progress.NOT_SENT, refused=True, hint=hint)
         self._earlier = earlier, hint
