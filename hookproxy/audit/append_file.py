@@ -20,6 +20,7 @@ from typing import Final
 
 import msgspec
 
+from ..files.replace import replace_file
 from .hash_chain import (
     CHECKPOINT,
     CHECKPOINT_LINES,
@@ -225,15 +226,9 @@ class AppendFile:
 
     def _write_checkpoint(self) -> None:
         """Replace the checkpoint, a file that says how many lines there are. Raises OSError."""
-        path, new = f"{self._path}{CHECKPOINT}", f"{self._path}{CHECKPOINT}.{os.getpid()}"
-        checkpoint = checkpoint_of(self._tail, self._key)
         mode = _SHARED_MODE if self._options.shared else _PRIVATE_MODE
-        fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
-        try:
-            os.write(fd, checkpoint)
-        finally:
-            os.close(fd)
-        os.rename(new, path)
+        checkpoint = checkpoint_of(self._tail, self._key)
+        replace_file(f"{self._path}{CHECKPOINT}", checkpoint, mode=mode, durable=False)  # calls wait for this
 
     def _read_tail(self, size: int) -> Tail:
         """The tail of the file; if it has no whole line yet, that of the file before it."""
