@@ -134,7 +134,7 @@ def test_an_address_without_tls_on_another_machine_is_used_as_before_with_a_note
         ({"type": "ws", "url": URL}, "has the type 'ws'"),
         ({"type": "stdio", "url": URL}, "has the type 'stdio'"),
         ({"url": ["a"]}, "an address that is not a string"),
-        ({"url": URL, "headers": "a"}, "no table of names and values"),
+        ({"url": URL, "headers": "a"}, "not a table of names and values"),
         ({"url": URL, "headers": {"a": 1}}, "has a header a that is not a string"),
         ({"url": URL, "headers": {"a b": "c"}}, "has a header with the name 'a b'"),
         ({"url": URL, "headers": {"Host": "internal"}}, "has a header with the name 'Host'"),
