@@ -15,7 +15,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ..jsonrpc import normalize, raw_json
+from ..model.call_end import CallEnd, Refused, Responded
 from ..model.counts import counted
+from ..model.decision import Proceed
 from ..model.hooks import Ended, Event, HookRun, HookSpec, Permission, Session, Verdict
 from ..model.principal import Principal
 from ..model.settings import Results, Settings
@@ -136,6 +138,19 @@ class Record(Struct):
     def result_changed(self) -> bool:
         """Hooks changed the response."""
         return bool(self.result_after)
+
+    def note_allowed(self, proceed: Proceed) -> None:
+        """The call may be forwarded."""
+        self.decision, self.final = "asked-allow" if proceed.asked else "allow", proceed.arguments or b""
+
+    def note_end(self, end: CallEnd) -> None:
+        """Derive from how the call has ended what is recorded of it. What a person has said about it stays."""
+        self.result, self.reason = end.result, end.reason or self.reason
+        if isinstance(end, Refused):
+            self.decision = "asked-deny" if end.asked else "deny"
+            self.cause, self.by, self.place = end.cause, end.by, end.place
+        elif isinstance(end, Responded) and end.asks:
+            self.decision = "asked"
 
 
 class Audit:
