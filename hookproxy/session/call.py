@@ -11,7 +11,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ..audit.log import NOT_WRITTEN, Record
+from ..audit.call_record import Record
+from ..audit.log import NOT_WRITTEN
 from ..jsonrpc import normalize, raw_json
 from ..model.decision import Decision, Proceed, RefusalCause, Refuse
 from ..model.errors import describe_error

@@ -8,7 +8,8 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from ..audit.log import Audit, Record
+from ..audit.call_record import Record
+from ..audit.log import Audit
 from ..hooks.evaluate import Hooks
 from ..hooks.skipped import SkippedHooks
 from ..jsonrpc import raw_json

@@ -11,7 +11,8 @@ import anyio
 import anyio.abc
 from msgspec.structs import replace
 
-from ..audit.log import DEFERRED_SECONDS, NOT_WRITTEN, Audit, Record, RefusedMessage
+from ..audit.call_record import Record, RefusedMessage
+from ..audit.log import DEFERRED_SECONDS, NOT_WRITTEN, Audit
 from ..hooks import bounded_cache
 from ..hooks.evaluate import Hooks
 from ..hooks.session_events import SessionContext, SessionEvents
