@@ -38,6 +38,7 @@ FLOORS: Final = {
     "policy": 3,
     "processes": 3,
     "model": 2,
+    "files": 1,
     "jsonrpc": 1,
     "shell": 1,
     "demo": 1,

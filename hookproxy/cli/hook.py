@@ -170,5 +170,5 @@ def _agent(name: str) -> AgentSide:
 
     found = agent_side(name)
     if found is None:
-        raise UserError(f"--for: {name!r} is no agent that runs hooks", f"expected one of {', '.join(names())}")
+        raise UserError(f"--for: {name!r} is not an agent that runs hooks", f"expected one of {', '.join(names())}")
     return found

@@ -47,8 +47,7 @@ VERBS = {
 }
 
 OPTIONAL_PACKAGES = {
-    "joserfc": "gateway",
-    "jwt": "remote",
+    "joserfc": "remote",
     "mcp": "remote",
     "redis": "cluster",
     "textual": "top",

@@ -68,7 +68,7 @@ _FLAGS = ("-h", "--help", "--fail-closed", "--strict", "--verbose", "--allow-htt
 
 
 def _split(arguments: "Sequence[str]") -> tuple[list[str], list[str]]:
-    """Our options, and the server's command line: after the first `--`, else from the first word that is no option.
+    """Our options, and the server's command line: after the first `--`, else from the first word that is not an option.
 
     Programs that take the whole command line as their own arguments, as the MCP Inspector does, remove the `--`. After
     an unknown option it is not known whether the next word is its value: then there is no command line.
@@ -327,7 +327,7 @@ def build_parser() -> "argparse.ArgumentParser":
         "run",
         USAGE,
         "Start an MCP server behind hooks, in its place: the agent starts this instead of COMMAND. "
-        "Without the two dashes, COMMAND is the first word that is no option. "
+        "Without the two dashes, COMMAND is the first word that is not an option. "
         "With --url and no COMMAND, the server is reached at its address.",
         f"the server's command line comes last, after two dashes: {USAGE}",  # the dashes are easily forgotten
     )

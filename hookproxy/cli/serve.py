@@ -106,7 +106,7 @@ def _own_listeners(config: GatewayConfig) -> Iterator[socket.socket]:
             continue
         if not address.startswith(_UNIX) or not os.path.isabs(address.removeprefix(_UNIX)):
             hint = f'write "{_UNIX}/run/hookproxy/mcp.sock", "http://127.0.0.1:8765" or "https://0.0.0.0:8443"'
-            raise ConfigError(config.path, f"gateway.listen[{number}]: {address} is no address", hint)
+            raise ConfigError(config.path, f"gateway.listen[{number}]: {address} is not an address", hint)
         path = address.removeprefix(_UNIX)
         check_folder(os.path.dirname(path))
         yield unix_socket.listen(path, int(config.gateway.socket_mode, 8), config.gateway.socket_group)

@@ -25,7 +25,8 @@ from .metered_audit import MeteredAudit
 from .secrets import bytes_remover, read_secrets, report_without_secrets, secrets_redacted
 
 if TYPE_CHECKING:
-    from ..audit.log import Audit, RefusedMessage
+    from ..audit.call_record import RefusedMessage
+    from ..audit.log import Audit
     from ..config.gateway import GatewayServer
     from ..model.principal import Principal
     from ..model.settings import Settings

@@ -12,7 +12,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ..audit.log import NOT_WRITTEN, Record
+from ..audit.call_record import Record
+from ..audit.log import NOT_WRITTEN
 from ..hooks.policy import Policy
 from ..jsonrpc import normalize, raw_json
 from ..model.call_end import CallEnd, Cancelled, Refused, Responded

@@ -8,7 +8,7 @@ from typing import Final, Literal, Protocol
 
 from msgspec import Struct
 
-from ..audit.log import Record
+from ..audit.call_record import Record
 from ..hooks.policy import Policy
 from ..jsonrpc import raw_json
 from ..model.call_end import Failed

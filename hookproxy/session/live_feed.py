@@ -19,7 +19,8 @@ import anyio
 from msgspec import Raw, Struct, field
 from msgspec.structs import replace
 
-from ..audit.log import Audit, Record
+from ..audit.call_record import Record
+from ..audit.lines import Lines
 from ..live import messages, registry
 from ..live.messages import (
     NOTHING,
@@ -350,7 +351,7 @@ class _Session:
                 audit_digest=not whole,
                 audit_results=Results.FULL if whole else Results.NONE,
             )
-            line = Audit(settings).line(record).rstrip(b"\n")
+            line = Lines(settings).of_call(record).rstrip(b"\n")
             if len(line) <= _LONGEST_RECORD:
                 return Raw(line)
         return None

@@ -13,7 +13,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ..audit.log import NOT_WRITTEN, Record
+from ..audit.call_record import Record
+from ..audit.log import NOT_WRITTEN
 from ..jsonrpc import raw_json
 from ..model.call_end import CallEnd, Cancelled, Failed, Responded
 from ..model.errors import describe_error

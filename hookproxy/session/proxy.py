@@ -13,7 +13,8 @@ from typing import Final
 import anyio
 import anyio.abc
 
-from ..audit.log import DEFERRED_SECONDS, NOT_WRITTEN, Audit, RefusedMessage
+from ..audit.call_record import RefusedMessage
+from ..audit.log import DEFERRED_SECONDS, NOT_WRITTEN, Audit
 from ..hooks.evaluate import Hooks
 from ..hooks.policy import Policy
 from ..hooks.session_events import SessionContext, SessionEvents

@@ -24,7 +24,8 @@ import anyio
 import anyio.abc
 from msgspec.structs import replace
 
-from ..audit.log import NOT_WRITTEN, Record, RefusedMessage
+from ..audit.call_record import Record, RefusedMessage
+from ..audit.log import NOT_WRITTEN
 from ..hooks import bounded_cache
 from ..hooks.policy import Policy
 from ..hooks.session_events import SessionContext, SessionEvents

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from ..audit.log import Audit, Record
+from ..audit.call_record import Record
+from ..audit.log import Audit
 from ..hooks.evaluate import Hooks
 from ..hooks.policy import Policy
 from ..hooks.session_events import SessionContext

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..audit.log import Record
+from ..audit.call_record import Record
 from ..dialects.dialect import Group
 from ..hooks.familiar_tools import FamiliarTools
 from ..hooks.select import HookGroups

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from hookproxy.audit.log import Record
+from hookproxy.audit.call_record import Record
 from hookproxy.model.call_end import CallEnd, Cancelled, Failed, Refused, Responded
 from hookproxy.model.decision import Proceed, Refuse
 from hookproxy.model.hooks import Event
