@@ -281,7 +281,7 @@ def _open_feed(proxy: "Proxy", loaded: "Loaded", report: "Callable[[str], None]"
         proxy.session.url,
         proxy.session.server_folder,
         loaded.path,
-        bool(proxy.hooks.groups or proxy.hooks.has_rules or loaded.settings.audit_all_calls),
+        proxy.policy.judges_calls,
     )
     feed = open_feed(run, report, needed=loaded.settings.uses_console)
     feed.add(proxy)
