@@ -70,8 +70,8 @@ async def connect(
 ) -> Connection:
     """Open a connection within so many seconds; None: the caller limits the time.
 
-    Raises OSError and ValueError; nothing is left open then. `ca_hint` is added to the error if the certificate's issuer is
-    not known.
+    Raises OSError and ValueError; nothing is left open then. `ca_hint` is added to the error if the issuer of a
+    certificate is not known.
     """
     loop = asyncio.get_running_loop()
     try:
