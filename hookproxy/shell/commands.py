@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from . import embedded
 from .programs import Code, Foreign, Started, assigned, program_name, runs_command, started, table
-from .read import Command, Script, echoed, read
-from .words import HOLE, Word, literal
+from .read import Script, read
+from .words import HOLE, Command, Word, echoed, literal
 
 _DEEPEST: Final = 12  # commands that start commands: people write three
 _MOST_COMMANDS: Final = 1024  # of one line, together

@@ -16,8 +16,8 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from .read import Command, read
-from .words import HOLE, SPLIT, UNKNOWN, Input, Word, literal
+from .read import read
+from .words import HOLE, SPLIT, UNKNOWN, Command, Input, Word, literal
 
 
 class Code(Struct, frozen=True):

@@ -15,8 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from .programs import Code, Foreign, Started, Unreadable
-from .read import Command
-from .words import HOLE, PRIVATE, SPLIT, Word, literal
+from .words import HOLE, PRIVATE, SPLIT, Command, Word, literal
 
 if TYPE_CHECKING:
     import ast
