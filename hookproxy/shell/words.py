@@ -73,7 +73,7 @@ class Word(Struct, frozen=True):
     @property
     def literal(self) -> bool:
         """True if the program certainly gets `text`."""
-        return UNKNOWN.search(self.text) is None
+        return self.text.isascii() or UNKNOWN.search(self.text) is None
 
     @property
     def splits(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 import pytest
@@ -28,6 +29,11 @@ PIECES: Final = st.sampled_from([
     "&&", ";", "&", "\n",
     "\n\n", "|&", ";;", "&>f", "{a,b}", "$((1))", "`a`", "é", "\\", "'", '"', "$", ",", "..", "^", "%1",
     "a..b", "@(a)",
+    "{}", "a{}b", "${k:-b c}", '"${k%%,*}"', "${#k[@]}", "${k@P}", "${!k}", "$((k + 1))", '"$((1 << 2))"',
+    "<<<'a b'", "<<< $k",
+    "<<E\n$k `a`\n$(b)\nE\n", "<<E\n\\$k\\\nE\nE\n", "`a b`", '"`a`"', "<(a)", ">(a | b)", "< <(a)", "> >(a)",
+    "[[ a ]]", "[[ ! -n $k ]]",
+    "f() { a; }", "[[ $k == *b ]]", "a;;", "esac",
 ])  # fmt: skip
 BETWEEN: Final = st.sampled_from([" ", " ", " ", " ", " ", "", "\n", "; ", "  ", "\t", " ;", "\\\n"])
 STATEMENTS: Final = st.sampled_from([
@@ -38,6 +44,11 @@ STATEMENTS: Final = st.sampled_from([
     "%", "% & %", "%\n%", "for x in % %\ndo % | %; done | %", "% | (%; %)", "% | { %; } | %", "% # %\n%",
     "if (%); then % & fi",
     "echo % | sh", "% | while %; do %; done", "time %",
+    "{ %; } > f", "(%) <f", "for x in a; do %; done <<< %", "{ %; } <<'E' 2>&1\nb\nE\n",
+    "if %; then %; fi <f | %", "f() { %; }; %",
+    "case % in a) %;; b|c*) %\n;;\n*) % ;; esac", "case $k in\n(a) %; esac; %", "function f { %; }\n%",
+    "[[ % ]] && %", "echo `%`",
+    "a <(%) > >(%)", "cat <<E | %\n$(%)\nE\n", "while %; do %; done < <(%)", "{ (%) <f; %; } <g",
 ])  # fmt: skip
 LINES: Final = st.lists(st.tuples(PIECES, BETWEEN), min_size=1, max_size=5).map(
     lambda pieces: "".join(part for piece in pieces for part in piece)
@@ -59,18 +70,24 @@ def test_plain_lines_are_read_alike_with_and_without_the_grammar(line: str) -> N
     plain = read_plain(line)
     script = read.read_with_grammar(line)
     if plain is not None and not script.unreadable:  # the grammar takes some lines for errors that are none
-        assert [shown(command) for command in script.commands] == [shown(command) for command in plain]
+        assert shown(script.commands) == shown(plain)
 
 
-def shown(command: Command) -> object:
-    """What matters of a command: the grammar loses blanks between two expansions, and marks here-documents otherwise."""
-        """What matters of a command: the grammar loses blanks between two expansions, and marks here-documents otherwise."""
-    return (
-        [shown_word(word) for word in command.words],
-        [(name, shown_word(value)) for name, value in command.assignments],
-        (command.input.kind, without_heredocs(command.input.text), command.input.whole),
-        command.written,
-    )
+def shown(commands: Sequence[Command]) -> object:
+    """What matters: the grammar's way loses blanks between two expansions, and marks here-documents otherwise.
+
+    It also has another order where here-documents have expansions, and more commands that write a file behind a `!`.
+    """
+    written = {file for command in commands for file in command.written}
+    shown_ = [
+        (
+            [shown_word(word) for word in command.words],
+            [(name, shown_word(value)) for name, value in command.assignments],
+            (command.input.kind, without_heredocs(command.input.text), command.input.whole),
+        )
+        for command in commands
+    ]
+    return sorted(shown_), written
 
 
 def shown_word(word: Word) -> tuple[str, str, bool]:
@@ -103,10 +120,10 @@ def test_usual_lines_are_read_without_the_grammar(line: str) -> None:
     [
         "", "((a))", "a;; b", "a | | b", "a &&", "if a; then fi", "for x in; do a; done", "(a", "a)", "{ a }",
         "a; }", "then a",
-        "a 'b", 'a "b', "$(a", "a <<E\nb", "a=(b)", "a[0]=b", "case x in esac", "[[ a ]]", "a() { b; }",
+        "a 'b", 'a "b', "$(a", "a <<E\nb", "a=(b)", "a[0]=b", "[[ a ]]", "a[1]() { b; }",
         "a >&b", "a &> b",
-        "() a", "time", "time if a", "do a", "echo $((1))", "a {b,c}", "! ! a", "a | ! b", "coproc a",
-        "a <<E\n$b\nE",
+        "() a", "time", "time if a", "do a", "echo $((a[1]))", "a {b,c}", "! ! a", "a | ! b", "coproc a",
+        "a <<E\n\"$b\nE",
     ],
 )  # fmt: skip
 def test_all_else_is_left_to_the_grammar(line: str) -> None:
