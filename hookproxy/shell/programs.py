@@ -131,7 +131,7 @@ class _Reading:
         self._marks: set[str] = set()
         """What stands in the words for further ones that come from elsewhere, such as `{}`."""
 
-    def started(self) -> Iterator[Started]:
+    def started(self) -> Iterator[Started]:  # noqa: C901  # one step for each way
         """Yield what is started."""
         program = self._program
         if len(self._all_words) > _MOST_WORDS:
