@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
+from ..model.call_end import CallEnd, Refused, Responded
+from ..model.decision import Proceed
 from ..model.hooks import HookRun, HookSpec
 
 if TYPE_CHECKING:
@@ -88,3 +90,16 @@ class Record(Struct):
     def result_changed(self) -> bool:
         """Hooks changed the response."""
         return bool(self.result_after)
+
+    def note_allowed(self, proceed: Proceed) -> None:
+        """The call may be forwarded."""
+        self.decision, self.final = "asked-allow" if proceed.asked else "allow", proceed.arguments or b""
+
+    def note_end(self, end: CallEnd) -> None:
+        """Derive from how the call has ended what is recorded of it. What a person has said about it stays."""
+        self.result, self.reason = end.result, end.reason or self.reason
+        if isinstance(end, Refused):
+            self.decision = "asked-deny" if end.asked else "deny"
+            self.cause, self.by, self.place = end.cause, end.by, end.place
+        elif isinstance(end, Responded) and end.asks:
+            self.decision = "asked"

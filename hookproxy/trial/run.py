@@ -247,7 +247,9 @@ class TrialRunner:
         trigger, message = SIDE_EVENTS[event]
 
         async def act(services: TrialServices) -> None:
-            event_context = event_context_of(call, services) if call else EventContext(event, self.session)
+            event_context = (
+                event_context_of(call, services.policy, services) if call else EventContext(event, self.session)
+            )
             await self.hooks.run_event_hooks(
                 replace(event_context, event=event, trigger=trigger, message=message, at=time())
             )
@@ -256,7 +258,7 @@ class TrialRunner:
         return TrialResult("", observation)
 
     async def _with_services(
-        self, router: Router, result: bytes | None, act: Callable[[TrialServices], Awaitable[None]]
+        self, router: Router, result: bytes | None, act: Callable[[TrialServices], Awaitable[object]]
     ) -> TrialServices:
         """Run `act` with services, and wait until all hooks are done. Raises UserError."""
         problem: OSError | None = None
