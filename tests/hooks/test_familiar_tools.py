@@ -33,7 +33,8 @@ SCHEMA: Final = {"type": "object", "properties": {"cmd": {"type": "string"}, "n"
 @pytest.mark.parametrize("recognised", [False, True])
 def test_what_recognises_names_is_read_only_where_tools_get_them(recognised: bool) -> None:
     script = (
-        "import sys; from hookproxy.hooks.evaluate import Hooks; from hookproxy.model.settings import Limit, Per, Settings\n"
+        "import sys; from hookproxy.hooks.evaluate import Hooks\n"
+        "from hookproxy.model.settings import Limit, Per, Settings\n"
         f"settings = Settings(auto_aliases={recognised}, limits=(Limit('*', 1, Per.MINUTE, 'limits[0]'),))\n"
         "Hooks([], settings, 'server', {}).prepare_names()\n"
         "print(*(f'hookproxy.policy.{name}' in sys.modules for name in ('tool_names', 'presets')))"
