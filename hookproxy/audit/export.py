@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from .. import __version__
+from ..files.replace import replace_file
 from .hash_chain import rotations
 
 SENT: Final = ".sent"
@@ -92,13 +93,7 @@ class AuditReader:
 
     def note(self, position: Position) -> None:
         """Note that everything before this position was sent. Raises OSError."""
-        new = f"{self.path}{SENT}.new"
-        fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        try:
-            os.write(fd, msgspec.json.encode(position))
-        finally:
-            os.close(fd)
-        os.replace(new, self.path + SENT)
+        replace_file(self.path + SENT, msgspec.json.encode(position), durable=False)  # a line may be sent twice
         self.position = position
 
     def read(self, most: int = _BATCH_LINES) -> Batch | None:

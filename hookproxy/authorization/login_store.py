@@ -9,15 +9,15 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
-import tempfile
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from hashlib import sha256
 from typing import Final
 
 import anyio
 import msgspec
 
+from ..files.replace import replace_file
 from ..model.errors import ConfigError, UserError, file_hint
 from .stored_login import Secrets, StoredLogin
 from .system_keyring import SystemKeyring, find_keyring
@@ -188,17 +188,9 @@ class LoginStore:
 
     def _write_file(self, path: str, document: bytes) -> None:
         self._make_folder()
-        new = ""
         try:
-            fd, new = tempfile.mkstemp(dir=self._folder, prefix=".login")  # 0600
-            with os.fdopen(fd, "wb") as file:
-                file.write(document)
-                file.flush()
-                os.fsync(fd)
-            os.replace(new, path)
+            replace_file(path, document)
         except OSError as error:
-            with suppress(OSError):
-                os.unlink(new)
             raise UserError(f"{path}: cannot be written: {error.strerror}", file_hint(self._folder, error)) from None
 
     def _make_folder(self) -> None:

@@ -21,7 +21,7 @@ import re
 import secrets
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Final, NamedTuple
@@ -29,6 +29,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..files.replace import PRIVATE, replace_in_folder
 from ..model.counts import counted
 from ..model.errors import ConfigError, UserError, file_hint, printable
 
@@ -54,8 +55,6 @@ _MAX_DAYS: Final = 36_500  # a hundred years: more is a mistake
 _MAX_SIZE: Final = 16 * 1024 * 1024  # bytes: 100,000 tokens
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPEN: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_NEW_MODE: Final = 0o600  # nobody else needs the names of users and groups
 _KEPT_MODE: Final = 0o640  # what stays of an existing file's mode: its group may be that of the gateway's account
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 _SYNTAX: Final = "each line is: ID USER GROUPS CREATED EXPIRES sha256:DIGEST # NOTE"
@@ -269,23 +268,14 @@ def _change(path: str, edit: Callable[[TokenFile | None], str]) -> None:
 
 
 def _replace(folder: int, name: str, data: bytes, before: TokenFile | None) -> None:
-    """Replace the file in the open folder atomically. It keeps its owner, its group, and who may read it."""
-    new = f".{name}.{secrets.token_hex(8)}"
-    fd = os.open(new, _CREATE, _NEW_MODE, dir_fd=folder)
-    try:
-        with os.fdopen(fd, "wb") as file:
-            if before is not None:
-                os.fchown(fd, before.owner, before.group)
-                os.fchmod(fd, before.mode & _KEPT_MODE | _NEW_MODE)
-            file.write(data)
-            file.flush()
-            os.fsync(fd)
-        os.replace(new, name, src_dir_fd=folder, dst_dir_fd=folder)
-        os.fsync(folder)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(new, dir_fd=folder)
-        raise
+    """Replace the file in the open folder. It keeps its owner, its group, and who may read it."""
+
+    def keep_access(fd: int) -> None:
+        if before is not None:
+            os.fchown(fd, before.owner, before.group)
+            os.fchmod(fd, before.mode & _KEPT_MODE | PRIVATE)
+
+    replace_in_folder(folder, name, data, keep_access)
 
 
 # --- who may change it ---

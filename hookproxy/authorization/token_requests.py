@@ -123,7 +123,7 @@ def _assertion(client_id: str, key: str, issuer: str, now: float) -> str:
     """A JWT signed by the private key, which only this issuer accepts. Raises UserError."""
     from secrets import token_urlsafe
 
-    import jwt  # takes 60 ms: only for clients that sign
+    from .jwt_signatures import sign  # takes 60 ms: only for clients that sign
 
     claims = {
         "iss": client_id,
@@ -134,26 +134,11 @@ def _assertion(client_id: str, key: str, issuer: str, now: float) -> str:
         "jti": token_urlsafe(16),
     }
     try:
-        return jwt.encode(claims, key, algorithm=_algorithm(key))
-    except (jwt.PyJWTError, ValueError, TypeError):  # their text may have parts of the key
+        return sign(claims, key.encode())
+    except ValueError:
         raise UserError(
             "the private key cannot be used", "an RSA, EC or Ed25519 key as PEM without a password"
         ) from None
-
-
-def _algorithm(key: str) -> str:
-    """The name of the signature that fits this key. Raises ValueError or TypeError."""
-    from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-
-    loaded = load_pem_private_key(key.encode(), password=None)
-    if isinstance(loaded, rsa.RSAPrivateKey):
-        return "RS256"
-    if isinstance(loaded, ed25519.Ed25519PrivateKey):
-        return "EdDSA"
-    if isinstance(loaded, ec.EllipticCurvePrivateKey):
-        return {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}.get(loaded.curve.name, "")
-    raise ValueError
 
 
 def read_response(status: int, body: bytes) -> Tokens:

@@ -1,43 +1,27 @@
-"""Whether a JWT is an access token of an issuer, and what it says: RFC 7519, RFC 8725, RFC 9068. No I/O.
-
-The only module that imports `joserfc`, which takes 60 ms and belongs to the extra `gateway`.
-"""
+"""Whether a JWT is an access token of an issuer, and what it says: RFC 7519, RFC 8725, RFC 9068. No I/O."""
 
 from __future__ import annotations
 
 import re
 from base64 import urlsafe_b64decode
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 import msgspec
-from joserfc.errors import JoseError, UnsupportedAlgorithmError
-from joserfc.jwk import ECKey, Key, OKPKey, RSAKey
-from joserfc.jws import JWSRegistry, deserialize_compact
+from joserfc.errors import JoseError
+from joserfc.jwk import Key, RSAKey
+from joserfc.jws import deserialize_compact
 from msgspec import Struct
 
 from ..model.principal import Principal
 from .access_tokens import IssuerSettings, TokenRejected, UnknownKey, VerifiedToken
-
-if TYPE_CHECKING:
-    from joserfc.jwa import JWSAlgModel
-
-ALGORITHMS: Final[Mapping[str, type[RSAKey | ECKey | OKPKey]]] = {
-    **dict.fromkeys(("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"), RSAKey),
-    **dict.fromkeys(("ES256", "ES384", "ES512"), ECKey),
-    **dict.fromkeys(("EdDSA", "Ed25519"), OKPKey),
-}
-"""The signatures that are accepted, with their type of key: all are asymmetric. Whoever can check a symmetric one can
-also make one, and `none` is no signature."""
+from .jwt_signatures import ALGORITHMS, MAX_HEADER, REGISTRY
 
 _KINDS: Final = {kind.key_type: kind for kind in ALGORITHMS.values()}  # by their names in a JWK
 _CURVES: Final = ("P-256", "P-384", "P-521", "Ed25519")
 _MIN_RSA: Final = 2048  # bits, as RFC 7518 section 3.3 requires
 _LEEWAY: Final = 30.0  # seconds by which clocks may differ: machines with NTP differ by less than one
 _LAST_TIME: Final = 253_402_300_799  # the end of the year 9999: any more is no time, and a float may not hold it
-_MAX_HEADER: Final = 4096  # characters of a JWT's header: most have 150, one with a certificate 3,000
-_MAX_PAYLOAD: Final = 16_384  # characters: the listener's limit for all headers of a request is not much more
-_MAX_SIGNATURE: Final = 2048  # characters: RSA with 8,192 bits has 1,366
 _MAX_TEXT: Final = 512  # characters of a subject (255 in OpenID Connect), of a name or of a group
 _MAX_GROUPS: Final = 1000  # of a token: more do not fit into its length
 _JWT: Final = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
@@ -101,22 +85,6 @@ def _key(member: object) -> Key:
 # --- tokens ---
 
 
-class _Registry(JWSRegistry):
-    """joserfc's table of signatures, with ours only and with our lengths; `EdDSA` is an old name, but no warning."""
-
-    max_header_length = _MAX_HEADER
-    max_payload_length = _MAX_PAYLOAD
-    max_signature_length = _MAX_SIGNATURE
-
-    def get_alg(self, name: str) -> JWSAlgModel:
-        if name not in ALGORITHMS:
-            raise UnsupportedAlgorithmError
-        return self.algorithms[name]
-
-
-_REGISTRY: Final = _Registry(strict_check_header=False)  # members without a meaning here are ignored (RFC 7515)
-
-
 def verify(token: str, keys: Sequence[Key], settings: IssuerSettings, now: float) -> VerifiedToken:
     """What the token says, if one of the issuer's keys has signed it, and if it is valid now (seconds since 1970).
 
@@ -138,7 +106,7 @@ def _header(token: str) -> dict[str, object]:
     """The header, before anybody knows whether it is true. It says which key to try, and nothing else."""
     encoded = token.partition(".")[0]
     try:
-        if len(encoded) > _MAX_HEADER:
+        if len(encoded) > MAX_HEADER:
             raise ValueError
         header = _members(_decoded(encoded))
     except ValueError:
@@ -173,7 +141,7 @@ def _claims(token: str, header: Mapping[str, object], keys: Sequence[Key]) -> di
         raise TokenRejected("it does not say which key has signed it")
     for key in meant:
         try:
-            signed = deserialize_compact(token, key, registry=_REGISTRY)
+            signed = deserialize_compact(token, key, registry=REGISTRY)
             return _members(signed.payload or b"")
         except (JoseError, ValueError, TypeError, RecursionError):  # of another key, or wrongly encoded
             continue

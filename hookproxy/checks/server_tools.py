@@ -309,7 +309,7 @@ def _command_line(command: Sequence[str]) -> str:
 
 
 def _members(raw: msgspec.Raw | None) -> Mapping[str, msgspec.Raw]:
-    """The members of an object; none if it is no object that can be read."""
+    """The members of an object; none if it is not an object that can be read."""
     try:
         return raw_json.fields(raw or b"{}")
     except ValueError:

@@ -257,7 +257,7 @@ def _with_secret_paths(gateway: GatewayTable, path: str, environ: Mapping[str, s
         _ = urlsplit(store.url).port
     except ValueError as problem:
         hint = 'write "redis://HOST:6379/0", "rediss://HOST:6379/0" or "unix:///run/valkey/valkey.sock"'
-        raise ConfigError(path, f"gateway.store.url is no address: {problem}", hint) from None
+        raise ConfigError(path, f"gateway.store.url is not an address: {problem}", hint) from None
     if store.password is None:
         return gateway
     password = _secret_path(store.password, path, "gateway.store.password", environ)

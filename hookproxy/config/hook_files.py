@@ -238,7 +238,7 @@ def is_own_configuration(path: str) -> bool:
 
 
 def _is_own_format(path: str, members: Mapping[str, object]) -> bool:
-    """Whether a TOML file with these members is no hook file of another system, and has only our keys."""
+    """Whether a TOML file with these members is not a hook file of another system, and has only our keys."""
     from .models import ConfigFile
 
     readers = [one for one in DIALECTS.values() if ".toml" in one.suffixes]

@@ -1,7 +1,7 @@
 """Finds hook files from which the named system reads no hook although they hold some: nothing would guard (law 3).
 
-A settings file without hooks is no such file, nor one whose hooks are switched off or cannot fire behind MCP. What a
-file holds is judged by what looks like a hook in any system: the name of an event, with a command below or beside it.
+A settings file without hooks is not such a file, nor is one whose hooks are switched off or cannot fire behind MCP.
+What a file holds is judged by what looks like a hook in any system: an event's name, with a command below or beside it.
 """
 
 from __future__ import annotations

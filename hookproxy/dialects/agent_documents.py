@@ -5,10 +5,12 @@ It imports no dialect: an agent runs `hookproxy hook` at each of its calls.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Mapping
+
+from msgspec import Struct, field
 
 from ..jsonrpc import raw_json
+from .index import DOCUMENTS
 
 
 class Members:
@@ -43,60 +45,30 @@ class Members:
         return found
 
 
-_CLAUDE_MODES: Final = ("default", "plan", "acceptEdits", "auto", "dontAsk", "bypassPermissions")
-_DROID_MODES: Final = ("off", "spec", "auto-low", "auto-medium", "auto-high")
-_COPILOT_EVENTS: Final = (
-    "PreToolUse",
-    "PostToolUse",
-    "PostToolUseFailure",
-    "PermissionRequest",
-    "SessionStart",
-    "SessionEnd",
-)
-_DOCKER_AGENT_EVENTS: Final = ("pre_tool_use", "post_tool_use", "session_start", "session_end")
+class DocumentSigns(Struct, frozen=True):
+    """What the documents of one agent have, and those of other agents do not."""
+
+    has: tuple[str, ...] = ()
+    """Members of every document."""
+    lacks: tuple[str, ...] = ()
+    """Members of other agents' documents, which are similar otherwise."""
+    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Members that are one of these texts; `@*` stands for all that begin with `@`."""
+
+    def fit(self, members: Members) -> bool:
+        """Whether a document is this agent's. Without any sign, none is."""
+        return (
+            bool(self.has or self.values)
+            and all(name in members for name in self.has)
+            and not any(name in members for name in self.lacks)
+            and all(_is_one_of(members.text(name), texts) for name, texts in self.values.items())
+        )
 
 
-def _copilot(members: Members) -> bool:
-    others = ("permission_mode", "tool_use_id", "cursor_version")
-    known = members.text("hook_event_name") in _COPILOT_EVENTS
-    return known and "timestamp" in members and not any(other in members for other in others)
-
-
-def _claude(members: Members) -> bool:
-    known = members.text("permission_mode") in _CLAUDE_MODES
-    return known and "turn_id" not in members and "timestamp" not in members
-
-
-def _kiro(members: Members) -> bool:
-    is_call = members.text("hook_event_name").lower() in ("pretooluse", "posttooluse")
-    return is_call and members.text("tool_name").startswith("@")
-
-
-_RECOGNISES: Final[Mapping[str, Callable[[Members], bool]]] = {
-    "augment": lambda members: "conversation_id" in members and "cursor_version" not in members,
-    "cascade": lambda members: "agent_action_name" in members,
-    "claude": _claude,
-    "claw": lambda members: "tool_input_json" in members,
-    "cline": lambda members: "hookName" in members,
-    "code-assist": lambda members: "hook_event" in members,
-    "codex": lambda members: "turn_id" in members,
-    "copilot": _copilot,
-    "crush": lambda members: "event" in members and "cwd" in members and "hook_event_name" not in members,
-    "cursor": lambda members: "cursor_version" in members,
-    "docker-agent": lambda members: members.text("hook_event_name") in _DOCKER_AGENT_EVENTS,
-    "droid": lambda members: members.text("permission_mode") in _DROID_MODES,
-    "gemini": lambda members: members.text("hook_event_name") in ("BeforeTool", "AfterTool"),
-    "goose": lambda members: "matcher_context" in members,
-    "iflow": lambda _members: False,  # its variables tell, and another agent that it started inherits them
-    "kimi": lambda members: "client_type" in members,
-    "kiro": _kiro,
-    "lime": lambda members: "event" in members and "hook_event_name" in members,
-    "qwen": lambda members: "timestamp" in members and "permission_mode" in members,
-    "vscode": lambda members: "timestamp" in members and "tool_use_id" in members and "permission_mode" not in members,
-}
-"""The documents of each agent have these members, and those of other agents have not."""
+def _is_one_of(text: str, patterns: tuple[str, ...]) -> bool:
+    return any(text.startswith(one[:-1]) if one.endswith("*") else text == one for one in patterns)
 
 
 def agents_of(members: Members) -> tuple[str, ...]:
     """The agents that give such a document to their hooks, by the names of their dialects."""
-    return tuple(name for name, recognises in _RECOGNISES.items() if recognises(members))
+    return tuple(name for name, signs in DOCUMENTS.items() if DocumentSigns(*signs).fit(members))

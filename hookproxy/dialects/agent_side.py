@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from enum import Flag, auto
 from importlib import import_module
-from typing import Final
 
 import msgspec
 from msgspec import Struct, field, structs
@@ -17,9 +16,10 @@ from msgspec import Struct, field, structs
 from ..jsonrpc import raw_json
 from ..model.aliases import Alias, ToolSpellings
 from ..model.hooks import Event, EventContext, Outcome, Permission, Session
-from .agent_documents import Members
+from .agent_documents import DocumentSigns, Members
 from .dialect import HookList
-from .registry import DIALECTS
+from .index import DOCUMENTS
+from .registry import DIALECTS, module_name
 
 
 class Can(Flag):
@@ -109,6 +109,8 @@ class AgentSide(Struct, frozen=True):
     """The texts of the hook files, by their paths in the project."""
     events: Mapping[str, Event]
     """Its names of events. Several may stand for one: then a hook of that event is one for each."""
+    documents: DocumentSigns = DocumentSigns()
+    """How its documents are recognised where the agent is not named."""
     refuse: Callable[[str], HookOutput] = refuse_by_status
     """The output that refuses a call whose document cannot be read."""
     has_matchers: bool = True
@@ -147,31 +149,6 @@ class AgentSide(Struct, frozen=True):
         return (self.own_mcp_names or DIALECTS[self.name].mcp_tool_name)(server, tool)
 
 
-_MODULES: Final = {
-    "augment": "augment",
-    "cascade": "cascade",
-    "claude": "claude",
-    "claw": "claw",
-    "cline": "cline",
-    "code-assist": "code_assist",
-    "codex": "codex",
-    "copilot": "copilot",
-    "crush": "crush",
-    "cursor": "cursor",
-    "docker-agent": "docker_agent",
-    "droid": "droid",
-    "gemini": "gemini",
-    "goose": "goose",
-    "iflow": "iflow",
-    "kimi": "kimi",
-    "kiro": "kiro",
-    "lime": "lime",
-    "qwen": "qwen",
-    "vscode": "vscode",
-}
-"""The folder of each dialect with an agent's side: its module `agent_side` has the constant AGENT_SIDE."""
-
-
 def event_names(side: AgentSide, event: Event) -> tuple[str, ...]:
     """The agent's names of an event; none if it has no such event."""
     names = tuple(name for name, each in side.events.items() if each is event)
@@ -198,17 +175,19 @@ def event_of(side: AgentSide, name: str) -> Event:
 
 def names() -> tuple[str, ...]:
     """The dialects that have an agent's side."""
-    return tuple(sorted(_MODULES))
+    return tuple(DOCUMENTS)
 
 
 def agent_side(name: str) -> AgentSide | None:
-    """The agent's side of a dialect; None: it has none."""
-    folder = _MODULES.get(name.partition("@")[0])  # an edition of a dialect is about the same agent
-    if folder is None:
+    """The agent's side of a dialect: `AGENT_SIDE` of its module, or of its package's module `agent_side`; None: it has
+    none. An edition of a dialect is about the same agent."""
+    base = name.partition("@")[0]
+    if base not in DOCUMENTS:
         return None
-    found = import_module(f".{folder}.agent_side", __package__).AGENT_SIDE
-    assert isinstance(found, AgentSide)
-    return found
+    module = module_name(base)
+    side = getattr(import_module(module), "AGENT_SIDE", None) or import_module(f"{module}.agent_side").AGENT_SIDE
+    assert isinstance(side, AgentSide)
+    return side
 
 
 # --- reading documents ---

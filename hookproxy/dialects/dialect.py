@@ -47,6 +47,19 @@ class FoundFile(Struct, frozen=True):
     """If it cannot be read, it is left out with a note: nobody has named this file."""
 
 
+class UserFiles(Struct, frozen=True):
+    """Where a person's own hook files are."""
+
+    folder: str
+    """In the home folder; empty: only `variable` names one."""
+    files: str
+    """The files in the folder, with `*` for any name."""
+    variable: str = ""
+    """The environment variable that names another folder."""
+    whole_with: tuple[str, ...] = ()
+    """The folder has more than these files of hooks: it is named as a whole if it has one of them."""
+
+
 class FolderContent(Struct, frozen=True):
     """The hook files of a folder, and sentences about what else it has, as in `HookList`."""
 
@@ -179,6 +192,10 @@ class Dialect(Struct, frozen=True):
     read_folder: Callable[[str, Files], FolderContent | None] = lambda _path, _files: None
     """The hook files of a folder that the system knows, such as a plugin's. None for other folders: each file of theirs
     is a hook file. Raises ConfigError."""
+    user_files: tuple[UserFiles, ...] = ()
+    """A person's own hook files, for `setup` to propose."""
+    project_files: tuple[str, ...] = ()
+    """A project's hook files, with `*` for any name, for `setup` to propose."""
     file_names: tuple[str, ...] = ()
     """Names by which its files are known outside of `folders`, although other systems have files of the same shape."""
     own_files: tuple[str, ...] = ()

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import stat
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from msgspec import Struct
 
+from ..files.replace import written_beside
 from ..model.errors import ConfigError, UserError, file_hint
 
 MAX_BYTES: Final = 16 * 2**20
@@ -148,36 +149,16 @@ def remove_empty(folders: Sequence[str]) -> None:
 
 
 def _swap_files(folder_fd: int, name: str, snapshot: Snapshot, text: str) -> None:
-    created: list[str] = []
     _check_unchanged(folder_fd, name, snapshot)  # first of all, because the folder may have been replaced
-    try:
-        created.append(backup_name := _write_beside(folder_fd, name, snapshot, snapshot.raw))
-        created.append(new_name := _write_beside(folder_fd, name, snapshot, text.encode()))
+    copy_access = partial(_copy_access, original=snapshot)
+    with (
+        written_beside(name, snapshot.raw, copy_access, folder=folder_fd) as backup_name,
+        written_beside(name, text.encode(), copy_access, folder=folder_fd) as new_name,
+    ):
         _check_unchanged(folder_fd, name, snapshot)
         os.rename(backup_name, name + BACKUP, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
         os.rename(new_name, name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
-    finally:
-        for name_left in created:
-            with contextlib.suppress(OSError):  # it already has its final name
-                os.unlink(name_left, dir_fd=folder_fd)
     os.fsync(folder_fd)
-
-
-def _write_beside(folder_fd: int, name: str, original: Snapshot, raw: bytes) -> str:
-    """Write a new file beside the original, private until it has the original's mode. Returns its name."""
-    new_name = f".{name[:100]}.{secrets.token_hex(8)}"
-    fd = os.open(new_name, _NEW_FILE_FLAGS, 0o600, dir_fd=folder_fd)
-    try:
-        with open(fd, "wb") as file:
-            file.write(raw)
-            file.flush()
-            _copy_access(file.fileno(), original)
-            os.fsync(file.fileno())
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(new_name, dir_fd=folder_fd)
-        raise
-    return new_name
 
 
 def _copy_access(fd: int, original: Snapshot) -> None:

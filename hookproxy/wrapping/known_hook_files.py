@@ -14,71 +14,10 @@ from typing import Final
 from msgspec import Struct
 
 from ..config.hook_files import parse_option, read_use
+from ..dialects.registry import DIALECTS
 from ..model.errors import UserError
 from ..trust.sources import FileContext
 from .files import read
-
-_CLAUDE_SETTINGS: Final = ("settings.json", "settings.local.json")
-"""The folder `~/.claude` with one of these is named as a whole: then its plugins that are switched on run too."""
-
-_USER_PLACES: Final = (
-    ("claude", "CLAUDE_CONFIG_DIR", "", "settings.json"),
-    ("claw@current", "CLAW_CONFIG_HOME", ".claw", "settings.json"),
-    ("codex", "CODEX_HOME", ".codex", "hooks.json"),
-    ("codex", "CODEX_HOME", ".codex", "config.toml"),
-    ("copilot@current", "COPILOT_HOME", ".copilot", "hooks/*.json"),
-    ("cursor", "", ".cursor", "hooks.json"),
-    ("droid", "", ".factory", "hooks.json"),
-    ("droid", "", ".factory", "settings.json"),
-    ("kimi", "", ".kimi-code", "config.toml"),
-    ("gemini", "", ".gemini", "settings.json"),
-    ("lime", "", ".lime", "settings.json"),
-    ("qwen", "", ".qwen", "settings.json"),
-    ("cascade", "", ".codeium/windsurf", "hooks.json"),
-    ("augment", "", ".augment", "settings.json"),
-    ("cline", "", "Documents/Cline", "Hooks"),
-    ("cline", "", ".cline", "hooks"),
-    ("crush", "", ".config/crush", "crush.json"),
-    ("goose", "", ".agents/plugins", "*/hooks/hooks.json"),
-    ("iflow", "", ".iflow", "settings.json"),
-    ("kiro", "", ".kiro", "hooks/*.json"),
-    ("kiro", "", ".kiro", "agents/*.json"),
-    ("kiro", "", ".aws/amazonq", "cli-agents/*.json"),
-)
-"""Dialect, the variable that moves the folder, the folder in the home folder (empty: none), and the files in it."""
-
-PROJECT_PLACES: Final = (
-    ("claude", ".claude/settings.json"),
-    ("claude", ".claude/settings.local.json"),
-    ("claw@current", ".claw.json"),
-    ("claw@current", ".claw/settings.json"),
-    ("claw@current", ".claw/settings.local.json"),
-    ("codex", ".codex/hooks.json"),
-    ("codex", ".codex/config.toml"),
-    ("copilot@current", ".github/hooks/*.json"),
-    ("cursor", ".cursor/hooks.json"),
-    ("droid", ".factory/hooks.json"),
-    ("droid", ".factory/settings.json"),
-    ("droid", ".factory/settings.local.json"),
-    ("gemini", ".gemini/settings.json"),
-    ("lime", ".lime/settings.local.json"),
-    ("qwen", ".qwen/settings.json"),
-    ("cascade", ".windsurf/hooks.json"),
-    ("augment", ".augment/settings.json"),
-    ("augment", ".augment/settings.local.json"),
-    ("cline", ".clinerules/hooks"),
-    ("cline", ".cline/hooks"),
-    ("crush", "crush.json"),
-    ("crush", ".crush.json"),
-    ("goose", ".agents/plugins/*/hooks/hooks.json"),
-    ("iflow", ".iflow/settings.json"),
-    ("kiro", ".kiro/hooks/*.json"),
-    ("kiro", ".kiro/hooks/*.kiro.hook"),
-    ("kiro", ".kiro/agents/*.json"),
-    ("kiro", ".amazonq/cli-agents/*.json"),
-)
-"""Dialect, and the files in the project's folder."""
-
 
 _CONVERTED: Final = " hook --for "
 """What every command line has that `convert` writes."""
@@ -130,26 +69,35 @@ def _starts_hookproxy(path: str) -> bool:
 
 def _paths(environ: Mapping[str, str], home: str, cwd: str) -> Iterator[tuple[str, str, bool]]:
     """The existing files, each once, with their dialects, and whether they belong to the project."""
-    places = []
-    for dialect, variable, folder, files in _USER_PLACES:
-        moved = environ.get(variable, "")
-        if os.path.isabs(moved):
-            places.append((dialect, moved, files, False))
-        elif folder:
-            places.append((dialect, os.path.join(home, folder), files, False))
-    places += [(dialect, cwd, files, True) for dialect, files in PROJECT_PLACES]
     seen: set[str] = set()
-    claude = os.path.join(home, ".claude")
-    own_settings = [os.path.join(claude, name) for name in _CLAUDE_SETTINGS]
-    if any(map(os.path.isfile, own_settings)) and not os.path.isabs(environ.get("CLAUDE_CONFIG_DIR", "")):
-        seen.update(map(os.path.realpath, own_settings))
-        yield claude, "claude", False
-    for dialect, folder, files, in_project in places:
-        for path in sorted(glob(os.path.join(escape(folder), files))):
-            real = os.path.realpath(path)
-            if real not in seen:
-                seen.add(real)
-                yield path, dialect, in_project
+    for path, dialect, in_project in (*_user_paths(environ, home), *_project_paths(cwd)):
+        real = os.path.realpath(path)
+        if real not in seen:
+            seen.add(real)
+            yield path, dialect, in_project
+        if os.path.isdir(path):  # a folder that is named as a whole
+            seen.update(os.path.realpath(os.path.join(path, name)) for name in os.listdir(path))
+
+
+def _user_paths(environ: Mapping[str, str], home: str) -> Iterator[tuple[str, str, bool]]:
+    for dialect in DIALECTS.values():
+        for place in dialect.user_files:
+            moved = environ.get(place.variable, "")
+            folder = moved if os.path.isabs(moved) else place.folder and os.path.join(home, place.folder)
+            if folder == moved or not place.whole_with:
+                yield from ((path, dialect.name, False) for path in _matching(folder, place.files) if folder)
+            elif any(os.path.isfile(os.path.join(folder, name)) for name in place.whole_with):
+                yield folder, dialect.name, False
+
+
+def _project_paths(cwd: str) -> Iterator[tuple[str, str, bool]]:
+    for dialect in DIALECTS.values():
+        for files in dialect.project_files:
+            yield from ((path, dialect.name, True) for path in _matching(cwd, files))
+
+
+def _matching(folder: str, files: str) -> list[str]:
+    return sorted(glob(os.path.join(escape(folder), files)))
 
 
 def _read(path: str, dialect: str, in_project: bool, file_context: FileContext) -> FoundHookFile:

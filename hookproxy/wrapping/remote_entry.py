@@ -153,7 +153,7 @@ class _Options:
     def set_url(self, url: object) -> None:
         """Add `--url`; the address is hidden if it may contain a secret, or a reference that the agent replaces."""
         if not isinstance(url, str):
-            raise NotTranslatable("has an address that is no string")
+            raise NotTranslatable("has an address that is not a string")
         url = self.own_goose_references(url)
         if self.syntax == "JSON" and _AGENT_REFERENCE.search(url):
             self.options += ["--url", self.hidden(URL_VARIABLE, url)]
@@ -180,12 +180,12 @@ class _Options:
             self.add("Authorization", f"Bearer {self.variable(key, value)}")
             return
         if not isinstance(value, dict):
-            raise NotTranslatable(f"has {key} that are no table of names and values")
+            raise NotTranslatable(f"has {key} that are not a table of names and values")
         for name, text in value.items():
             if key == "env_http_headers":
                 self.add(name, self.variable(f"{key}.{name}", text))
             elif not isinstance(text, str):
-                raise NotTranslatable(f"has a header {name} that is no string")
+                raise NotTranslatable(f"has a header {name} that is not a string")
             elif self.has_goose_reference(text):
                 text = self.own_goose_references(text)
                 if not (self.is_scheme(text) and self.known.issuperset(REFERENCE.findall(text))):

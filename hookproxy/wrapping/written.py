@@ -7,16 +7,16 @@ person is told.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..files.folder_lock import lock_folder
+from ..files.replace import replace_file
 from ..model.errors import ConfigError, UserError, file_hint
 from .files import missing_folders
 
@@ -86,9 +86,11 @@ def update(folder: str, change: Callable[[Written], Written]) -> None:
         raise UserError("nothing can be recorded without a home folder", "set HOME or XDG_STATE_HOME")
     try:
         made = missing_folders(folder)
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        with _locked(folder):
+        lock = lock_folder(folder)
+        try:
             _write(folder, change(read(folder)).with_created({}, made))
+        finally:
+            os.close(lock)
     except OSError as error:
         raise UserError(
             f"{os.path.join(folder, FILE)} cannot be written: {error.strerror}",
@@ -102,21 +104,4 @@ def _write(folder: str, written: Written) -> None:
         if os.path.lexists(path):
             os.unlink(path)
         return
-    new = f"{path}.{os.getpid()}"
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with open(descriptor, "wb") as file:
-        file.write(msgspec.json.format(msgspec.json.encode(written), indent=2) + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(new, path)
-
-
-@contextmanager
-def _locked(folder: str) -> Iterator[None]:
-    """One process at a time. The folder itself is locked, so that no file is left behind."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
+    replace_file(path, msgspec.json.format(msgspec.json.encode(written), indent=2) + b"\n")

@@ -11,6 +11,7 @@ from pathlib import Path
 import agent_sides
 import agents
 import dialects
+import index
 import keys
 import picture
 import policies
@@ -40,6 +41,7 @@ PARTS: dict[str, Callable[[], str]] = {
 """The generated parts, by the name in their mark."""
 
 WHOLE: dict[str, Callable[[], str]] = {
+    "hookproxy/dialects/index.py": index.index,
     "hookproxy/hookproxy.schema.json": schema.schema,
     "hookproxy/gateway.schema.json": schema.gateway_schema,
     "docs/blocked.svg": picture.picture,

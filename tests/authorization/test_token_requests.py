@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
+from typing import Literal
 from urllib.parse import parse_qs
 
-import jwt
+import msgspec
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa, x25519
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa, x25519
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
 from hypothesis import given
 from hypothesis import strategies as st
+from joserfc import jwk, jws
 from msgspec.structs import replace
 
 from hookproxy.authorization.stored_login import Client, Secrets, StoredLogin
@@ -85,22 +93,31 @@ def test_what_is_secret_in_a_request_is_hidden_in_errors_about_it() -> None:
     assert code.hide("c0de-verifier does not fit c0de") == "… does not fit …"
 
 
-def pem(
-    key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | x25519.X25519PrivateKey,
-) -> str:
-    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
+
+
+def pem(key: PrivateKey | ed448.Ed448PrivateKey | x25519.X25519PrivateKey, password: str = "") -> str:
+    encryption = BestAvailableEncryption(password.encode()) if password else NoEncryption()
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption).decode()
+
+
+def public_pem(key: PrivateKey) -> str:
+    return key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
 
 
 @pytest.mark.parametrize(
-    ("key", "algorithm"),
+    ("key", "algorithm", "key_type"),
     [
-        (ec.generate_private_key(ec.SECP256R1()), "ES256"),
-        (ec.generate_private_key(ec.SECP384R1()), "ES384"),
-        (ed25519.Ed25519PrivateKey.generate(), "EdDSA"),
+        (rsa.generate_private_key(65537, 2048), "RS256", "RSA"),
+        (ec.generate_private_key(ec.SECP256R1()), "ES256", "EC"),
+        (ec.generate_private_key(ec.SECP384R1()), "ES384", "EC"),
+        (ec.generate_private_key(ec.SECP521R1()), "ES512", "EC"),
+        (ed25519.Ed25519PrivateKey.generate(), "EdDSA", "OKP"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:EdDSA is deprecated")
 def test_an_assertion_is_for_the_issuer_alone_and_short_lived(
-    key: ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey, algorithm: str
+    key: PrivateKey, algorithm: str, key_type: Literal["RSA", "EC", "OKP"]
 ) -> None:
     import time
 
@@ -108,13 +125,25 @@ def test_an_assertion_is_for_the_issuer_alone_and_short_lived(
     request = form(renewal_request(replace(LOGIN, client=Client("id", "private_key_jwt")), pem(key), now))
     assertion = request["client_assertion"]
     assert request["client_assertion_type"] == "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-    assert jwt.get_unverified_header(assertion)["alg"] == algorithm
-    public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    claims = jwt.decode(assertion, public, [algorithm], audience=LOGIN.issuer)
-    assert (claims["iss"], claims["sub"], claims["exp"] - claims["iat"]) == ("id", "id", 300)
+    signed = jws.deserialize_compact(assertion, jwk.import_key(public_pem(key), key_type), [algorithm])
+    claims = msgspec.json.decode(signed.payload or b"")
+    assert signed.headers() == {"alg": algorithm, "typ": "JWT"}
+    assert (claims["iss"], claims["sub"], claims["aud"]) == ("id", "id", LOGIN.issuer)
+    assert (claims["iat"], claims["exp"] - claims["iat"]) == (int(now), 300)
 
 
-@pytest.mark.parametrize("key", ["no key", pem(x25519.X25519PrivateKey.generate())])
+@pytest.mark.parametrize(
+    "key",
+    [
+        "no key",
+        pem(x25519.X25519PrivateKey.generate()),
+        pem(ed448.Ed448PrivateKey.generate()),
+        pem(ec.generate_private_key(ec.SECP224R1())),
+        pem(ec.generate_private_key(ec.SECP256R1()), "password"),
+        public_pem(ec.generate_private_key(ec.SECP256R1())),
+        public_pem(ed25519.Ed25519PrivateKey.generate()),
+    ],
+)
 def test_an_unusable_key_is_an_error_without_its_text(key: str) -> None:
     with pytest.raises(UserError, match="private key cannot be used") as raised:
         renewal_request(replace(LOGIN, client=Client("id", "private_key_jwt")), key, 0)

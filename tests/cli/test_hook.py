@@ -35,7 +35,7 @@ def hook(document: bytes, *words: str) -> subprocess.CompletedProcess[bytes]:
         (b"{}", ("--as", "claude", "--", "true"), "the document on standard input is of no known agent"),
         (b"{}", ("--for", "claude", "--as", "claude", "--", "true"), "the document has no hook_event_name"),
         (b"{}", ("--as", "nobody", "--", "true"), "there is no dialect 'nobody'"),
-        (b"{}", ("--for", "nobody", "--as", "claude", "--", "true"), "'nobody' is no agent that runs hooks"),
+        (b"{}", ("--for", "nobody", "--as", "claude", "--", "true"), "'nobody' is not an agent that runs hooks"),
         (b"{}", ("--as", "claude"), "there is no hook to run"),
         (b"{}", ("--", "true"), "the following arguments are required: --as"),
         (b"{}", ("--as", "claude", "--timeout", "-1", "--", "true"), "must be more than 0"),

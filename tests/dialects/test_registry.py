@@ -1,11 +1,14 @@
 """The registry of dialects, and the variables that hooks do not inherit."""
 
+import subprocess
+import sys
+
 import pytest
 
 from hookproxy.dialects.dialect import Dialect
 from hookproxy.dialects.own import OWN
 from hookproxy.dialects.registry import DIALECTS
-from hookproxy.dialects.shared.identity_variables import IDENTITY_VARIABLES, foreign_variables
+from hookproxy.dialects.shared.identity_variables import foreign_variables
 from tests.dialects.calls import read
 
 
@@ -32,9 +35,17 @@ def test_keys_and_ordinary_variables_are_never_taken_away(dialect: Dialect) -> N
     assert foreign_variables(dialect.variables).isdisjoint({"PATH", "HOME", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"})
 
 
-def test_the_table_of_identity_variables_is_that_of_the_dialects() -> None:
-    own = {name: dialect.variables for name, dialect in DIALECTS.items() if dialect.variables and "@" not in name}
-    assert own == {name: names for name, names in IDENTITY_VARIABLES.items() if name in DIALECTS}
+def test_a_dialect_is_imported_only_when_it_is_used() -> None:
+    program = (
+        "import sys\n"
+        "from hookproxy.dialects.agent_documents import Members, agents_of\n"
+        "from hookproxy.dialects.registry import DIALECTS\n"
+        "from hookproxy.dialects.shared.identity_variables import foreign_variables\n"
+        "foreign_variables(DIALECTS['claude'].variables), list(DIALECTS), agents_of(Members(b'{}'))\n"
+        "print(*(name for name in DIALECTS if f'hookproxy.dialects.{name.replace(chr(45), chr(95))}' in sys.modules))\n"
+    )
+    ended = subprocess.run((sys.executable, "-c", program), capture_output=True, text=True, check=True)
+    assert ended.stdout.split() == ["claude"]
 
 
 def test_an_unknown_dialect_is_a_key_error() -> None:

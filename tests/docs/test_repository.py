@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from hookproxy.cli.main import VERBS
-from hookproxy.wrapping.known_hook_files import PROJECT_PLACES
+from hookproxy.dialects.registry import DIALECTS
 
 ROOT: Final = Path(__file__).parents[2]
 WORKFLOWS: Final = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -63,8 +63,8 @@ def test_pre_commit_checks_the_hook_files_that_setup_finds() -> None:
     program, verb = hook["entry"].split()
     assert (program, verb in VERBS) == ("hookproxy", True)
     pattern = re.compile(hook["files"])
-    for dialect, place in PROJECT_PLACES:
-        if dialect != "cline":  # its hooks are a folder of programs
+    for dialect in DIALECTS.values():
+        for place in () if dialect.executables else dialect.project_files:
             assert pattern.search(place.replace("*", "x")), place
             assert pattern.search("sub/" + place.replace("*", "x")), place
     assert pattern.search("hookproxy.toml")

@@ -25,12 +25,13 @@ from typing import Any
 from urllib.parse import urlencode
 
 import anyio
-import jwt
 import uvicorn
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from joserfc import jwt
+from joserfc.jwk import ECKey
 from mcp.server.auth.handlers.authorize import AuthorizationHandler
 from mcp.server.auth.handlers.register import RegistrationHandler
 from mcp.server.auth.handlers.token import TokenHandler
@@ -78,7 +79,7 @@ class Tenant(Provider):
     demands_login: bool = True
     openid: bool = False  # its metadata is that of OpenID Connect only
     machine_secret: str = ""
-    machine_key: str = ""  # the public key
+    machine_key: str = ""  # the public key, of the curve P-256
     clients: dict[str, OAuthClientInformationFull] = field(default_factory=dict)
     codes: dict[str, AuthorizationCode] = field(default_factory=dict)
     refresh: dict[str, RefreshToken] = field(default_factory=dict)
@@ -269,9 +270,8 @@ class Tenant(Provider):
 
     def _is_machine(self, form: Mapping[str, str], header: str) -> bool:
         if self.machine_key:
-            claims = jwt.decode(
-                form["client_assertion"], self.machine_key, ["RS256", "ES256", "EdDSA"], audience=self.issuer
-            )
+            claims = jwt.decode(form["client_assertion"], ECKey.import_key(self.machine_key), ["ES256"]).claims
+            jwt.JWTClaimsRegistry(aud={"essential": True, "value": self.issuer}).validate(claims)
             return bool(claims["sub"] == claims["iss"] == form["client_id"])
         from base64 import b64encode
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
@@ -84,7 +85,8 @@ def test_the_hook_files_of_every_system_are_found_in_their_places(home: Path, pr
         ("kiro", write(project / ".amazonq" / "cli-agents" / "a.json", KIRO)),
     ]
     found = find({}, str(home), str(project))
-    assert [(file.dialect, file.path) for file in found] == own + of_project
+    in_order = sorted(own, key=itemgetter(0)) + sorted(of_project, key=itemgetter(0))
+    assert [(file.dialect, file.path) for file in found] == in_order
     assert [file.in_project for file in found] == [False] * len(own) + [True] * len(of_project)
     assert {file.hooks for file in found} == {1}
 

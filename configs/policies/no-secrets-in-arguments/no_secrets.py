@@ -47,7 +47,7 @@ def spellings(text):
         padded = found.rstrip("=") + "=" * (-len(found.rstrip("=")) % 4)
         try:
             yield base64.b64decode(padded, altchars=b"-_" if "-" in padded or "_" in padded else None).decode("latin-1")
-        except ValueError:  # it is no base64
+        except ValueError:  # it is not base64
             continue
 
 

@@ -8,7 +8,7 @@ from hookproxy.hooks.api import HookInput, deny
 
 FOLDERS = ["."]  # relative ones start from the folder in which hookproxy is started
 CONTENT = {"content", "text", "old_text", "new_text", "oldText", "newText", "old_string", "new_string"}
-"""Arguments that are written into a file: what they say is no path."""
+"""Arguments that are written into a file: what they say is not a path."""
 
 
 def paths(value, name=""):

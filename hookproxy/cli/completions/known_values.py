@@ -54,7 +54,7 @@ def _of_calls(member: str) -> Iterator[str]:
     with open(path, "rb") as file:
         file.seek(max(os.path.getsize(path) - _TAIL, 0))
         lines = file.read(_TAIL).split(b"\n")
-    for line in reversed(lines):  # the first one may have lost its beginning, and is no record then
+    for line in reversed(lines):  # the first one may have lost its beginning, and is then not a record
         record = entry(Line(0, line))
         if isinstance(record, CallRecord):
             yield str(getattr(record, member))

@@ -7,13 +7,12 @@ from typing import Final
 
 from ...model.hooks import Order
 from ...model.settings import ToolNames
-from ..dialect import Dialect
+from ..dialect import Dialect, UserFiles
 from ..shared import command_file
-from ..shared.identity_variables import IDENTITY_VARIABLES
 from . import hook_file, input, output
 from .hook_file import FORMAT
 
-AUGMENT: Final = Dialect(
+DIALECT: Final = Dialect(
     name=FORMAT.dialect,
     described_by="Augment's page on hooks, docs.augmentcode.com/cli/hooks, as of 2026",
     events=FORMAT.events,
@@ -30,5 +29,7 @@ AUGMENT: Final = Dialect(
     recognises=partial(command_file.fits, FORMAT),
     shape_of="claude",
     folders=(".augment",),
-    variables=IDENTITY_VARIABLES["augment"],
+    variables=("AUGMENT_CONVERSATION_ID", "AUGMENT_HOOK_EVENT", "AUGMENT_PROJECT_DIR", "AUGMENT_TOOL_NAME"),
+    user_files=(UserFiles(".augment", "settings.json"),),
+    project_files=(".augment/settings.json", ".augment/settings.local.json"),
 )

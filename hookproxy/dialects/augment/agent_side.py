@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ...jsonrpc import raw_json
 from ...model.hooks import Event, EventContext, Permission, Session
-from ..agent_documents import Members
+from ..agent_documents import DocumentSigns, Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
@@ -117,6 +117,7 @@ def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(
     name="augment",
+    documents=DocumentSigns(has=("conversation_id",), lacks=("cursor_version",)),
     file=_FILE,
     can=Can.TELL_AFTER | Can.BLOCK_AFTER,
     read_document=_read_document,

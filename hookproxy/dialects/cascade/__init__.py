@@ -10,10 +10,10 @@ from typing import Final
 
 from ...model.hooks import Order
 from ...model.settings import ToolNames
-from ..dialect import Dialect
+from ..dialect import Dialect, UserFiles
 from . import hook_file, input, output
 
-CASCADE: Final = Dialect(
+DIALECT: Final = Dialect(
     name=hook_file.NAME,
     described_by="Windsurf's page on Cascade hooks, docs.devin.ai/desktop/cascade/hooks, as of summer 2026",
     events=hook_file.EVENTS,
@@ -31,4 +31,6 @@ CASCADE: Final = Dialect(
     folders=(".windsurf", ".codeium/windsurf", ".codeium"),
     agents=("windsurf-client",),
     constant_environment=True,
+    user_files=(UserFiles(".codeium/windsurf", "hooks.json"),),
+    project_files=(".windsurf/hooks.json",),
 )

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ...jsonrpc import raw_json
 from ...model.aliases import Alias
 from ...model.hooks import Event, EventContext, Session
-from ..agent_documents import Members
+from ..agent_documents import DocumentSigns, Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
@@ -83,6 +83,7 @@ def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(
     name="cascade",
+    documents=DocumentSigns(has=("agent_action_name",)),
     file=_FILE,
     can=Can.NOTHING,
     read_document=_read_document,

@@ -6,11 +6,10 @@ from typing import Final
 
 from ...model.hooks import Order
 from ...model.settings import ToolNames
-from ..dialect import Dialect
-from ..shared.identity_variables import IDENTITY_VARIABLES
+from ..dialect import Dialect, UserFiles
 from . import hook_file, input, output, plugins, settings_file, tool_response
 
-CLAUDE: Final = Dialect(
+DIALECT: Final = Dialect(
     name=hook_file.NAME,
     described_by="Claude Code's hooks reference, code.claude.com/docs/en/hooks, as of 2.1.295 (October 2026)",
     events=hook_file.EVENTS,
@@ -32,5 +31,24 @@ CLAUDE: Final = Dialect(
     read_folder=plugins.read_folder,
     agents=("claude-code",),
     constant_environment=True,
-    variables=IDENTITY_VARIABLES["claude"],
+    variables=(
+        "CLAUDE_PROJECT_DIR",
+        "CLAUDECODE",
+        "CLAUDE_CODE_CHILD_SESSION",
+        "CLAUDE_CODE_SESSION_ID",
+        "CLAUDE_CODE_BRIDGE_SESSION_ID",
+        "CLAUDE_CODE_ENTRYPOINT",
+        "CLAUDE_CODE_REMOTE",
+        "CLAUDE_CODE_REMOTE_SESSION_ID",
+        "CLAUDE_CODE_SSE_PORT",
+        "CLAUDE_EFFORT",
+        "CLAUDE_ENV_FILE",
+        "CLAUDE_PID",
+        "CLAUDE_PLUGIN_DATA",
+        "CLAUDE_PLUGIN_ROOT",
+    ),
+    user_files=(
+        UserFiles(".claude", "settings.json", "CLAUDE_CONFIG_DIR", whole_with=("settings.json", "settings.local.json")),
+    ),
+    project_files=(".claude/settings.json", ".claude/settings.local.json"),
 )

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final
 
 from ...model.hooks import Event
+from ..agent_documents import DocumentSigns
 from ..agent_side import AgentEvent, AgentSide, Can
 from ..shared import claude_agent_side as envelope
 from ..shared.events import by_name
@@ -18,6 +19,10 @@ def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(
     name="claude",
+    documents=DocumentSigns(
+        lacks=("turn_id", "timestamp"),
+        values={"permission_mode": ("default", "plan", "acceptEdits", "auto", "dontAsk", "bypassPermissions")},
+    ),
     file=".claude/settings.json",
     can=Can.ALLOW | Can.ASK | Can.REWRITE | Can.TELL_BEFORE | Can.TELL_AFTER | Can.REPLACE | Can.BLOCK_AFTER,
     read_document=_read_document,

@@ -13,11 +13,10 @@ from msgspec.structs import replace
 
 from ...model.hooks import Order
 from ...model.settings import ToolNames
-from ..dialect import Dialect
-from ..shared.identity_variables import IDENTITY_VARIABLES
+from ..dialect import Dialect, UserFiles
 from . import hook_file, input, output, tools
 
-CLAW: Final = Dialect(
+DIALECT: Final = Dialect(
     name=hook_file.DOCUMENTED.dialect,
     described_by="claw-code's page on its hook system, as of April 2026",
     events={name: events[0] for name, events in hook_file.DOCUMENTED.events.items()},
@@ -33,11 +32,11 @@ CLAW: Final = Dialect(
     recognises=hook_file.recognises,
     folders=(".claw", ".claude"),
     agents=("runtime",),  # the name that claw-code gives as an MCP client
-    variables=IDENTITY_VARIABLES["claw"],
+    variables=("HOOK_EVENT", "HOOK_TOOL_INPUT", "HOOK_TOOL_IS_ERROR", "HOOK_TOOL_NAME", "HOOK_TOOL_OUTPUT"),
 )
 
-CLAW_CURRENT: Final = replace(
-    CLAW,
+CURRENT: Final = replace(
+    DIALECT,
     name=hook_file.CURRENT.dialect,
     described_by="the source of claw-code, rust/crates/runtime, as of August 2026",
     events={name: events[0] for name, events in hook_file.CURRENT.events.items()},
@@ -45,4 +44,6 @@ CLAW_CURRENT: Final = replace(
     read_hook_file=partial(hook_file.read_hook_file, hook_file.CURRENT),
     read_output=output.read_output_current,
     recognises=lambda _members: False,
+    user_files=(UserFiles(".claw", "settings.json", "CLAW_CONFIG_HOME"),),
+    project_files=(".claw.json", ".claw/settings.json", ".claw/settings.local.json"),
 )

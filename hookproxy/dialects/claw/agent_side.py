@@ -12,7 +12,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from ...model.hooks import Event, Permission, Session
-from ..agent_documents import Members
+from ..agent_documents import DocumentSigns, Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
@@ -76,6 +76,7 @@ def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(
     name="claw",
+    documents=DocumentSigns(has=("tool_input_json",)),
     file=_FILE,
     can=Can.TELL_BEFORE | Can.TELL_AFTER | Can.BLOCK_AFTER,
     read_document=_read_document,

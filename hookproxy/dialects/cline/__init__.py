@@ -6,10 +6,10 @@ from typing import Final
 
 from ...model.hooks import Order
 from ...model.settings import ToolNames
-from ..dialect import Dialect
+from ..dialect import Dialect, UserFiles
 from . import hook_file, input, output, tools
 
-CLINE: Final = Dialect(
+DIALECT: Final = Dialect(
     name=hook_file.NAME,
     described_by="the sources of cline/cline, its .clinerules/hooks/README.md and its SDK's hooks, as of August 2026",
     events=hook_file.EVENTS,
@@ -31,4 +31,6 @@ CLINE: Final = Dialect(
     executables=True,
     agents=("Cline", "@cline/core"),
     constant_environment=True,
+    user_files=(UserFiles("Documents/Cline", "Hooks"), UserFiles(".cline", "hooks")),
+    project_files=(".clinerules/hooks", ".cline/hooks"),
 )

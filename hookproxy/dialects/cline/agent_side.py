@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ...jsonrpc import raw_json
 from ...model.errors import ConfigError
 from ...model.hooks import Event, EventContext, Permission, Session
-from ..agent_documents import Members
+from ..agent_documents import DocumentSigns, Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
@@ -103,6 +103,7 @@ def _script(lines: Sequence[str]) -> str:
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(
     name="cline",
+    documents=DocumentSigns(has=("hookName",)),
     file=_FOLDER,
     can=Can.TELL_BEFORE | Can.TELL_AFTER,
     read_document=_read_document,

@@ -13,7 +13,7 @@ from ...model.settings import ToolNames
 from ..dialect import Dialect
 from . import hook_file, input, output, tools
 
-CODE_ASSIST: Final = Dialect(
+DIALECT: Final = Dialect(
     name=hook_file.NAME,
     described_by="code-assist's hooks page, abhinaavramesh.github.io/code-assist/guide/hooks, as of April 2026",
     events=hook_file.EVENTS,

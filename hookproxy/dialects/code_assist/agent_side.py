@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ...jsonrpc import raw_json
 from ...model.aliases import ToolSpelling
 from ...model.hooks import Event, EventContext, Permission, Session
-from ..agent_documents import Members
+from ..agent_documents import DocumentSigns, Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
@@ -97,6 +97,7 @@ def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(
     name="code-assist",
+    documents=DocumentSigns(has=("hook_event",)),
     file=_FILE,
     can=Can.ALLOW | Can.REWRITE | Can.TELL_BEFORE | Can.TELL_AFTER | Can.REPLACE,
     read_document=_read_document,

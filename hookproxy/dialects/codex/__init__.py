@@ -7,14 +7,14 @@ from typing import Final
 from ...model.aliases import ToolSpelling
 from ...model.hooks import Order
 from ...model.settings import ToolNames
-from ..dialect import Dialect
+from ..dialect import Dialect, UserFiles
 from . import hook_file, input, output
 
 _EDITS: Final = (ToolSpelling(hook_file.PATCH),)
 _SHELLS: Final = ("Bash", "shell", "local_shell", "shell_command", "exec_command")
 """The name of all shell tools in hooks, and the tools' own names, which matchers of published files list."""
 
-CODEX: Final = Dialect(
+DIALECT: Final = Dialect(
     name=hook_file.NAME,
     described_by="the source of OpenAI Codex, codex-rs/hooks, and its hooks page, as of 0.159 (October 2026)",
     events=hook_file.EVENTS,
@@ -45,4 +45,6 @@ CODEX: Final = Dialect(
     suffixes=(".json", ".toml"),
     agents=("codex-mcp-client",),
     constant_environment=True,
+    user_files=(UserFiles(".codex", "hooks.json", "CODEX_HOME"), UserFiles(".codex", "config.toml", "CODEX_HOME")),
+    project_files=(".codex/hooks.json", ".codex/config.toml"),
 )

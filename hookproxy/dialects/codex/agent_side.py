@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ...jsonrpc import raw_json
 from ...model.aliases import Alias
 from ...model.hooks import Event, EventContext, Permission
-from ..agent_documents import Members
+from ..agent_documents import DocumentSigns, Members
 from ..agent_side import AgentEvent, AgentSide, Can, HookDecision, HookOutput
 from ..shared import claude_agent_side as envelope
 from ..shared.events import by_name
@@ -51,6 +51,7 @@ def _write_output(event: AgentEvent, decision: HookDecision) -> HookOutput:
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(
     name="codex",
+    documents=DocumentSigns(has=("turn_id",)),
     file=_FILE,
     can=Can.REWRITE | Can.TELL_BEFORE | Can.TELL_AFTER | Can.BLOCK_AFTER,
     read_document=_read_document,

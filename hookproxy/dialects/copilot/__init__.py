@@ -9,11 +9,10 @@ from msgspec.structs import replace
 
 from ...model.hooks import Order
 from ...model.settings import ToolNames
-from ..dialect import Dialect
-from ..shared.identity_variables import IDENTITY_VARIABLES
+from ..dialect import Dialect, UserFiles
 from . import hook_file, input, output, tools
 
-COPILOT: Final = Dialect(
+DIALECT: Final = Dialect(
     name=hook_file.NAME,
     described_by="GitHub's hooks reference for Copilot CLI, docs.github.com, as of spring 2026",
     events=hook_file.EVENTS,
@@ -33,12 +32,18 @@ COPILOT: Final = Dialect(
     suffixes=(".json",),
     last_answer_counts=True,
     agents=("github-copilot-developer",),
-    variables=IDENTITY_VARIABLES["copilot"],
+    variables=(
+        "COPILOT_AGENT_SESSION_ID",
+        "COPILOT_CLI",
+        "COPILOT_CLI_BINARY_VERSION",
+        "COPILOT_LOADER_PID",
+        "COPILOT_PROJECT_DIR",
+    ),
     constant_environment=True,
 )
 
-COPILOT_CURRENT: Final = replace(
-    COPILOT,
+CURRENT: Final = replace(
+    DIALECT,
     name=hook_file.CURRENT,
     described_by="GitHub's hooks reference, docs.github.com/en/copilot/reference/hooks-reference, as of autumn 2026",
     unavailable=hook_file.CURRENT_UNAVAILABLE_EVENTS,
@@ -49,5 +54,7 @@ COPILOT_CURRENT: Final = replace(
     unframed=output.without_progress,
     recognises=lambda _members: False,
     longest_feedback=output.MAX_JOINED_CONTEXT,
+    user_files=(UserFiles(".copilot", "hooks/*.json", "COPILOT_HOME"),),
+    project_files=(".github/hooks/*.json",),
 )
 """The same where failures of preToolUse hooks deny, and the output of postToolUse hooks is read."""

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ...jsonrpc import raw_json
 from ...model.hooks import Event, EventContext, Permission, Session
-from ..agent_documents import Members
+from ..agent_documents import DocumentSigns, Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
@@ -114,6 +114,20 @@ def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(
     name="copilot",
+    documents=DocumentSigns(
+        has=("timestamp",),
+        lacks=("permission_mode", "tool_use_id", "cursor_version"),
+        values={
+            "hook_event_name": (
+                "PreToolUse",
+                "PostToolUse",
+                "PostToolUseFailure",
+                "PermissionRequest",
+                "SessionStart",
+                "SessionEnd",
+            )
+        },
+    ),
     file=_FILE,
     can=Can.ALLOW | Can.ASK | Can.REWRITE | Can.TELL_AFTER | Can.REPLACE,
     read_document=_read_document,

@@ -6,12 +6,11 @@ from typing import Final
 
 from ...model.hooks import Order
 from ...model.settings import ToolNames
-from ..dialect import Dialect
-from ..shared.identity_variables import IDENTITY_VARIABLES
+from ..dialect import Dialect, UserFiles
 from . import hook_file, input, output
 from .hook_file import FORMAT
 
-CRUSH: Final = Dialect(
+DIALECT: Final = Dialect(
     name=FORMAT.dialect,
     described_by="the page on hooks in charmbracelet/crush, docs/hooks/README.md, as of 2026",
     events=FORMAT.events,
@@ -30,5 +29,16 @@ CRUSH: Final = Dialect(
     folders=(".config/crush",),
     own_files=("crush.json", ".crush.json"),
     agents=("crush",),
-    variables=IDENTITY_VARIABLES["crush"],
+    variables=(
+        "CRUSH",
+        "CRUSH_CWD",
+        "CRUSH_EVENT",
+        "CRUSH_PROJECT_DIR",
+        "CRUSH_SESSION_ID",
+        "CRUSH_TOOL_INPUT_COMMAND",
+        "CRUSH_TOOL_INPUT_FILE_PATH",
+        "CRUSH_TOOL_NAME",
+    ),
+    user_files=(UserFiles(".config/crush", "crush.json"),),
+    project_files=("crush.json", ".crush.json"),
 )

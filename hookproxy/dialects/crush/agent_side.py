@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ...model.hooks import Event, Permission, Session
-from ..agent_documents import Members
+from ..agent_documents import DocumentSigns, Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
@@ -71,6 +71,7 @@ def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(
     name="crush",
+    documents=DocumentSigns(has=("event", "cwd"), lacks=("hook_event_name",)),
     file=_FILE,
     can=Can.ALLOW | Can.REWRITE | Can.TELL_BEFORE,
     read_document=_read_document,

@@ -6,11 +6,10 @@ from typing import Final
 
 from ...model.hooks import Order
 from ...model.settings import ToolNames
-from ..dialect import Dialect
-from ..shared.identity_variables import IDENTITY_VARIABLES
+from ..dialect import Dialect, UserFiles
 from . import hook_file, input, output
 
-CURSOR: Final = Dialect(
+DIALECT: Final = Dialect(
     name=hook_file.NAME,
     described_by="Cursor's page on hooks, cursor.com/docs/hooks, as of August 2026, and measurements of Cursor 3.19",
     events=hook_file.EVENTS,
@@ -30,5 +29,15 @@ CURSOR: Final = Dialect(
     find_plugin=hook_file.find_plugin,
     agents=("cursor-vscode",),
     constant_environment=True,
-    variables=IDENTITY_VARIABLES["cursor"],
+    variables=(
+        "CURSOR_CODE_REMOTE",
+        "CURSOR_PLUGIN_ROOT",
+        "CURSOR_PROJECT_DIR",
+        "CURSOR_TRANSCRIPT_PATH",
+        "CURSOR_USER_EMAIL",
+        "CURSOR_VERSION",
+        "CLAUDE_PROJECT_DIR",
+    ),
+    user_files=(UserFiles(".cursor", "hooks.json"),),
+    project_files=(".cursor/hooks.json",),
 )

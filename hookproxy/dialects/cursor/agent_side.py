@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ...jsonrpc import raw_json
 from ...model.aliases import Alias
 from ...model.hooks import Event, EventContext, Outcome, Permission, Session
-from ..agent_documents import Members
+from ..agent_documents import DocumentSigns, Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
@@ -130,6 +130,7 @@ def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(
     name="cursor",
+    documents=DocumentSigns(has=("cursor_version",)),
     file=_FILE,
     can=Can.ALLOW | Can.REWRITE | Can.TELL_AFTER | Can.REPLACE,
     read_document=_read_document,

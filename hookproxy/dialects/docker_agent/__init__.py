@@ -20,7 +20,7 @@ def _events(file_format: hook_file.FileFormat) -> dict[str, Event]:
     return {name: events[0] for name, events in (*file_format.groups.items(), *file_format.lists.items())}
 
 
-DOCKER_AGENT: Final = Dialect(
+DIALECT: Final = Dialect(
     name=hook_file.DOCUMENTED.dialect,
     described_by="Docker Agent's hooks page, docs/configuration/hooks, as of March 2026",
     events=_events(hook_file.DOCUMENTED),
@@ -40,8 +40,8 @@ DOCKER_AGENT: Final = Dialect(
     constant_environment=True,
 )
 
-DOCKER_AGENT_CURRENT: Final = replace(
-    DOCKER_AGENT,
+CURRENT: Final = replace(
+    DIALECT,
     name=hook_file.CURRENT.dialect,
     described_by="Docker Agent's hooks page as of October 2026, and where it is silent its code, pkg/hooks",
     events=_events(hook_file.CURRENT),

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ...jsonrpc import raw_json
 from ...model.hooks import Event, EventContext, Permission, Session
-from ..agent_documents import Members
+from ..agent_documents import DocumentSigns, Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
@@ -123,6 +123,9 @@ def _yaml(entry: Entry) -> str:
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(
     name="docker-agent",
+    documents=DocumentSigns(
+        values={"hook_event_name": ("pre_tool_use", "post_tool_use", "session_start", "session_end")}
+    ),
     file=_FILE,
     can=Can.ALLOW | Can.ASK | Can.REWRITE,
     read_document=_read_document,

@@ -7,11 +7,10 @@ from typing import Final
 from ...model.aliases import ToolSpelling
 from ...model.hooks import Order
 from ...model.settings import ToolNames
-from ..dialect import Dialect
-from ..shared.identity_variables import IDENTITY_VARIABLES
+from ..dialect import Dialect, UserFiles
 from . import hook_file, input, output
 
-DROID: Final = Dialect(
+DIALECT: Final = Dialect(
     name=hook_file.NAME,
     described_by="Factory's hooks reference, docs.factory.ai/harness/hooks, as of June 2026",
     events=hook_file.EVENTS,
@@ -34,5 +33,7 @@ DROID: Final = Dialect(
     find_plugin=hook_file.find_plugin,
     read_folder=hook_file.read_folder,
     constant_environment=True,
-    variables=IDENTITY_VARIABLES["droid"],
+    variables=("FACTORY_PROJECT_DIR", "DROID_PLUGIN_ROOT"),
+    user_files=(UserFiles(".factory", "hooks.json"), UserFiles(".factory", "settings.json")),
+    project_files=(".factory/hooks.json", ".factory/settings.json", ".factory/settings.local.json"),
 )

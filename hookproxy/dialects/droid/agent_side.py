@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final
 
 from ...model.hooks import Event
+from ..agent_documents import DocumentSigns
 from ..agent_side import AgentEvent, AgentSide, Can, HookDecision, HookOutput
 from ..shared import claude_agent_side as envelope
 from ..shared.events import by_name
@@ -24,6 +25,7 @@ def _write_output(event: AgentEvent, decision: HookDecision) -> HookOutput:
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(
     name="droid",
+    documents=DocumentSigns(values={"permission_mode": ("off", "spec", "auto-low", "auto-medium", "auto-high")}),
     file=_FILE,
     can=Can.ALLOW | Can.ASK | Can.REWRITE | Can.TELL_AFTER | Can.BLOCK_AFTER,
     read_document=_read_document,

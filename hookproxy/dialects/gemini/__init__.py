@@ -6,11 +6,10 @@ from typing import Final
 
 from ...model.hooks import Order
 from ...model.settings import ToolNames
-from ..dialect import Dialect
-from ..shared.identity_variables import IDENTITY_VARIABLES
+from ..dialect import Dialect, UserFiles
 from . import hook_file, input, output
 
-GEMINI: Final = Dialect(
+DIALECT: Final = Dialect(
     name=hook_file.NAME,
     described_by="Gemini CLI's source and hooks reference, github.com/google-gemini/gemini-cli, as of August 2026",
     events=hook_file.EVENTS,
@@ -34,5 +33,7 @@ GEMINI: Final = Dialect(
     notifications={"permission_prompt": "ToolPermission"},
     agents=("gemini-cli-mcp-client",),
     constant_environment=True,
-    variables=IDENTITY_VARIABLES["gemini"],
+    variables=("GEMINI_CWD", "GEMINI_PLANS_DIR", "GEMINI_PROJECT_DIR", "GEMINI_SESSION_ID", "CLAUDE_PROJECT_DIR"),
+    user_files=(UserFiles(".gemini", "settings.json"),),
+    project_files=(".gemini/settings.json",),
 )

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ...model.hooks import Event, EventContext, Permission, Session
-from ..agent_documents import Members
+from ..agent_documents import DocumentSigns, Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
@@ -88,6 +88,7 @@ def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(
     name="gemini",
+    documents=DocumentSigns(values={"hook_event_name": ("BeforeTool", "AfterTool")}),
     file=_FILE,
     can=Can.ALLOW | Can.ASK | Can.REWRITE | Can.TELL_AFTER | Can.BLOCK_AFTER,
     read_document=_read_document,

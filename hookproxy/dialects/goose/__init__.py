@@ -7,12 +7,12 @@ from typing import Final
 
 from ...model.hooks import Order
 from ...model.settings import ToolNames
-from ..dialect import Dialect
+from ..dialect import Dialect, UserFiles
 from ..shared import command_file
 from . import hook_file, input, output
 from .hook_file import FORMAT
 
-GOOSE: Final = Dialect(
+DIALECT: Final = Dialect(
     name=FORMAT.dialect,
     described_by="the page on hooks in block/goose, documentation/docs/guides/context-engineering/hooks.md, as of 2026",
     events=FORMAT.events,
@@ -32,4 +32,6 @@ GOOSE: Final = Dialect(
     find_plugin=hook_file.find_plugin,
     agents=("goose-cli",),
     constant_environment=True,
+    user_files=(UserFiles(".agents/plugins", "*/hooks/hooks.json"),),
+    project_files=(".agents/plugins/*/hooks/hooks.json",),
 )

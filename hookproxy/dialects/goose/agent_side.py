@@ -8,7 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from ...model.hooks import Event, EventContext, Session
-from ..agent_documents import Members
+from ..agent_documents import DocumentSigns, Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
@@ -66,6 +66,7 @@ def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(
     name="goose",
+    documents=DocumentSigns(has=("matcher_context",)),
     file=_FILE,
     can=Can.NOTHING,
     read_document=_read_document,

@@ -7,13 +7,12 @@ from typing import Final
 
 from ...model.hooks import Order
 from ...model.settings import ToolNames
-from ..dialect import Dialect
+from ..dialect import Dialect, UserFiles
 from ..shared import command_file
-from ..shared.identity_variables import IDENTITY_VARIABLES
 from . import hook_file, input, output
 from .hook_file import FORMAT
 
-IFLOW: Final = Dialect(
+DIALECT: Final = Dialect(
     name=FORMAT.dialect,
     described_by="iFlow CLI's page on hooks, platform.iflow.cn/en/cli/examples/hooks, as of 2026",
     events=FORMAT.events,
@@ -30,5 +29,18 @@ IFLOW: Final = Dialect(
     recognises=partial(command_file.fits, FORMAT),
     shape_of="claude",
     folders=(".iflow",),
-    variables=IDENTITY_VARIABLES["iflow"],
+    variables=(
+        "IFLOW_CWD",
+        "IFLOW_HOOK_EVENT_NAME",
+        "IFLOW_NOTIFICATION_MESSAGE",
+        "IFLOW_SESSION_ID",
+        "IFLOW_SESSION_SOURCE",
+        "IFLOW_TOOL_ALIASES",
+        "IFLOW_TOOL_ARGS",
+        "IFLOW_TOOL_NAME",
+        "IFLOW_TRANSCRIPT_PATH",
+        "IFLOW_USER_PROMPT",
+    ),
+    user_files=(UserFiles(".iflow", "settings.json"),),
+    project_files=(".iflow/settings.json",),
 )

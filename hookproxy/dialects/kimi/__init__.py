@@ -6,11 +6,11 @@ from typing import Final
 
 from ...model.hooks import Order
 from ...model.settings import ToolNames
-from ..dialect import Dialect
+from ..dialect import Dialect, UserFiles
 from . import hook_file, input, output
 from .hook_file import FORMAT
 
-KIMI: Final = Dialect(
+DIALECT: Final = Dialect(
     name=FORMAT.dialect,
     described_by="the source of Kimi Code, packages/agent-core-v2, and its hooks page, as of 2026",
     events=FORMAT.events,
@@ -28,4 +28,5 @@ KIMI: Final = Dialect(
     suffixes=(".toml",),
     agents=("kimi-code",),
     constant_environment=True,
+    user_files=(UserFiles(".kimi-code", "config.toml"),),
 )

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from ...model.hooks import Event
-from ..agent_documents import Members
+from ..agent_documents import DocumentSigns, Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
@@ -52,6 +52,7 @@ def _table(entry: Entry) -> str:
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(
     name="kimi",
+    documents=DocumentSigns(has=("client_type",)),
     file=_FILE,
     can=Can.NOTHING,
     read_document=_read_document,

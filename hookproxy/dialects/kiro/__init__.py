@@ -9,11 +9,10 @@ from typing import Final
 
 from ...model.hooks import Order
 from ...model.settings import ToolNames
-from ..dialect import Dialect
-from ..shared.identity_variables import IDENTITY_VARIABLES
+from ..dialect import Dialect, UserFiles
 from . import hook_file, input, matchers, output
 
-KIRO: Final = Dialect(
+DIALECT: Final = Dialect(
     name=hook_file.NAME,
     described_by="Kiro's pages, kiro.dev/docs/hooks, and docs/hooks.md of aws/amazon-q-developer-cli, as of 2026",
     events=hook_file.EVENTS,
@@ -33,5 +32,16 @@ KIRO: Final = Dialect(
     folders=hook_file.FOLDERS,
     suffixes=hook_file.SUFFIXES,
     agents=("Kiro CLI", "Q DEV CLI"),
-    variables=IDENTITY_VARIABLES["kiro"],
+    variables=("USER_PROMPT",),
+    user_files=(
+        UserFiles(".kiro", "hooks/*.json"),
+        UserFiles(".kiro", "agents/*.json"),
+        UserFiles(".aws/amazonq", "cli-agents/*.json"),
+    ),
+    project_files=(
+        ".kiro/hooks/*.json",
+        ".kiro/hooks/*.kiro.hook",
+        ".kiro/agents/*.json",
+        ".amazonq/cli-agents/*.json",
+    ),
 )

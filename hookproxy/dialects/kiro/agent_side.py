@@ -9,7 +9,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from ...model.hooks import Event, EventContext, Session
-from ..agent_documents import Members
+from ..agent_documents import DocumentSigns, Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
@@ -101,6 +101,9 @@ def _version_1(entries: Sequence[Entry]) -> str:
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(
     name="kiro",
+    documents=DocumentSigns(
+        values={"hook_event_name": ("preToolUse", "PreToolUse", "postToolUse", "PostToolUse"), "tool_name": ("@*",)}
+    ),
     file=_FILE,
     can=Can.NOTHING,
     read_document=_read_document,

@@ -6,11 +6,10 @@ from typing import Final
 
 from ...model.hooks import Order
 from ...model.settings import ToolNames
-from ..dialect import Dialect
-from ..shared.identity_variables import IDENTITY_VARIABLES
+from ..dialect import Dialect, UserFiles
 from . import hook_file, input, output, tools
 
-LIME: Final = Dialect(
+DIALECT: Final = Dialect(
     name=hook_file.NAME,
     described_by="Lime's hooks page, lime-docs.pages.dev/config/hooks, as of 2026",
     events=hook_file.EVENTS,
@@ -28,5 +27,7 @@ LIME: Final = Dialect(
     folders=(".lime",),
     suffixes=(".json", ".toml"),
     agents=("lime",),
-    variables=IDENTITY_VARIABLES["lime"],
+    variables=("HOOK_EVENT", "HOOK_TOOL_INPUT", "HOOK_TOOL_IS_ERROR", "HOOK_TOOL_NAME", "HOOK_TOOL_OUTPUT"),
+    user_files=(UserFiles(".lime", "settings.json"),),
+    project_files=(".lime/settings.local.json",),
 )

@@ -10,7 +10,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from ...model.hooks import Event
-from ..agent_documents import Members
+from ..agent_documents import DocumentSigns, Members
 from ..agent_side import AgentEvent, AgentSide, Can, Entry, result_outcome
 from ..shared import claude_agent_side as envelope
 from ..shared.events import by_name
@@ -38,6 +38,7 @@ def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(
     name="lime",
+    documents=DocumentSigns(has=("event", "hook_event_name")),
     file=_FILE,
     can=Can.ALLOW | Can.ASK | Can.REWRITE | Can.TELL_BEFORE,
     read_document=_read_document,

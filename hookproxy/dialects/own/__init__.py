@@ -10,7 +10,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from ...model.settings import ToolNames
-from ..claude import CLAUDE
+from ..claude import DIALECT as CLAUDE
 from . import hook_file
 
 OWN: Final = replace(

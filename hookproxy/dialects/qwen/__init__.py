@@ -7,11 +7,10 @@ from typing import Final
 from ...model.aliases import ToolSpelling
 from ...model.hooks import Order
 from ...model.settings import ToolNames
-from ..dialect import Dialect
-from ..shared.identity_variables import IDENTITY_VARIABLES
+from ..dialect import Dialect, UserFiles
 from . import hook_file, input, output
 
-QWEN: Final = Dialect(
+DIALECT: Final = Dialect(
     name=hook_file.NAME,
     described_by="the source of Qwen Code, packages/core/src/hooks, and its hooks page, as of autumn 2026",
     events=hook_file.EVENTS,
@@ -33,5 +32,7 @@ QWEN: Final = Dialect(
     folders=(".qwen",),
     agents=("qwen-cli-mcp-client*",),
     constant_environment=True,
-    variables=IDENTITY_VARIABLES["qwen"],
+    variables=hook_file.PROJECT_VARIABLES,
+    user_files=(UserFiles(".qwen", "settings.json"),),
+    project_files=(".qwen/settings.json",),
 )

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import structs
 
 from ...model.hooks import Event
-from ..agent_documents import Members
+from ..agent_documents import DocumentSigns, Members
 from ..agent_side import AgentEvent, AgentSide, Can, HookDecision, HookOutput
 from ..shared import claude_agent_side as envelope
 from ..shared.events import by_name
@@ -33,6 +33,7 @@ def _write_output(event: AgentEvent, decision: HookDecision) -> HookOutput:
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(
     name="qwen",
+    documents=DocumentSigns(has=("timestamp", "permission_mode")),
     file=_FILE,
     can=Can.ALLOW | Can.ASK | Can.TELL_BEFORE | Can.TELL_AFTER,
     read_document=_read_document,

@@ -17,9 +17,10 @@ from ..shared.command_file import CommandFile
 from ..shared.events import INSIDE_AGENT, PROMPTS_UNSEEN, by_name
 from ..shared.handler_types import Handler
 from ..shared.hook_file import Table
-from ..shared.identity_variables import IDENTITY_VARIABLES
 
 NAME: Final = "qwen"
+
+PROJECT_VARIABLES: Final = ("QWEN_PROJECT_DIR", "CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR")
 
 TIMEOUT: Final = 60.0
 """Seconds for commands."""
@@ -165,7 +166,7 @@ def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
     timeout = hook.timeout
     if hook.url and "timeout" not in entry.members and hook.event is not Event.SESSION_END:
         timeout = _HTTP_TIMEOUT
-    project = ((name, file.project_dir) for name in IDENTITY_VARIABLES[NAME])
+    project = ((name, file.project_dir) for name in PROJECT_VARIABLES)
     return replace(
         hook,
         label=labels.command_label(entry.text("name")) or hook.label,

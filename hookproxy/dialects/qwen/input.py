@@ -10,7 +10,7 @@ import msgspec
 
 from ...model.hooks import Document, Event, EventContext, HookSpec, Outcome
 from ..shared import input as shared_input
-from ..shared.identity_variables import IDENTITY_VARIABLES
+from .hook_file import PROJECT_VARIABLES
 
 _CALL_EVENTS = (
     Event.PRE_TOOL_USE,
@@ -37,7 +37,7 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
         "permission_mode": "default",
     }
     document |= _call(context) if context.event in _CALL_EVENTS else _session_event(context)
-    env = dict.fromkeys(IDENTITY_VARIABLES["qwen"], session.project_dir)
+    env = dict.fromkeys(PROJECT_VARIABLES, session.project_dir)
     return Document(shared_input.json_line(document), env)
 
 

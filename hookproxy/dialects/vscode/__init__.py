@@ -9,7 +9,7 @@ from ...model.settings import ToolNames
 from ..dialect import Dialect
 from . import hook_file, input, output
 
-VSCODE: Final = Dialect(
+DIALECT: Final = Dialect(
     name=hook_file.NAME,
     described_by="VS Code's source and its reference of local agent hooks, code.visualstudio.com, as of autumn 2026",
     events=hook_file.EVENTS,

@@ -4,7 +4,7 @@ import json
 
 from msgspec.structs import fields
 
-from hookproxy.dialects.claude import CLAUDE
+from hookproxy.dialects.claude import DIALECT as CLAUDE
 from hookproxy.dialects.claude.output import detach_time
 from hookproxy.dialects.dialect import HookFile, HookList, Plugin
 from hookproxy.model.hooks import Event, HookSpec, Order

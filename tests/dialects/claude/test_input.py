@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hookproxy.dialects.claude import CLAUDE
+from hookproxy.dialects.claude import DIALECT as CLAUDE
 from hookproxy.model.hooks import Elicitation, Event, EventContext, HookSpec, Outcome, Session
 from tests.dialects.tables import table
 

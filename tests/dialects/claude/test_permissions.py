@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from hookproxy.dialects.claude import CLAUDE
+from hookproxy.dialects.claude import DIALECT as CLAUDE
 from hookproxy.dialects.dialect import HookFile, HookList
 from hookproxy.model.hooks import Permission
 from hookproxy.model.settings import Settings

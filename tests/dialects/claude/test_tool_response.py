@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from hookproxy.dialects.claude import CLAUDE
+from hookproxy.dialects.claude import DIALECT as CLAUDE
 from hookproxy.dialects.claude.input import write_input
 from hookproxy.model.aliases import Alias
 from hookproxy.model.hooks import Event, EventContext, HookSpec, Outcome, Session

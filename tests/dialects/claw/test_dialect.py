@@ -1,6 +1,7 @@
 """The claw-code dialects as data."""
 
-from hookproxy.dialects.claw import CLAW, CLAW_CURRENT
+from hookproxy.dialects.claw import CURRENT as CLAW_CURRENT
+from hookproxy.dialects.claw import DIALECT as CLAW
 from hookproxy.model.hooks import Event, Order
 from hookproxy.model.settings import ToolNames
 

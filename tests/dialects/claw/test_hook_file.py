@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import fields
 
-from hookproxy.dialects.claw import CLAW, CLAW_CURRENT
+from hookproxy.dialects.claw import CURRENT as CLAW_CURRENT
+from hookproxy.dialects.claw import DIALECT as CLAW
 from hookproxy.dialects.dialect import Dialect, HookFile, HookList
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Event, HookSpec

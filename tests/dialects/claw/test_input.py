@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hookproxy.dialects.claw import CLAW, CLAW_CURRENT
+from hookproxy.dialects.claw import CURRENT as CLAW_CURRENT
+from hookproxy.dialects.claw import DIALECT as CLAW
 from hookproxy.dialects.dialect import Dialect
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.dialects.shared.identity_variables import foreign_variables

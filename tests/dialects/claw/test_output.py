@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from hookproxy.dialects.claw import CLAW, CLAW_CURRENT
+from hookproxy.dialects.claw import CURRENT as CLAW_CURRENT
+from hookproxy.dialects.claw import DIALECT as CLAW
 from hookproxy.dialects.dialect import Dialect
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission, Verdict

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from hookproxy.config.hook_files import parse_option, read_use
-from hookproxy.dialects.cline import CLINE
+from hookproxy.dialects.cline import DIALECT as CLINE
 from hookproxy.dialects.cline.tools import mcp_tool_name
 from hookproxy.model.aliases import Alias
 from hookproxy.model.errors import ConfigError, UserError

@@ -1,6 +1,6 @@
 """The code-assist dialect as data."""
 
-from hookproxy.dialects.code_assist import CODE_ASSIST
+from hookproxy.dialects.code_assist import DIALECT as CODE_ASSIST
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.hooks import Order
 from hookproxy.model.settings import ToolNames

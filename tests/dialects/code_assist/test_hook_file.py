@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import fields
 
-from hookproxy.dialects.code_assist import CODE_ASSIST
+from hookproxy.dialects.code_assist import DIALECT as CODE_ASSIST
 from hookproxy.dialects.dialect import HookFile, HookList
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.errors import ConfigError

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hookproxy.dialects.code_assist import CODE_ASSIST
+from hookproxy.dialects.code_assist import DIALECT as CODE_ASSIST
 from hookproxy.model.hooks import Event, EventContext, HookSpec, Outcome, Session
 from tests.dialects.tables import table
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from hookproxy.config.hook_files import parse_option, read_use
-from hookproxy.dialects.codex import CODEX
+from hookproxy.dialects.codex import DIALECT as CODEX
 from hookproxy.dialects.dialect import HookFile
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.errors import ConfigError

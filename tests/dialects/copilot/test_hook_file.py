@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import fields, replace
 
-from hookproxy.dialects.copilot import COPILOT, COPILOT_CURRENT
+from hookproxy.dialects.copilot import CURRENT as COPILOT_CURRENT
+from hookproxy.dialects.copilot import DIALECT as COPILOT
 from hookproxy.dialects.copilot.input import OBJECT
 from hookproxy.dialects.dialect import Dialect, HookFile, HookList
 from hookproxy.dialects.registry import DIALECTS
@@ -296,7 +297,7 @@ def test_the_current_edition_differs_in_a_few_fields() -> None:
     }
     differing = {
         "name", "described_by", "unavailable", "output_fields", "read_hook_file", "read_output", "recognises",
-        "longest_feedback", "find_plugin", "unframed",
+        "longest_feedback", "find_plugin", "unframed", "user_files", "project_files",
     }  # fmt: skip
     assert changed == differing
     assert not COPILOT_CURRENT.recognises({"version": 1, "hooks": {"preToolUse": [ENTRY]}})

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookproxy.dialects.copilot import COPILOT, COPILOT_CURRENT
+from hookproxy.dialects.copilot import CURRENT as COPILOT_CURRENT
+from hookproxy.dialects.copilot import DIALECT as COPILOT
 from hookproxy.dialects.dialect import Dialect, HookFile, HookList
 from hookproxy.model.errors import ConfigError
 

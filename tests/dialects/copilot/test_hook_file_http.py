@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from hookproxy.dialects.copilot import COPILOT_CURRENT
+from hookproxy.dialects.copilot import CURRENT as COPILOT_CURRENT
 from hookproxy.dialects.dialect import HookFile, HookList
 from hookproxy.model.hooks import Ended, HookResult, HookSpec, Permission
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hookproxy.dialects.copilot import COPILOT
+from hookproxy.dialects.copilot import DIALECT as COPILOT
 from hookproxy.dialects.copilot.hook_file import EVENTS
 from hookproxy.dialects.copilot.input import OBJECT, write_input
 from hookproxy.model.hooks import Event, EventContext, HookSpec, Outcome, Session

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from hookproxy.dialects.copilot import COPILOT, COPILOT_CURRENT
+from hookproxy.dialects.copilot import CURRENT as COPILOT_CURRENT
+from hookproxy.dialects.copilot import DIALECT as COPILOT
 from hookproxy.dialects.copilot.hook_file import EVENTS
 from hookproxy.dialects.copilot.output import read_output, read_output_current
 from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission, Verdict

@@ -72,7 +72,7 @@ def test_a_matcher_that_crush_cannot_use_leaves_its_entry_out(matcher: str) -> N
 
 
 def test_a_command_that_is_too_long_for_a_variable_is_cut_there_and_said_to_be() -> None:
-    from hookproxy.dialects.crush import CRUSH
+    from hookproxy.dialects.crush import DIALECT as CRUSH
     from hookproxy.model.hooks import Event, EventContext
     from tests.dialects.calls import SESSION
 

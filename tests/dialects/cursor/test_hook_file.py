@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from hookproxy.dialects.cursor import CURSOR
+from hookproxy.dialects.cursor import DIALECT as CURSOR
 from hookproxy.dialects.cursor.hook_file import EVENTS, MCP, UNAVAILABLE_EVENTS
 from hookproxy.dialects.dialect import HookFile, HookList
 from hookproxy.model.errors import ConfigError

@@ -1,6 +1,7 @@
 """The Docker Agent dialects as data."""
 
-from hookproxy.dialects.docker_agent import DOCKER_AGENT, DOCKER_AGENT_CURRENT
+from hookproxy.dialects.docker_agent import CURRENT as DOCKER_AGENT_CURRENT
+from hookproxy.dialects.docker_agent import DIALECT as DOCKER_AGENT
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.hooks import Event, Order
 from hookproxy.model.settings import ToolNames

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from msgspec.structs import fields
 
 from hookproxy.dialects.dialect import Dialect, HookFile, HookList
-from hookproxy.dialects.docker_agent import DOCKER_AGENT, DOCKER_AGENT_CURRENT
+from hookproxy.dialects.docker_agent import CURRENT as DOCKER_AGENT_CURRENT
+from hookproxy.dialects.docker_agent import DIALECT as DOCKER_AGENT
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Event, HookSpec

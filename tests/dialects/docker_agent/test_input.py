@@ -8,7 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from hookproxy.dialects.dialect import Dialect
-from hookproxy.dialects.docker_agent import DOCKER_AGENT, DOCKER_AGENT_CURRENT
+from hookproxy.dialects.docker_agent import CURRENT as DOCKER_AGENT_CURRENT
+from hookproxy.dialects.docker_agent import DIALECT as DOCKER_AGENT
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.hooks import Event, EventContext, HookSpec, Outcome, Session
 from tests.dialects.tables import table

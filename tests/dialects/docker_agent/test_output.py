@@ -8,7 +8,8 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from hookproxy.dialects.dialect import Dialect
-from hookproxy.dialects.docker_agent import DOCKER_AGENT, DOCKER_AGENT_CURRENT
+from hookproxy.dialects.docker_agent import CURRENT as DOCKER_AGENT_CURRENT
+from hookproxy.dialects.docker_agent import DIALECT as DOCKER_AGENT
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission, Verdict
 from tests.dialects.tables import result, table

@@ -9,7 +9,7 @@ import pytest
 
 from hookproxy.config.hook_files import parse_option, read_use
 from hookproxy.dialects.dialect import HookFile
-from hookproxy.dialects.droid import DROID
+from hookproxy.dialects.droid import DIALECT as DROID
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Event
 from hookproxy.trust.sources import FileContext

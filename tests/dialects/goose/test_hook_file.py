@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from hookproxy.dialects.dialect import HookFile, Plugin
-from hookproxy.dialects.goose import GOOSE
+from hookproxy.dialects.goose import DIALECT as GOOSE
 from hookproxy.dialects.goose.hook_file import mcp_tool_name
 from hookproxy.model.hooks import Event
 from tests.dialects.calls import read, recognised

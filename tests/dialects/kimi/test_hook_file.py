@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from hookproxy.dialects.kimi import KIMI
+from hookproxy.dialects.kimi import DIALECT as KIMI
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Event
 from tests.dialects.calls import inputs, read, recognised

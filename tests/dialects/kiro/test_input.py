@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from hookproxy.dialects.kiro import KIRO
+from hookproxy.dialects.kiro import DIALECT as KIRO
 from hookproxy.dialects.kiro.hook_file import IDE_0, VERSION_1
 from hookproxy.model.aliases import Alias
 from hookproxy.model.hooks import Event, EventContext, HookSpec

@@ -2,7 +2,7 @@
 
 import json
 
-from hookproxy.dialects.lime import LIME
+from hookproxy.dialects.lime import DIALECT as LIME
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.hooks import Order
 from hookproxy.model.settings import ToolNames

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import fields
 
-from hookproxy.dialects.claude import CLAUDE
+from hookproxy.dialects.claude import DIALECT as CLAUDE
 from hookproxy.dialects.dialect import HookFile, HookList
-from hookproxy.dialects.lime import LIME
+from hookproxy.dialects.lime import DIALECT as LIME
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Event, HookSpec
 from tests.dialects.tables import sample

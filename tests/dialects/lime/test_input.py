@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hookproxy.dialects.claude import CLAUDE
-from hookproxy.dialects.lime import LIME
+from hookproxy.dialects.claude import DIALECT as CLAUDE
+from hookproxy.dialects.lime import DIALECT as LIME
 from hookproxy.dialects.shared.identity_variables import foreign_variables
 from hookproxy.model.hooks import Event, EventContext, HookSpec, Outcome, Session
 from tests.dialects.tables import table

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from hookproxy.dialects.lime import LIME
+from hookproxy.dialects.lime import DIALECT as LIME
 from hookproxy.dialects.lime.output import FIELDS, read_output
 from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission, Verdict
 from tests.dialects.tables import result, table

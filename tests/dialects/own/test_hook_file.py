@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hookproxy.dialects.claude import CLAUDE
+from hookproxy.dialects.claude import DIALECT as CLAUDE
 from hookproxy.dialects.own import OWN
 from hookproxy.dialects.own.hook_file import KEYS, own_hook
 from hookproxy.model.errors import ConfigError

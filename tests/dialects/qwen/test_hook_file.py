@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from hookproxy.dialects.qwen import QWEN
+from hookproxy.dialects.qwen import DIALECT as QWEN
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Event
 from tests.dialects.calls import read, recognised

@@ -7,7 +7,7 @@ import tomllib
 
 import pytest
 
-from hookproxy.dialects.claude import CLAUDE
+from hookproxy.dialects.claude import DIALECT as CLAUDE
 from hookproxy.dialects.dialect import HookFile, HookList
 from hookproxy.dialects.own.hook_file import own_hook
 from hookproxy.dialects.registry import DIALECTS
