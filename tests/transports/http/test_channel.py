@@ -14,9 +14,9 @@ import pytest
 from msgspec.structs import replace
 
 from hookproxy.model.credentials import Credentials, NoCredentials, NotReady
+from hookproxy.network import connection as connection_module
+from hookproxy.network.address import Address
 from hookproxy.transports.http import channel as channel_module
-from hookproxy.transports.http import connection as connection_module
-from hookproxy.transports.http.address import Address
 from hookproxy.transports.http.channel import HttpChannel, Remote
 from tests.support.http_server import Request, Respond, Server, serving
 
