@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
@@ -15,21 +16,20 @@ from ..agent_side import (
     AgentEvent,
     AgentSide,
     Can,
-    Entry,
     HookDecision,
     HookOutput,
     arguments_of,
     call_context,
     edit_context,
     event_of,
-    hook_file,
     json_output,
     refuse_by_status,
-    regular_expression,
     result_outcome,
     text_outcome,
 )
+from ..shared import command_file
 from ..shared.events import by_name
+from .hook_file import FORMAT
 
 _FILE: Final = ".augment/settings.json"
 _EDITOR: Final = "str-replace-editor"
@@ -101,20 +101,6 @@ def _write_output(event: AgentEvent, decision: HookDecision) -> HookOutput:
     return json_output(output | ({"hookSpecificOutput": {"hookEventName": event.name} | specific} if specific else {}))
 
 
-def _group(entry: Entry) -> dict[str, object]:
-    hook: dict[str, object] = {"type": "command", "command": entry.command}
-    if entry.timeout:
-        hook["timeout"] = round(entry.timeout * 1000)
-    matcher = entry.matcher or regular_expression(entry.names)
-    group: dict[str, object] = {"matcher": matcher} if matcher else {}
-    metadata = {"includeMCPMetadata": True}  # without it, no document names a tool's server
-    return group | {"hooks": [hook], "metadata": metadata}
-
-
-def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
-    return hook_file(_FILE, entries, _group)
-
-
 AGENT_SIDE: Final[AgentSide] = AgentSide(
     name="augment",
     documents=DocumentSigns(has=("conversation_id",), lacks=("cursor_version",)),
@@ -122,7 +108,7 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     can=Can.TELL_AFTER | Can.BLOCK_AFTER,
     read_document=_read_document,
     write_output=_write_output,
-    write_hook_file=_write_hook_file,
+    write_hook_file=partial(command_file.write_hook_file, FORMAT, _FILE),
     events=by_name(Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.SESSION_START, Event.SESSION_END),
     also={Event.POST_TOOL_USE_FAILURE: "PostToolUse"},
     script_folder=".augment/hooks",

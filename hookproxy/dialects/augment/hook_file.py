@@ -12,7 +12,7 @@ from ...model.aliases import ToolSpelling, ToolSpellings
 from ...model.hooks import Event, HookSpec
 from ...policy import matchers
 from ..dialect import HookFile
-from ..shared.command_file import CommandFile
+from ..shared.command_file import CommandFile, Entries, Matchers, Timeouts
 from ..shared.events import PROMPTS_UNSEEN, TURNS_UNSEEN, by_name
 from ..shared.hook_file import Table
 
@@ -61,12 +61,15 @@ FORMAT: Final = CommandFile(
         "PromptSubmit": PROMPTS_UNSEEN,
         "Notification": "the page describes no document for it",
     },
-    timeout=60.0,
-    milliseconds=True,
-    keys=("type", "command", "timeout", "args"),
-    group_keys=("metadata",),
-    compile_matcher=compile_matcher,
-    grouped=True,
-    also_on_failure=("PostToolUse",),
-    finish=_finish,
+    timeouts=Timeouts(default=60.0, milliseconds=True),
+    entries=Entries(
+        keys=("type", "command", "timeout", "args"),
+        group_keys=("metadata",),
+        grouped=True,
+        also_on_failure=("PostToolUse",),
+        finish=_finish,
+        typed=True,
+        group_members={"metadata": {"includeMCPMetadata": True}},
+    ),
+    matchers=Matchers(compile=compile_matcher),
 )

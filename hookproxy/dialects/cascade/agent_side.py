@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -16,14 +17,14 @@ from ..agent_side import (
     AgentEvent,
     AgentSide,
     Can,
-    Entry,
     arguments_of,
     event_of,
-    hook_file,
     output_by_status,
     result_outcome,
     text_outcome,
 )
+from ..shared import command_file
+from .hook_file import FORMAT
 
 _FILE: Final = ".windsurf/hooks.json"
 _OWN_TOOLS: Final = {
@@ -77,10 +78,6 @@ def _own_arguments(info: Members) -> bytes:
     return raw_json.encode(texts)
 
 
-def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
-    return hook_file(_FILE, entries, lambda entry: {"command": entry.command, "show_output": True})
-
-
 AGENT_SIDE: Final[AgentSide] = AgentSide(
     name="cascade",
     documents=DocumentSigns(has=("agent_action_name",)),
@@ -88,7 +85,7 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     can=Can.NOTHING,
     read_document=_read_document,
     write_output=output_by_status,
-    write_hook_file=_write_hook_file,
+    write_hook_file=partial(command_file.write_hook_file, FORMAT, _FILE),
     events={
         f"{when}_{what}": event
         for when, event in (("pre", Event.PRE_TOOL_USE), ("post", Event.POST_TOOL_USE))

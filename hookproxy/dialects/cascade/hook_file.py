@@ -12,7 +12,7 @@ from ...model.aliases import ToolSpelling, ToolSpellings
 from ...model.hooks import Event, HookSpec
 from ..dialect import HookFile, HookList
 from ..shared import command_file
-from ..shared.command_file import CommandFile
+from ..shared.command_file import CommandFile, Entries, Matchers, Timeouts
 from ..shared.events import PROMPTS_UNSEEN
 from ..shared.handler_types import Handler
 from ..shared.hook_file import Table
@@ -63,7 +63,7 @@ SHOWS_OUTPUT: Final = "show_output"
 
 def read_hook_file(file: HookFile) -> HookList:
     """The hooks of a hooks.json. Raises ConfigError."""
-    return command_file.read_hook_file(_FORMAT, file)
+    return command_file.read_hook_file(FORMAT, file)
 
 
 def recognises(members: Mapping[str, object]) -> bool:
@@ -101,14 +101,17 @@ def _tools_of(event_name: str) -> Callable[[str], bool]:
     return (lambda name: name not in ACTIONS) if action is None else (lambda name: name == action)
 
 
-_FORMAT: Final = CommandFile(
+FORMAT: Final = CommandFile(
     dialect=NAME,
     events=EVENTS,
     unavailable=UNAVAILABLE_EVENTS,
-    timeout=TIMEOUT,
-    timeout_keys=(),
-    keys=("command", "powershell", "show_output", "working_directory"),
-    read_handler=_read_handler,
-    bash=True,  # "run via bash -c"
-    finish=_finish,
+    timeouts=Timeouts(default=TIMEOUT, keys=()),
+    entries=Entries(
+        keys=("command", "powershell", "show_output", "working_directory"),
+        read_handler=_read_handler,
+        bash=True,  # "run via bash -c"
+        finish=_finish,
+        members={"show_output": True},
+    ),
+    matchers=Matchers(key=""),
 )

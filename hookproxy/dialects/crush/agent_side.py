@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -14,17 +15,15 @@ from ..agent_side import (
     AgentEvent,
     AgentSide,
     Can,
-    Entry,
     HookDecision,
     HookOutput,
     arguments_of,
     call_context,
     event_of,
-    hook_file,
     json_output,
-    regular_expression,
-    seconds,
 )
+from ..shared import command_file
+from .hook_file import FORMAT
 
 _FILE: Final = "crush.json"
 _MCP: Final = "mcp_"
@@ -58,17 +57,6 @@ def _write_output(_event: AgentEvent, decision: HookDecision) -> HookOutput:
     return replace(json_output({"version": 1} | output if output else {}), stderr=decision.message)
 
 
-def _hook(entry: Entry) -> dict[str, object]:
-    hook: dict[str, object] = {"command": entry.command}
-    if matcher := entry.matcher or regular_expression(entry.names):
-        hook["matcher"] = matcher
-    return hook | ({"timeout": seconds(entry.timeout)} if entry.timeout else {})
-
-
-def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
-    return hook_file(_FILE, entries, _hook)
-
-
 AGENT_SIDE: Final[AgentSide] = AgentSide(
     name="crush",
     documents=DocumentSigns(has=("event", "cwd"), lacks=("hook_event_name",)),
@@ -76,7 +64,7 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     can=Can.ALLOW | Can.REWRITE | Can.TELL_BEFORE,
     read_document=_read_document,
     write_output=_write_output,
-    write_hook_file=_write_hook_file,
+    write_hook_file=partial(command_file.write_hook_file, FORMAT, _FILE),
     events={"PreToolUse": Event.PRE_TOOL_USE},
     merges=True,
     user_folder=("", ".config/crush/"),

@@ -12,7 +12,7 @@ from ...model.hooks import Event
 from ..dialect import HookFile, HookList
 from ..shared import command_file, re2_regex
 from ..shared import hook_file as shared_hook_file
-from ..shared.command_file import CommandFile
+from ..shared.command_file import CommandFile, Entries, Matchers, Timeouts
 from ..shared.events import COMPACTION_UNSEEN, by_name
 
 TOOL_SPELLINGS: Final[ToolSpellings] = {
@@ -70,10 +70,11 @@ FORMAT: Final = CommandFile(
     dialect="crush",
     events=by_name(Event.PRE_TOOL_USE),
     unavailable={"PreCompact": COMPACTION_UNSEEN},
-    timeout=30.0,
-    keys=("name", "matcher", "command", "timeout"),
-    matcher_notes=lambda _event, pattern, _matches: [re2_regex.UNREADABLE] * re2_regex.only_elsewhere(pattern),
-    compile_matcher=re2_regex.unanchored_or_all,
-    label_key="name",
+    timeouts=Timeouts(30.0),
+    entries=Entries(keys=("name", "matcher", "command", "timeout"), label_key="name"),
+    matchers=Matchers(
+        notes=lambda _event, pattern, _matches: [re2_regex.UNREADABLE] * re2_regex.only_elsewhere(pattern),
+        compile=re2_regex.unanchored_or_all,
+    ),
 )
 _SPELLED: Final = {name.lower(): name for name in (*FORMAT.events, *FORMAT.unavailable)}

@@ -14,7 +14,7 @@ from ...policy import matchers
 from ..dialect import Files, FolderContent, FoundFile, HookFile, HookList, Plugin
 from ..shared import claude_matchers, command_file
 from ..shared import hook_file as shared_hook_file
-from ..shared.command_file import CommandFile
+from ..shared.command_file import CommandFile, Entries, Matchers, Timeouts
 from ..shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, TURNS_AND_SUBAGENTS_UNSEEN, by_name
 from ..shared.hook_file import Table
 
@@ -50,10 +50,10 @@ def read_hook_file(file: HookFile) -> HookList:
     if document.flag("hooksDisabled"):
         return HookList((), remarks=(f"{file.path}: hooksDisabled is true, {shared_hook_file.SWITCHED_OFF}",))
     if "hooks" in document.members:
-        return command_file.read_events(_FORMAT, file, document.table("hooks"))
+        return command_file.read_events(FORMAT, file, document.table("hooks"))
     if os.path.basename(file.path).startswith("settings.") or not document.members:
         return HookList((), remarks=(f"{file.path}: contains no hooks",))
-    return command_file.read_events(_FORMAT, file, document)
+    return command_file.read_events(FORMAT, file, document)
 
 
 def recognises(members: Mapping[str, object]) -> bool:
@@ -62,7 +62,7 @@ def recognises(members: Mapping[str, object]) -> bool:
     if not isinstance(hooks, Mapping) or "version" in members:
         return False
     groups = {name: each for name, each in hooks.items() if not shared_hook_file.is_comment(name)}
-    return command_file.fits(_FORMAT, {"hooks": groups}, or_none=True)
+    return command_file.fits(FORMAT, {"hooks": groups}, or_none=True)
 
 
 def read_folder(path: str, files: Files) -> FolderContent | None:
@@ -96,16 +96,16 @@ def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
     return replace(hook, env=(("FACTORY_PROJECT_DIR", file.project_dir), *of_plugin))
 
 
-_FORMAT: Final = CommandFile(
+FORMAT: Final = CommandFile(
     dialect=NAME,
     events=EVENTS,
     unavailable=UNAVAILABLE_EVENTS,
-    timeout=TIMEOUT,
-    keys=("type", "command", "timeout"),
-    compile_matcher=lambda pattern: claude_matchers.either_spelling(_matcher(pattern)),
-    grouped=True,
-    trigger_matchers=(Event.SESSION_START,),
-    matcher_notes=claude_matchers.never_matches,
-    bash=True,
-    finish=_finish,
+    timeouts=Timeouts(TIMEOUT),
+    entries=Entries(keys=("type", "command", "timeout"), grouped=True, bash=True, finish=_finish, typed=True),
+    matchers=Matchers(
+        compile=lambda pattern: claude_matchers.either_spelling(_matcher(pattern)),
+        triggers=(Event.SESSION_START,),
+        notes=claude_matchers.never_matches,
+        write="|".join,
+    ),
 )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
@@ -13,17 +14,15 @@ from ..agent_side import (
     AgentEvent,
     AgentSide,
     Can,
-    Entry,
     arguments_of,
     call_context,
     event_of,
-    hook_file,
     output_by_status,
-    regular_expression,
-    seconds,
     text_outcome,
 )
+from ..shared import command_file
 from ..shared.events import by_name
+from .hook_file import FORMAT
 
 _FILE: Final = ".agents/plugins/hookproxy/hooks/hooks.json"
 _SESSION: Final = {Event.SESSION_START: "startup", Event.SESSION_END: "other"}
@@ -50,20 +49,6 @@ def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
     return AgentEvent(name, replace(context, tool_use_id=members.text("tool_call_id")))
 
 
-def _group(entry: Entry) -> dict[str, object]:
-    hook: dict[str, object] = {"type": "command", "command": entry.command}
-    if entry.timeout:
-        hook["timeout"] = seconds(entry.timeout)
-    if entry.fails_closed:
-        hook["on_failure"] = "block"
-    matcher = entry.matcher or regular_expression(entry.names)
-    return ({"matcher": matcher} if matcher else {}) | {"hooks": [hook]}
-
-
-def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
-    return hook_file(_FILE, entries, _group)
-
-
 AGENT_SIDE: Final[AgentSide] = AgentSide(
     name="goose",
     documents=DocumentSigns(has=("matcher_context",)),
@@ -71,7 +56,7 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     can=Can.NOTHING,
     read_document=_read_document,
     write_output=output_by_status,
-    write_hook_file=_write_hook_file,
+    write_hook_file=partial(command_file.write_hook_file, FORMAT, _FILE),
     events=by_name(
         Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE, Event.SESSION_START, Event.SESSION_END
     ),

@@ -12,7 +12,7 @@ from ...model.aliases import ToolSpelling, ToolSpellings
 from ...model.hooks import Event, HookSpec
 from ..dialect import Files, HookFile, Plugin
 from ..shared import re2_regex
-from ..shared.command_file import CommandFile
+from ..shared.command_file import CommandFile, Entries, Matchers, Timeouts
 from ..shared.events import PROMPTS_UNSEEN, TURNS_UNSEEN, by_name
 from ..shared.hook_file import Table
 
@@ -57,10 +57,16 @@ FORMAT: Final = CommandFile(
         "PreToolUseResult": "it only observes what PreToolUse hooks decided, which the audit has",
         **dict.fromkeys(("BeforeReadFile", "AfterFileEdit", "BeforeShellExecution", "AfterShellExecution"), _OBSERVES),
     },
-    timeout=30.0,
-    keys=("type", "command", "timeout", "on_failure"),
-    matcher_notes=lambda _event, pattern, _matches: [re2_regex.UNREADABLE] * re2_regex.only_elsewhere(pattern),
-    compile_matcher=re2_regex.unanchored_or_all,  # "*" is not valid, so its rule is skipped, as documented
-    grouped=True,
-    finish=_finish,
+    timeouts=Timeouts(30.0),
+    entries=Entries(
+        keys=("type", "command", "timeout", "on_failure"),
+        grouped=True,
+        finish=_finish,
+        typed=True,
+        closed=("on_failure", "block"),
+    ),
+    matchers=Matchers(
+        notes=lambda _event, pattern, _matches: [re2_regex.UNREADABLE] * re2_regex.only_elsewhere(pattern),
+        compile=re2_regex.unanchored_or_all,  # "*" is not valid, so its rule is skipped, as documented
+    ),
 )

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from ...jsonrpc import raw_json
 from ...model.hooks import Event
-from ..agent_side import (
-    AgentEvent,
-    AgentSide,
-    Can,
-    Entry,
-    hook_file,
-    output_by_status,
-    regular_expression,
-    seconds,
-)
+from ..agent_side import AgentEvent, AgentSide, Can, output_by_status
 from ..shared import claude_agent_side as envelope
+from ..shared import command_file
 from ..shared.events import by_name
+from .hook_file import FORMAT
 
 _FILE: Final = ".iflow/settings.json"
 _VARIABLES: Final = {
@@ -44,25 +38,13 @@ def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
     return event
 
 
-def _group(entry: Entry) -> dict[str, object]:
-    hook: dict[str, object] = {"type": "command", "command": entry.command}
-    if entry.timeout:
-        hook["timeout"] = seconds(entry.timeout)
-    matcher = entry.matcher or regular_expression(entry.names)
-    return ({"matcher": matcher} if matcher else {}) | {"hooks": [hook]}
-
-
-def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
-    return hook_file(_FILE, entries, _group)
-
-
 AGENT_SIDE: Final[AgentSide] = AgentSide(
     name="iflow",
     file=_FILE,
     can=Can.NOTHING,
     read_document=_read_document,
     write_output=output_by_status,
-    write_hook_file=_write_hook_file,
+    write_hook_file=partial(command_file.write_hook_file, FORMAT, _FILE),
     events=by_name(Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.SESSION_START, Event.SESSION_END, Event.NOTIFICATION),
     also={Event.POST_TOOL_USE_FAILURE: "PostToolUse"},
 )

@@ -13,7 +13,7 @@ from ...model.hooks import Event, HookSpec
 from ...policy import matchers
 from ..dialect import HookFile
 from ..shared import claude_matchers
-from ..shared.command_file import NO_TIMEOUT, CommandFile
+from ..shared.command_file import NO_TIMEOUT, CommandFile, Entries, Matchers, Timeouts
 from ..shared.events import PROMPTS_UNSEEN, TURNS_UNSEEN, by_name
 from ..shared.hook_file import Table
 
@@ -76,11 +76,12 @@ FORMAT: Final = CommandFile(
         "Stop": TURNS_UNSEEN,
         "SubagentStop": TURNS_UNSEEN,
     },
-    timeout=NO_TIMEOUT,
-    keys=("type", "command", "timeout"),
-    compile_matcher=lambda pattern: claude_matchers.either_spelling(compile_matcher(pattern)),
-    grouped=True,
-    also_on_failure=("PostToolUse",),
-    trigger_matchers=(Event.SESSION_START,),
-    finish=_finish,
+    timeouts=Timeouts(NO_TIMEOUT),
+    entries=Entries(
+        keys=("type", "command", "timeout"), grouped=True, also_on_failure=("PostToolUse",), finish=_finish, typed=True
+    ),
+    matchers=Matchers(
+        compile=lambda pattern: claude_matchers.either_spelling(compile_matcher(pattern)),
+        triggers=(Event.SESSION_START,),
+    ),
 )

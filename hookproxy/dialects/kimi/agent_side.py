@@ -10,18 +10,12 @@ from msgspec.structs import replace
 
 from ...model.hooks import Event
 from ..agent_documents import DocumentSigns, Members
-from ..agent_side import (
-    AgentEvent,
-    AgentSide,
-    Can,
-    Entry,
-    output_by_status,
-    regular_expression,
-    result_outcome,
-    seconds,
-)
+from ..agent_side import AgentEvent, AgentSide, Can, output_by_status, result_outcome
+from ..dialect import WrittenEntry
 from ..shared import claude_agent_side as envelope
+from ..shared import command_file
 from ..shared.events import by_name
+from .hook_file import FORMAT
 
 _FILE: Final = ".kimi-code/config.toml"
 
@@ -35,19 +29,15 @@ def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
     return AgentEvent(event.name, context)
 
 
-def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
-    return {_FILE: "\n".join(map(_table, entries))}
-
-
-def _table(entry: Entry) -> str:
-    """One table of TOML, whose strings JSON spells as well."""
-    values: dict[str, object] = {"event": entry.event_name, "command": entry.command}
-    if matcher := entry.matcher or regular_expression(entry.names):
-        values["matcher"] = matcher
-    if entry.timeout:
-        values["timeout"] = seconds(entry.timeout)
-    lines = [f"{name} = {json.dumps(value)}\n" for name, value in values.items()]
-    return "".join(("[[hooks]]\n", *lines))
+def _write_hook_file(entries: Sequence[WrittenEntry]) -> Mapping[str, str]:
+    """Tables of TOML, whose strings JSON spells as well."""
+    tables = [
+        {"event": name, **hook}
+        for name, hooks in command_file.written_events(FORMAT, entries).items()
+        for hook in hooks
+    ]
+    lines = ("".join(f"{name} = {json.dumps(value)}\n" for name, value in table.items()) for table in tables)
+    return {_FILE: "\n".join(f"[[hooks]]\n{one}" for one in lines)}
 
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(

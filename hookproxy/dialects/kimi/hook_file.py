@@ -11,7 +11,7 @@ from ...policy import matchers
 from ..dialect import HookFile, HookList
 from ..shared import claude_matchers, command_file
 from ..shared import hook_file as shared_hook_file
-from ..shared.command_file import CommandFile
+from ..shared.command_file import CommandFile, Entries, Matchers, Timeouts
 from ..shared.events import INSIDE_AGENT, by_name
 from ..shared.hook_file import CANNOT_FIRE, Table
 
@@ -39,7 +39,7 @@ def read_hook_file(file: HookFile) -> HookList:
     """The hooks of a configuration. Raises ConfigError."""
     document = shared_hook_file.read_document(file.path, file.text)
     for entry in document.tables("hooks"):
-        if foreign := next((key for key in entry.members if key not in FORMAT.keys), ""):
+        if foreign := next((key for key in entry.members if key not in FORMAT.entries.keys), ""):
             raise entry.error(foreign, "is no key of a hook, and Kimi Code refuses the whole file", f"remove {foreign}")
     return shared_hook_file.read_each(document, "hooks", lambda entry: _entry(file, entry))
 
@@ -61,8 +61,9 @@ FORMAT: Final = CommandFile(
     dialect="kimi",
     events=by_name(*_CALL, *_SESSION),
     unavailable=dict.fromkeys(_NAMES.split(" "), INSIDE_AGENT),
-    timeout=30.0,
-    keys=("event", "matcher", "command", "timeout"),
-    compile_matcher=lambda pattern: claude_matchers.either_spelling(matchers.javascript_regex(pattern)),
-    trigger_matchers=_SESSION,
+    timeouts=Timeouts(30.0),
+    entries=Entries(keys=("event", "matcher", "command", "timeout")),
+    matchers=Matchers(
+        compile=lambda pattern: claude_matchers.either_spelling(matchers.javascript_regex(pattern)), triggers=_SESSION
+    ),
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
@@ -11,8 +10,10 @@ from msgspec.structs import replace
 
 from ...model.hooks import Event
 from ..agent_documents import DocumentSigns, Members
-from ..agent_side import AgentEvent, AgentSide, Can, Entry, result_outcome
+from ..agent_side import AgentEvent, AgentSide, Can, result_outcome
+from ..dialect import WrittenEntry
 from ..shared import claude_agent_side as envelope
+from ..shared.command_file import json_file
 from ..shared.events import by_name
 from .tools import TOOLS
 
@@ -28,12 +29,12 @@ def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
     return AgentEvent(event.name, replace(event.context, outcome=outcome))
 
 
-def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
+def _write_hook_file(entries: Sequence[WrittenEntry]) -> Mapping[str, str]:
     """Lists of command lines by event."""
     events: dict[str, list[str]] = {}
     for entry in entries:
         events.setdefault(entry.event_name, []).append(entry.command)
-    return {_FILE: json.dumps({"hooks": events}, indent=2, ensure_ascii=False) + "\n"}
+    return json_file(_FILE, {"hooks": events})
 
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(

@@ -12,8 +12,10 @@ from ...model.hooks import Event
 from ..agent_documents import DocumentSigns, Members
 from ..agent_side import AgentEvent, AgentSide, Can, HookDecision, HookOutput
 from ..shared import claude_agent_side as envelope
+from ..shared import command_file
 from ..shared.events import by_name
 from ..shared.llm_outcome import llm_outcome
+from .hook_file import FORMAT
 
 _FILE: Final = ".qwen/settings.json"
 
@@ -38,7 +40,7 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     can=Can.ALLOW | Can.ASK | Can.TELL_BEFORE | Can.TELL_AFTER,
     read_document=_read_document,
     write_output=_write_output,
-    write_hook_file=partial(envelope.write_hook_file, _FILE),
+    write_hook_file=partial(command_file.write_hook_file, FORMAT, _FILE),
     events=by_name(
         Event.PRE_TOOL_USE,
         Event.POST_TOOL_USE,

@@ -13,7 +13,7 @@ from ...policy import matchers
 from ..dialect import HookFile, HookList
 from ..shared import claude_matchers, command_file, handler_types, labels
 from ..shared import hook_file as shared_hook_file
-from ..shared.command_file import CommandFile
+from ..shared.command_file import CommandFile, Entries, Matchers, Timeouts
 from ..shared.events import INSIDE_AGENT, PROMPTS_UNSEEN, by_name
 from ..shared.handler_types import Handler
 from ..shared.hook_file import Table
@@ -112,12 +112,12 @@ def read_hook_file(file: HookFile) -> HookList:
     settings = shared_hook_file.read_document(file.path, file.text, comments=True)
     if settings.flag("disableAllHooks"):
         return HookList((), remarks=(f"{file.path}: disableAllHooks is true, {shared_hook_file.SWITCHED_OFF}",))
-    return command_file.read_hooks(_FORMAT, file, settings)
+    return command_file.read_hooks(FORMAT, file, settings)
 
 
 def recognises(members: Mapping[str, object]) -> bool:
     """Whether there are matcher groups under Qwen Code's event names, or no events yet."""
-    return "version" not in members and command_file.fits(_FORMAT, members, or_none=True)
+    return "version" not in members and command_file.fits(FORMAT, members, or_none=True)
 
 
 def _matcher(pattern: str) -> Callable[[str], bool]:
@@ -177,19 +177,25 @@ def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
     )
 
 
-_FORMAT: Final = CommandFile(
+FORMAT: Final = CommandFile(
     dialect=NAME,
     events=EVENTS,
     unavailable=UNAVAILABLE_EVENTS,
-    timeout=TIMEOUT,
-    keys=_KEYS,
-    compile_matcher=_matcher,
-    grouped=True,
-    trigger_matchers=(Event.SESSION_START, Event.SESSION_END, Event.NOTIFICATION),
-    matcher_notes=_matcher_notes,
-    sequential=True,
-    milliseconds_from=_MILLISECONDS,
-    read_handler=_read_handler,
-    bash=True,
-    finish=_finish,
+    timeouts=Timeouts(default=TIMEOUT, milliseconds_from=_MILLISECONDS),
+    entries=Entries(
+        keys=_KEYS,
+        grouped=True,
+        sequential=True,
+        read_handler=_read_handler,
+        bash=True,
+        finish=_finish,
+        typed=True,
+        closed=("failMode", "closed"),
+    ),
+    matchers=Matchers(
+        compile=_matcher,
+        triggers=(Event.SESSION_START, Event.SESSION_END, Event.NOTIFICATION),
+        notes=_matcher_notes,
+        write="|".join,
+    ),
 )

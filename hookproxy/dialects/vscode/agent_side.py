@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
@@ -14,17 +14,16 @@ from ..agent_side import (
     AgentEvent,
     AgentSide,
     Can,
-    Entry,
     arguments_of,
     call_context,
     event_of,
-    hook_file,
     result_outcome,
-    seconds,
     split_underscored_name,
 )
 from ..shared import claude_agent_side as envelope
+from ..shared import command_file
 from ..shared.events import by_name
+from .hook_file import FORMAT
 
 _FILE: Final = ".github/hooks/hookproxy.json"
 
@@ -46,16 +45,6 @@ def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
     return AgentEvent(name, replace(context, tool_use_id=members.text("tool_use_id")))
 
 
-def _hook(entry: Entry) -> dict[str, object]:
-    hook: dict[str, object] = {"type": "command", "command": entry.command}
-    return hook | ({"timeout": seconds(entry.timeout)} if entry.timeout else {})
-
-
-def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
-    """A flat file: VS Code drops matchers, and runs every hook for every tool."""
-    return hook_file(_FILE, entries, _hook)
-
-
 AGENT_SIDE: Final[AgentSide] = AgentSide(
     name="vscode",
     documents=DocumentSigns(has=("timestamp", "tool_use_id"), lacks=("permission_mode",)),
@@ -63,7 +52,7 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     can=Can.ALLOW | Can.ASK | Can.REWRITE | Can.TELL_BEFORE | Can.TELL_AFTER | Can.BLOCK_AFTER,
     read_document=_read_document,
     write_output=partial(envelope.write_output, replacement=""),
-    write_hook_file=_write_hook_file,
+    write_hook_file=partial(command_file.write_hook_file, FORMAT, _FILE),
     events=by_name(Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.SESSION_START),
     has_matchers=False,
     user_folder=(".github/", ".copilot/"),

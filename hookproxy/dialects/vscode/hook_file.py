@@ -14,7 +14,7 @@ from ...model.hooks import Event, HookSpec
 from ..dialect import HookFile, HookList
 from ..shared import command_file
 from ..shared import hook_file as shared_hook_file
-from ..shared.command_file import CommandFile, Matcher
+from ..shared.command_file import CommandFile, Entries, Matcher, Matchers, Timeouts
 from ..shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, SUBAGENTS_UNSEEN, TURNS_UNSEEN
 from ..shared.handler_types import Handler
 from ..shared.hook_file import Table
@@ -92,7 +92,7 @@ def read_hook_file(file: HookFile) -> HookList:
     document = shared_hook_file.read_document(file.path, file.text, comments=True)
     if document.members.get("disableAllHooks") is True:
         return HookList((), remarks=(f"{file.path}: disableAllHooks is true, {shared_hook_file.SWITCHED_OFF}",))
-    return command_file.read_hooks(_FORMAT, file, document)
+    return command_file.read_hooks(FORMAT, file, document)
 
 
 def recognises(members: Mapping[str, object]) -> bool:
@@ -145,19 +145,20 @@ def _folder(file: HookFile, cwd: str) -> str:
     return os.path.normpath(os.path.join(file.project_dir, cwd))
 
 
-_FORMAT: Final = CommandFile(
+FORMAT: Final = CommandFile(
     dialect=NAME,
     events=EVENTS,
     unavailable=UNAVAILABLE_EVENTS,
-    timeout=TIMEOUT,
-    timeout_keys=("timeout", "timeoutSec"),
-    skips_odd_timeouts="VS Code",
-    keys=(*_COMMANDS, *_ELSEWHERE, "type", "cwd", "env", "timeout", "timeoutSec", "matcher"),
-    only_misspelt_keys=True,
-    grouped=True,
-    flat_too=True,
-    also_on_failure=(Event.POST_TOOL_USE.value, _BOTH_SPELLINGS[Event.POST_TOOL_USE.value]),
-    read_matcher=_read_matcher,
-    read_handler=_read_handler,
-    finish=_finish,
+    timeouts=Timeouts(default=TIMEOUT, keys=("timeout", "timeoutSec"), skips_odd="VS Code"),
+    entries=Entries(
+        keys=(*_COMMANDS, *_ELSEWHERE, "type", "cwd", "env", "timeout", "timeoutSec", "matcher"),
+        only_misspelt_keys=True,
+        grouped=True,
+        flat_too=True,
+        also_on_failure=(Event.POST_TOOL_USE.value, _BOTH_SPELLINGS[Event.POST_TOOL_USE.value]),
+        read_handler=_read_handler,
+        finish=_finish,
+        typed=True,
+    ),
+    matchers=Matchers(read=_read_matcher, key=""),
 )
