@@ -7,7 +7,8 @@ from collections.abc import Callable
 from ..model.counts import counted
 from ..model.errors import printable
 from ..model.settings import Settings
-from .log import Audit, Record
+from .call_record import Record
+from .log import Audit
 
 
 class VerboseAudit(Audit):

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Final
 
 from ..audit.records import BadLine, CallRecord, Entry, Line, entry, joined
 from ..model.errors import EXIT_FINDINGS, UserError, printable
-from .common import new_parser, show, working_directory
+from .common import show, working_directory
+from .options import Parser
 
 if TYPE_CHECKING:
     import argparse
@@ -316,7 +317,7 @@ def _unchecked(checked: Sequence[FileCheck]) -> str:
 # --- the command line ---
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """The parser of the command line without a subverb."""
     parser = _new_parser(
         "audit", USAGE, "Show the calls in an audit file. See also: audit show, audit stats, audit verify."
@@ -327,9 +328,9 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def subverb_parsers() -> dict[str, argparse.ArgumentParser]:
+def subverb_parsers() -> dict[str, Parser]:
     """The parsers of the command lines after the subverbs."""
-    one_call = new_parser(
+    one_call = Parser(
         "audit show",
         SHOW,
         "Print one call whole: the decision, which hooks ran, what each got and printed, why others did not run, and "
@@ -358,13 +359,13 @@ def subverb_parsers() -> dict[str, argparse.ArgumentParser]:
     return {"show": one_call, "stats": stats, "verify": verify}
 
 
-def _new_parser(verb: str, usage: str, description: str) -> argparse.ArgumentParser:
-    parser = new_parser(verb, usage, description)
+def _new_parser(verb: str, usage: str, description: str) -> Parser:
+    parser = Parser(verb, usage, description)
     _add_file_options(parser)
     return parser
 
 
-def _add_file_options(parser: argparse.ArgumentParser) -> None:
+def _add_file_options(parser: Parser) -> None:
     parser.add_argument(
         "file",
         nargs="?",
@@ -376,7 +377,7 @@ def _add_file_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_filter_options(parser: argparse.ArgumentParser) -> None:
+def _add_filter_options(parser: Parser) -> None:
     parser.add_argument(
         "--tool", metavar="GLOB", help="only calls of these tools: a name, or a pattern such as 'git_*'"
     )

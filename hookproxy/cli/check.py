@@ -79,7 +79,6 @@ from .common import (
     add_hook_options,
     add_strict_option,
     load_named,
-    new_parser,
     show,
     split_command,
     unread_file,
@@ -88,6 +87,7 @@ from .common import (
 from .hook_list import print_hooks
 from .hook_runtime import redirected_output, run
 from .layout import MARGIN, alias_text, print_line, row, short_path, visible
+from .options import Parser
 from .run import server_name
 from .server_table import print_server
 
@@ -193,9 +193,9 @@ def _report_wait(seconds: float) -> None:
     sys.stderr.write(f"hookproxy: waiting for the server's list of tools, until {end:%H:%M:%S} at the latest\n")
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """The parser of this verb's command line."""
-    parser = new_parser(
+    parser = Parser(
         "check",
         USAGE,
         "Show every configured hook, and what about it cannot work. With the server's COMMAND, start the server, list "

@@ -5,11 +5,11 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import Namespace
     from collections.abc import Sequence
-    from typing import NoReturn
 
     from ..config.load import Loaded
+    from .options import Parser
 
 
 def show(text: str) -> None:
@@ -79,50 +79,7 @@ def discard_output() -> None:
     os.close(null_device)
 
 
-def new_parser(verb: str, usage: str, description: str, hint: str = "") -> "ArgumentParser":
-    """The parser of a verb's options. An error in them becomes a UserError with the hint, or else with the usage."""
-    from argparse import ArgumentParser, ArgumentTypeError
-
-    from ..model.errors import UserError
-
-    def not_empty(text: str) -> str:
-        """Return the text unchanged. An empty one is an error: it comes from an unset variable of the shell."""
-        if not text:
-            raise ArgumentTypeError("is empty")
-        return text
-
-    class Parser(ArgumentParser):
-        def error(self, message: str) -> "NoReturn":
-            """Raise a UserError; for a misspelled option, its hint suggests the right one."""
-            from ..dialects.shared.hook_file import suggestion
-
-            argument, invalid, choice = message.partition(": invalid choice: ")
-            if invalid:
-                value, _, choices = choice.partition(" (choose from ")
-                known = choices.rstrip(")").replace("'", "").split(", ")
-                near = suggestion(value.strip("'"), known) or f"one of {', '.join(known)}"
-                raise UserError(f"{argument}: there is no {value}", near)
-            if "unrecognized" not in message:
-                argument, not_int, value = message.partition(": invalid int value: ")
-                raise UserError(f"{argument}: {value} is not a whole number" if not_int else message, f"usage: {usage}")
-            words = message.split()
-            wrong = next((word.partition("=")[0] for word in words if word.startswith("-")), "")
-            near = suggestion(wrong, self._option_string_actions)
-            raise UserError(f"there is no option {wrong}" if wrong else message, near or hint or f"usage: {usage}")
-
-        def format_help(self) -> str:
-            """Return the help, with examples."""
-            from .help_text import WholeWords, more_help
-
-            self.formatter_class = WholeWords
-            return super().format_help() + more_help(self)
-
-    parser = Parser(prog=f"hookproxy {verb}", usage=usage, description=description, allow_abbrev=False)
-    parser.register("type", None, not_empty)
-    return parser
-
-
-def add_hook_options(parser: "ArgumentParser") -> None:
+def add_hook_options(parser: "Parser") -> None:
     """Add the options that name files with hooks, `--config FILE` and `--hooks [DIALECT=]FILE`, and `--project DIR`."""
     parser.add_argument(
         "--config", metavar="FILE", help="hookproxy's configuration (default: ~/.config/hookproxy/hookproxy.toml)"
@@ -154,7 +111,7 @@ def load_named(options: "Namespace", cwd: str, hooks: "Sequence[str] | None" = N
     return failing_closed(loaded) if getattr(options, "fail_closed", False) else loaded
 
 
-def add_fail_closed_option(parser: "ArgumentParser") -> None:
+def add_fail_closed_option(parser: "Parser") -> None:
     """Add `--fail-closed`."""
     parser.add_argument(
         "--fail-closed",
@@ -163,7 +120,7 @@ def add_fail_closed_option(parser: "ArgumentParser") -> None:
     )
 
 
-def add_strict_option(parser: "ArgumentParser") -> None:
+def add_strict_option(parser: "Parser") -> None:
     """Add `--strict`."""
     parser.add_argument(
         "--strict",

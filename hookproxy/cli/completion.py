@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..dialects.registry import DIALECTS
-from .common import new_parser, show
+from .common import show
 from .completions.command_line import Value, ValueType, Verb, describe_verb
 from .completions.shells import SHELLS
 from .main import VERBS
-
-if TYPE_CHECKING:
-    from argparse import ArgumentParser
+from .options import Parser
 
 USAGE: Final = "hookproxy completion bash|zsh|fish"
 
@@ -31,9 +29,9 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def build_parser() -> ArgumentParser:
+def build_parser() -> Parser:
     """The parser of this verb's command line."""
-    parser = new_parser("completion", USAGE, "Print a script with which a shell completes hookproxy's command lines.")
+    parser = Parser("completion", USAGE, "Print a script with which a shell completes hookproxy's command lines.")
     parser.add_argument("shell", choices=SHELLS, help="the shell that reads the script")
     return parser
 
@@ -42,8 +40,9 @@ def verbs() -> Iterator[Verb]:
     """Each verb as shells need it, from the parser of its own module."""
     for name, path in VERBS.items():
         module = import_module(path)
-        build_verb_parser: Callable[[], ArgumentParser] = module.build_parser
-        subverb_parsers: Callable[[], dict[str, ArgumentParser]] = getattr(module, "subverb_parsers", dict)
-        yield describe_verb(name, build_verb_parser(), subverb_parsers())
+        build_verb_parser: Callable[[], Parser] = module.build_parser
+        subverb_parsers: Callable[[], dict[str, Parser]] = getattr(module, "subverb_parsers", dict)
+        subverbs = {subverb: parser.argparse() for subverb, parser in subverb_parsers().items()}
+        yield describe_verb(name, build_verb_parser().argparse(), subverbs)
     named = Value(ValueType.CHOICES, tuple(VERBS), "verb", "the verb")
     yield Verb("help", "Show the options of a verb", (), (named,), takes_command=False)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import signal
     import socket
     from collections.abc import Sequence
+
+    from .options import Parser
 else:
     import _signal as signal  # these and not `signal` and `socket`, which make enumerations: 10 ms
     import _socket as socket
@@ -225,11 +227,11 @@ def _pass_input(gateway: "socket.socket", ended: "list[bool]") -> None:
         pass
 
 
-def build_parser() -> "argparse.ArgumentParser":
+def build_parser() -> "Parser":
     """The parser of this verb's command line."""
-    from .common import new_parser
+    from .options import Parser
 
-    parser = new_parser(
+    parser = Parser(
         "connect",
         USAGE,
         "Be the server NAME of the gateway for an agent that starts its servers: all bytes are passed on, both ways. "

@@ -20,12 +20,14 @@ import anyio
 from ..config.load import load
 from ..console.access import Access
 from ..console.follow import Follower
-from ..console.web import Options, Pages, serve
+from ..console.options import Options
+from ..console.web import Pages, serve
 from ..live import registry
 from ..model.errors import UserError, printable
 from ..trust.sources import state_folder
-from .common import add_hook_options, load_named, new_parser, show, split_command, working_directory
+from .common import add_hook_options, load_named, show, split_command, working_directory
 from .hook_runtime import redirected_output, run
+from .options import Parser
 from .run import server_name
 
 if TYPE_CHECKING:
@@ -144,9 +146,9 @@ def _opened(address: str) -> Iterator[None]:
         yield
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """The parser of this verb's command line."""
-    parser = new_parser(
+    parser = Parser(
         "console",
         USAGE,
         "Show a local web page with the calls of all runs of this user, the approvals that wait, the audit and the "

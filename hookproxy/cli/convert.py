@@ -20,7 +20,8 @@ from ..trust.sources import FileContext, state_folder
 from ..wrapping import files, written
 from ..wrapping.wrap_entry import PROGRAM
 from . import wrap
-from .common import new_parser, show, working_directory
+from .common import show, working_directory
+from .options import Parser
 
 if TYPE_CHECKING:
     import argparse
@@ -32,9 +33,9 @@ USAGE = (
 )
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """The parser of the command line."""
-    parser = new_parser(
+    parser = Parser(
         "convert",
         USAGE,
         "Write the hooks of FILE as a hook file of another system. Each hook stays the program that it is: the new "

@@ -22,11 +22,10 @@ from rich.rule import Rule
 from rich.text import Text
 
 from ..demo.received import FOLDER, Received
-from .common import new_parser, show
+from .common import show
+from .options import Parser
 
 if TYPE_CHECKING:
-    import argparse
-
     from mcp import StdioServerParameters, types
 
 TIMEOUT: Final = 30.0  # seconds: the demo takes two; after this time, something hangs for ever
@@ -126,9 +125,9 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """The parser of this verb's command line."""
-    return new_parser("demo", "hookproxy demo", "Show an agent, a server and three hooks at work.")
+    return Parser("demo", "hookproxy demo", "Show an agent, a server and three hooks at work.")
 
 
 async def _make_calls(folder: Path) -> list[DemoCall]:

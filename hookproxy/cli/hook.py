@@ -6,16 +6,14 @@ exit status. A document or a hook that cannot be read refuses the call: exit sta
 
 from __future__ import annotations
 
-import argparse
-import gc
 import os
-import shlex
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..model.errors import UserError
-from .common import new_parser, split_command
+from .common import split_command
+from .options import Options, Parser
 
 if TYPE_CHECKING:
     from ..convert.run_hook import ForeignHook
@@ -27,26 +25,12 @@ USAGE = (
 )
 
 _OF_ONE_HOOK = {"event": None, "matcher": None, "only_if": None, "timeout": 0.0, "fail_closed": False}
-"""The options of one hook only, with their defaults; the system counts for the hooks after it too."""
+"""The options of one hook only, with their defaults; the systems count for the hooks after it too."""
 
 
-class _Run(argparse.Action):
-    """Ends the options of one hook: those after it are of the next one."""
-
-    def __call__(
-        self,
-        _parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: object,
-        _option: str | None = None,
-    ) -> None:
-        hooks = [*namespace.hooks, argparse.Namespace(**vars(namespace), command=values)]
-        vars(namespace).update(_OF_ONE_HOOK, hooks=hooks)
-
-
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """The parser of the command line before `--`."""
-    parser = new_parser(
+    parser = Parser(
         "hook",
         USAGE,
         "Run COMMAND, a hook that was written for one system, as a hook of another system's agent: it gets the "
@@ -74,10 +58,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--fail-closed", action="store_true", help="a failure of the hook refuses the call")
     parser.add_argument(
         "--run",
-        dest="hooks",
+        dest="command",
         metavar="COMMAND",
-        action=_Run,
-        default=[],
         help="a hook, as a command line for the shell, with the options before it; may be given several times",
     )
     return parser
@@ -86,27 +68,21 @@ def build_parser() -> argparse.ArgumentParser:
 def _seconds(text: str) -> float:
     seconds = float(text)
     if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError("must be more than 0")
+        from argparse import ArgumentTypeError
+
+        raise ArgumentTypeError("must be more than 0")
     return seconds
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the hook. Returns the exit status that the agent reads."""
-    words, command = split_command(arguments)
-    options = build_parser().parse_args(words)
-    if command:
-        line = command[0] if len(command) == 1 else shlex.join(command)
-        options.hooks = [*options.hooks, argparse.Namespace(**vars(options), command=line)]
-    elif unused := [name for name, value in _OF_ONE_HOOK.items() if getattr(options, name) != value]:
+    hooks, rest = _described_hooks(arguments)
+    if unused := [name for name, value in _OF_ONE_HOOK.items() if getattr(rest, name) != value]:
         option = {"only_if": "if"}.get(unused[0], unused[0].replace("_", "-"))
         raise UserError(f"--{option} is after the last hook", "the options of a hook are before its --run")
-    if not options.hooks:
+    if not hooks:
         raise UserError("there is no hook to run", f"usage: {USAGE}")
-    gc.disable()  # this process ends soon, and collecting what it imports would take 5 ms
-    try:
-        output = _guarded(options)
-    finally:
-        gc.enable()
+    output = _guarded(hooks, rest.agent)
     with open(1, "wb", closefd=False) as stdout:
         stdout.write(output.stdout)
     if output.stderr:
@@ -114,19 +90,45 @@ def main(arguments: Sequence[str]) -> int:
     return output.status
 
 
-def _guarded(options: argparse.Namespace) -> HookOutput:
+def _described_hooks(arguments: Sequence[str]) -> tuple[list[Options], Options]:
+    """The hooks of a command line, each with the options before its `--run`, and the options after the last hook."""
+    words, command = split_command(arguments)
+    parser, hooks, systems = build_parser(), list[Options](), list[str]()
+    while True:
+        end = next((at for at, word in enumerate(words, 1) if word.partition("=")[0] == "--run"), 0)
+        end += words[end - 1 : end] == ["--run"]
+        options = parser.parse_args([*systems, *(words[:end] if end else words)])
+        systems = [f"--as={options.dialect}", *([f"--for={options.agent}"] if options.agent else [])]
+        if not end:
+            break
+        hooks.append(options)
+        words = words[end:]
+    if command:
+        options.command = command[0] if len(command) == 1 else _joined(command)
+        hooks.append(options)
+        options = parser.parse_args(systems)
+    return hooks, options
+
+
+def _joined(command: Sequence[str]) -> str:
+    import shlex
+
+    return shlex.join(command)
+
+
+def _guarded(hooks: Sequence[Options], agent: str | None) -> HookOutput:
     """What the agent reads. Whatever goes wrong here refuses the call: the agent would let it pass after a crash."""
     from ..convert.run_hook import recognise_agent
     from ..dialects.agent_side import refuse_by_status
 
     refuse: Callable[[str], HookOutput] = refuse_by_status
     try:
-        side = _agent(options.agent) if options.agent else None
+        side = _agent(agent) if agent else None
         refuse = side.refuse if side else refuse
-        hooks = [_foreign_hook(one) for one in options.hooks]
+        foreign = [_foreign_hook(options) for options in hooks]
         with open(0, "rb", closefd=False) as stdin:
             document = stdin.read()
-        return _run(hooks, side or recognise_agent(document), document)
+        return _run_hooks(foreign, side or recognise_agent(document), document)
     except UserError as error:
         return refuse(str(error))
     except (SystemExit, KeyboardInterrupt):  # a signal; an agent that is gone reads nothing
@@ -137,7 +139,7 @@ def _guarded(options: argparse.Namespace) -> HookOutput:
         return refuse(f"error: a defect of hookproxy\n{format_exc()}")
 
 
-def _foreign_hook(options: argparse.Namespace) -> ForeignHook:
+def _foreign_hook(options: Options) -> ForeignHook:
     """The hook that these options describe. Raises UserError."""
     from ..convert.run_hook import ForeignHook
     from ..dialects.registry import DIALECTS
@@ -155,7 +157,7 @@ def _foreign_hook(options: argparse.Namespace) -> ForeignHook:
     )
 
 
-def _run(hooks: Sequence[ForeignHook], side: AgentSide, document: bytes) -> HookOutput:
+def _run_hooks(hooks: Sequence[ForeignHook], side: AgentSide, document: bytes) -> HookOutput:
     from ..convert.run_hook import run_hooks
     from ..processes import spawn
     from .hook_runtime import redirected_output, run

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ..model.errors import UserError
-from .common import new_parser, show, working_directory
+from .common import show, working_directory
+from .options import Parser
 from .schema import SCHEMA
 
 if TYPE_CHECKING:
@@ -84,9 +85,9 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """The parser of this verb's command line."""
-    parser = new_parser(
+    parser = Parser(
         "init",
         USAGE,
         "Write a small working configuration, with its hook. Existing files are not overwritten. "

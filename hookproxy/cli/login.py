@@ -19,7 +19,8 @@ from ..authorization.login_store import LoginStore
 from ..authorization.stored_login import StoredLogin
 from ..model.errors import EXIT_FINDINGS, ConfigError, UserError
 from ..trust.sources import FileContext, logins_folder
-from .common import has_input, new_parser, show_line, working_directory
+from .common import has_input, show_line, working_directory
+from .options import Parser
 
 if TYPE_CHECKING:
     import argparse
@@ -67,9 +68,9 @@ def open_store() -> LoginStore:
     return LoginStore(logins_folder(context.environ, context.home))
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """The parser of this verb's command line."""
-    parser = new_parser(
+    parser = Parser(
         "login",
         USAGE,
         "Log in at a remote server, by OAuth in the browser. hookproxy run uses the stored tokens, and renews them.",
@@ -102,7 +103,7 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_client_options(parser: argparse.ArgumentParser) -> None:
+def _add_client_options(parser: Parser) -> None:
     parser.add_argument(
         "--issuer", metavar="URL", help="log in only at this authorization server; a secret requires it"
     )

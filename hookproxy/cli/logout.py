@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import anyio
 
@@ -13,11 +13,9 @@ from ..authorization import addresses, token_requests
 from ..authorization.login_store import LoginStore
 from ..authorization.stored_login import StoredLogin, client_secret
 from ..model.errors import UserError, file_hint
-from .common import new_parser, show_line
+from .common import show_line
 from .login import open_store
-
-if TYPE_CHECKING:
-    import argparse
+from .options import Parser
 
 USAGE: Final = "hookproxy logout [--ca FILE] URL | --all"
 
@@ -50,9 +48,9 @@ def _log_out_everywhere(store: LoginStore, ca_file: str) -> None:
         show_line("there are no logins")
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """The parser of this verb's command line."""
-    parser = new_parser(
+    parser = Parser(
         "logout", USAGE, "Remove a login, and tell its authorization server that the tokens are no longer valid."
     )
     parser.add_argument("url", metavar="URL", nargs="?", help="the address of the server")

@@ -2,22 +2,24 @@
 
 `run` starts the server before anything heavy is imported, so this module and `common` import nothing but `os` and
 `sys` until there is something to print. A verb is a module with two functions: `main(arguments)` returns an exit
-status, and `build_parser()` returns the argparse parser of its command line. If other words may follow the verb (as in
+status, and `build_parser()` returns the parser of its command line. If other words may follow the verb (as in
 `audit stats`), `subverb_parsers()` returns a parser for each of them. `completion` and the reference are made from
 these parsers.
 """
 
+import gc
 import sys
 
 from ..processes import platforms
+from . import late_tls
 from .common import discard_output, show
 
 TYPE_CHECKING = False  # `typing` alone would cost as much as the rest of the start; checkers know the name
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
     from collections.abc import Callable, Sequence
 
     from ..model.errors import UserError
+    from .options import Parser
 
 VERBS = {
     "run": "hookproxy.cli.run",
@@ -128,6 +130,9 @@ hookproxy puts hooks in front of any MCP server.
   hookproxy --version     this version
 """
 
+_ENDS_SOON = ("check", "hook", "try")
+"""Verbs that need no garbage collection, and hardly ever TLS."""
+
 WINDOWS = ("win32", "cygwin", "msys")
 """The values of `sys.platform` on Windows."""
 
@@ -146,8 +151,10 @@ def main(arguments: "Sequence[str] | None" = None, platform: str = sys.platform)
         try:
             if platform in WINDOWS:
                 raise _no_windows()
+            gc.disable()  # collecting while modules are imported takes 15 ms; verbs that stay enable it again
             status = _dispatch(words)
         finally:
+            gc.enable()
             show("")  # flush what is still buffered here, where a failure is reported
         if arguments is None and words[:1] == ["hook"]:
             _end(status)
@@ -173,7 +180,11 @@ def _dispatch(arguments: list[str]) -> int:
         show(_help([verb]))
         return 0
     if verb in VERBS:
+        if verb in _ENDS_SOON:
+            late_tls.postpone()
         __import__(VERBS[verb])  # to import importlib would take time, and `run` must start fast
+        if verb not in (*_ENDS_SOON, "run"):  # `run` enables it when all is imported
+            gc.enable()
         run_verb: Callable[[Sequence[str]], int] = sys.modules[VERBS[verb]].main
         return run_verb(arguments[1:])
     if verb in ("", "--help", "-h", "help"):
@@ -197,9 +208,9 @@ def _help(words: list[str]) -> str:
     from importlib import import_module
 
     module = import_module(VERBS[names[0]])
-    subverbs: dict[str, ArgumentParser] = getattr(module, "subverb_parsers", dict)()
+    subverbs: dict[str, Parser] = getattr(module, "subverb_parsers", dict)()
     if len(names) == 1:
-        parser: ArgumentParser = module.build_parser()
+        parser: Parser = module.build_parser()
     elif names[1] in subverbs:
         parser = subverbs[names[1]]
     else:
@@ -208,7 +219,7 @@ def _help(words: list[str]) -> str:
 
         near = suggestion(names[1], subverbs) or f"hookproxy help {names[0]}"
         raise UserError(f"there is no verb {' '.join(names[:2])!r}", near)
-    return parser.format_help()
+    return parser.argparse().format_help()
 
 
 def _no_windows() -> Exception:

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from . import connect
-from .common import new_parser, show_line
-
-if TYPE_CHECKING:
-    import argparse
+from .common import show_line
+from .options import Parser
 
 USAGE: Final = "hookproxy reload [--socket PATH]"
 
@@ -34,9 +32,9 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """The parser of this verb's command line."""
-    parser = new_parser(
+    parser = Parser(
         "reload",
         USAGE,
         "Let a gateway read its configuration again: it is in force for new calls, and no call is lost. What cannot be "

@@ -42,12 +42,12 @@ from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError
 from ..trial.replay import Difference, Outcome, Replay, UnreadableLine
 from ..trial.run import EVENTS_AFTER
-from .common import add_hook_options, load_named, new_parser, show, working_directory
+from .common import add_hook_options, load_named, show, working_directory
 from .hook_runtime import redirected_output, run
 from .layout import as_json, diff, document, label, new_console, print_line, row, visible
+from .options import Parser
 
 if TYPE_CHECKING:
-    import argparse
     from datetime import datetime
 
 USAGE: Final = (
@@ -107,9 +107,9 @@ def _notes(loaded: Loaded) -> list[str]:
 # --- the command line ---
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """The parser of this verb's command line."""
-    parser = new_parser(
+    parser = Parser(
         "replay",
         USAGE,
         "Run recorded calls through the hooks and rules that are configured now, and list every decision that would "

@@ -6,14 +6,9 @@ The server is started first, and gets no message before the whole configuration 
 import os
 
 from ..processes import guardian, process
-from .common import (
-    add_fail_closed_option,
-    add_hook_options,
-    add_strict_option,
-    new_parser,
-    unread_file,
-    working_directory,
-)
+from . import late_tls
+from .common import add_fail_closed_option, add_hook_options, add_strict_option, unread_file, working_directory
+from .options import Parser
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,12 +54,7 @@ def main(arguments: "Sequence[str]") -> int:
         raise
 
 
-# Compared with the parser by a test: to import argparse would delay the server's start.
-_OPTIONS_WITH_VALUE = (
-    "--config", "--hooks", "--project", "--name", "--audit", "--url", "--header", "--ca", "--cert", "--key"
-)  # fmt: skip
 _URL_OPTIONS = ("--url", "--header", "--ca", "--cert", "--key", "--allow-http")
-_FLAGS = ("-h", "--help", "--fail-closed", "--strict", "--verbose", "--allow-http")
 
 
 def _split(arguments: "Sequence[str]") -> tuple[list[str], list[str]]:
@@ -77,14 +67,16 @@ def _split(arguments: "Sequence[str]") -> tuple[list[str], list[str]]:
     if "--" in arguments:
         end = arguments.index("--")
         return arguments[:end], arguments[end + 1 :]
+    parser = build_parser()
+    with_value, flags = parser.options(with_value=True), parser.options(with_value=False)
     position = 0
     while position < len(arguments):
         word = arguments[position]
         if not word.startswith("-"):
             return arguments[:position], arguments[position:]
-        if word not in _FLAGS and word.partition("=")[0] not in _OPTIONS_WITH_VALUE:
+        if word not in flags and word.partition("=")[0] not in with_value:
             break
-        position += 2 if word in _OPTIONS_WITH_VALUE else 1
+        position += 2 if word in with_value else 1
     return arguments, []
 
 
@@ -169,8 +161,7 @@ def _process_opener(server: process.Server) -> "OpenServer":
 def _run(
     options: "argparse.Namespace", command: "Sequence[str]", agent_pipes: tuple[int, int], open_server: "OpenServer"
 ) -> int:
-    import gc
-
+    late_tls.postpone()
     import anyio
 
     from ..config.load import failing_closed, load, make_data_folders
@@ -201,7 +192,6 @@ def _run(
         report(f"if this process is killed, the server and hooks may be left running: {problem}")
     if unread := unread_file(options.config, loaded.path, cwd):
         report(unread)
-    gc.freeze()  # collections during calls then skip what is loaded, which stays; to collect first would take 5 ms
     return anyio.run(
         _serve, loaded, options, command, agent_pipes, open_server, report, backend_options={"loop_factory": new_loop}
     )
@@ -223,6 +213,7 @@ async def _serve(
     open_server: "OpenServer",
     report: "Callable[[str], None]",
 ) -> int:
+    import gc
     import uuid
 
     import anyio
@@ -262,6 +253,8 @@ async def _serve(
     elif not loaded.settings.audit_all_calls:  # recording every call is a purpose of its own
         report(f"{_cut(name)}: no hook and no permission rule is configured, so no call is guarded")
     feed = _open_feed(proxy, loaded, report)
+    gc.freeze()  # collections during calls skip what is loaded, which stays; to collect first would take 5 ms
+    gc.enable()
     try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(feed.serve)
@@ -288,7 +281,7 @@ def _open_feed(proxy: "Proxy", loaded: "Loaded", report: "Callable[[str], None]"
         proxy.session.url,
         proxy.session.server_folder,
         loaded.path,
-        bool(proxy.hooks.groups or proxy.hooks.has_rules or loaded.settings.audit_all_calls),
+        proxy.policy.judges_calls,
     )
     feed = open_feed(run, report, needed=loaded.settings.uses_console)
     feed.add(proxy)
@@ -321,9 +314,9 @@ def _parse(arguments: "Sequence[str]") -> "argparse.Namespace":
     return build_parser().parse_args(list(arguments))
 
 
-def build_parser() -> "argparse.ArgumentParser":
+def build_parser() -> "Parser":
     """The parser of the options before the two dashes."""
-    parser = new_parser(
+    parser = Parser(
         "run",
         USAGE,
         "Start an MCP server behind hooks, in its place: the agent starts this instead of COMMAND. "

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from .common import new_parser, show
-
-if TYPE_CHECKING:
-    import argparse
+from .common import show
+from .options import Parser
 
 USAGE: Final = "hookproxy schema [--gateway] [--path]"
 
@@ -31,9 +29,9 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """The parser of this verb's command line."""
-    parser = new_parser("schema", USAGE, "Print the JSON Schema of hookproxy.toml, or of gateway.toml.")
+    parser = Parser("schema", USAGE, "Print the JSON Schema of hookproxy.toml, or of gateway.toml.")
     parser.add_argument("--gateway", action="store_true", help="the schema of gateway.toml, for hookproxy serve")
     parser.add_argument(
         "--path", action="store_true", help="print the path of the schema instead, for an editor's settings"

@@ -22,10 +22,10 @@ from ..model.errors import ConfigError, UserError, printable
 from ..processes import inherited_state, process
 from ..transports import unix_socket
 from ..transports.event_loop import new_loop
-from .common import new_parser, working_directory
+from .common import working_directory
+from .options import Parser
 
 if TYPE_CHECKING:
-    import argparse
     import socket
 
     from ..config.gateway import GatewayConfig
@@ -112,9 +112,9 @@ def _own_listeners(config: GatewayConfig) -> Iterator[socket.socket]:
         yield unix_socket.listen(path, int(config.gateway.socket_mode, 8), config.gateway.socket_group)
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """The parser of this verb's command line."""
-    parser = new_parser(
+    parser = Parser(
         "serve",
         USAGE,
         "Run the gateway: start or reach MCP servers for several people, behind hooks that they cannot go around. "

@@ -28,9 +28,10 @@ from ..wrapping.known_agents import AGENTS_BY_NAME
 from ..wrapping.known_hook_files import FoundHookFile
 from ..wrapping.wrap_entry import FAIL_CLOSED
 from . import wrap
-from .common import add_hook_options, ask, has_terminal, load_named, new_parser, show, show_line, working_directory
+from .common import add_hook_options, ask, has_terminal, load_named, show, show_line, working_directory
 from .init import CONFIG, user_config_folder
 from .layout import alias_text, label, new_console, print_line, row
+from .options import Parser
 from .setup_guards import (
     STARTER,
     Guards,
@@ -73,9 +74,9 @@ def main(arguments: Sequence[str]) -> int:
     return _write(agreed)
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """The parser of this verb's command line."""
-    parser = new_parser(
+    parser = Parser(
         "setup",
         USAGE,
         "Find agents, their servers and hook files, show what would change, and put the hooks in front of the servers. "

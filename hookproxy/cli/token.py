@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Final
 from ..authorization.token_file import REVOKED, TokenRecord, create_token, read_tokens, revoke_tokens, shown_time
 from ..dialects.shared.hook_file import suggestion
 from ..model.errors import UserError, printable
-from .common import new_parser, show, show_line
+from .common import show, show_line
+from .options import Parser
 
 if TYPE_CHECKING:
     import argparse
@@ -42,9 +43,9 @@ def main(arguments: Sequence[str]) -> int:
     raise UserError("new, list or revoke must follow token", f"usage: {USAGE}")
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """The parser of the verb alone, for its help."""
-    return new_parser(
+    return Parser(
         "token",
         USAGE,
         "Make, list and revoke the tokens by which a gateway knows its users over HTTP. "
@@ -53,9 +54,9 @@ def build_parser() -> argparse.ArgumentParser:
     )
 
 
-def subverb_parsers() -> dict[str, argparse.ArgumentParser]:
+def subverb_parsers() -> dict[str, Parser]:
     """The parsers of the command lines after the subverbs."""
-    new = new_parser("token new", NEW, "Make a token for a user, and print it: it is shown only this once.")
+    new = Parser("token new", NEW, "Make a token for a user, and print it: it is shown only this once.")
     new.add_argument("user", metavar="USER", help="the user's name, as rules and the audit have it")
     new.add_argument(
         "--group", metavar="GROUP", action="append", default=[], help="a group of the user; may be given several times"
@@ -64,8 +65,8 @@ def subverb_parsers() -> dict[str, argparse.ArgumentParser]:
         "--expires", metavar="DAYS", type=float, help="days until it expires (default: only when it is revoked)"
     )
     new.add_argument("--note", metavar="TEXT", help="what it is for, for hookproxy token list")
-    listing = new_parser("token list", LIST, "Show whose tokens a file has, and until when. It has no token itself.")
-    revoke = new_parser("token revoke", REVOKE, "Revoke a token: the gateway refuses it from then on. Its line stays.")
+    listing = Parser("token list", LIST, "Show whose tokens a file has, and until when. It has no token itself.")
+    revoke = Parser("token revoke", REVOKE, "Revoke a token: the gateway refuses it from then on. Its line stays.")
     revoke.add_argument("name", metavar="USER|ID", help="all tokens of this user, or the one with this id")
     parsers = {"new": new, "list": listing, "revoke": revoke}
     for parser in parsers.values():

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..live import registry
 from ..model.errors import UserError
 from ..trust.sources import state_folder
-from .common import new_parser
-
-if TYPE_CHECKING:
-    import argparse
+from .options import Parser
 
 USAGE: Final = "hookproxy top [--server NAME] [--tool NAME] [--agent NAME] [--decision DECISION] [--text WORDS]"
 
@@ -35,9 +32,9 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """The parser of this verb's command line."""
-    parser = new_parser(
+    parser = Parser(
         "top",
         USAGE,
         "Show the calls of all runs of this user as they happen, in the terminal. Enter opens a call; w opens the "

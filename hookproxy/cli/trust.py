@@ -13,7 +13,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -24,10 +24,8 @@ from ..trust import check_unchanged
 from ..trust.check_unchanged import Dependencies
 from ..trust.sources import FileContext, FileSnapshot, store_path
 from ..trust.trust_store import MAX_TEXT_LENGTH, TrustEntry, locked_entries, read_store
-from .common import new_parser, show, working_directory
-
-if TYPE_CHECKING:
-    import argparse
+from .common import show, working_directory
+from .options import Parser
 
 USAGE: Final = "hookproxy trust [--dry-run] [--project DIR] [DIALECT=]FILE... | --list | --forget FILE..."
 _NOT_COVERED: Final = "what these files themselves load and run, even from their own folders"
@@ -79,9 +77,9 @@ def _record(
             )
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """The parser of this verb's command line."""
-    parser = new_parser(
+    parser = Parser(
         "trust",
         USAGE,
         "Show what has changed in a hook file, or in a hookproxy.toml and the hook files that it names, and in the "

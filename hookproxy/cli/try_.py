@@ -41,13 +41,13 @@ from .common import (
     add_hook_options,
     add_strict_option,
     load_named,
-    new_parser,
     show,
     unread_file,
     working_directory,
 )
 from .hook_runtime import redirected_output, run
 from .layout import alias_text, as_json, diff, document, label, new_console, print_line, row, short_path, visible
+from .options import Parser
 
 if TYPE_CHECKING:
     import argparse
@@ -116,7 +116,7 @@ def _about_tool_name(loaded: Loaded, tool: str, server: str) -> str:
     found = coverage(loaded.groups, settings, server, [Tool(tool)])
     if found.seen or found.ruled or any(alias.tool == tool for alias in settings.aliases):
         return ""
-    presets = [name for name, preset in PRESETS.items() if any(alias.tool == tool for alias in preset.tools)]
+    presets = [name for name, preset in PRESETS.naming(tool) if any(alias.tool == tool for alias in preset.tools)]
     hint = f"; preset = {presets[0]!r} in hookproxy.toml gives it the name that hooks know" if presets else ""
     return f"no hook, rule or alias is about a tool {tool!r}{hint}"
 
@@ -129,9 +129,9 @@ def _session(server: str, cwd: str, project: str) -> Session:
 # --- the command line ---
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """The parser of this verb's command line."""
-    parser = new_parser(
+    parser = Parser(
         "try",
         USAGE,
         "Try a call on the configured hooks and rules, without a server. Hooks run for real, but no call is forwarded, "

@@ -25,8 +25,9 @@ from ..wrapping.syntax_tree import Edit
 from ..wrapping.undo import Plan
 from ..wrapping.written import Written
 from . import wrap
-from .common import ask, has_terminal, new_parser, show, show_line, working_directory
+from .common import ask, has_terminal, show, show_line, working_directory
 from .init import CONFIG, user_config_folder
+from .options import Parser
 from .signals import uninterrupted
 
 if TYPE_CHECKING:
@@ -83,9 +84,9 @@ def _agrees(options: argparse.Namespace, plan: Plan) -> bool:
         raise
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """The parser of this verb's command line."""
-    parser = new_parser(
+    parser = Parser(
         "uninstall",
         USAGE,
         "Undo every wrap, setup and convert on this machine, and print what is left to remove: hookproxy itself, its "

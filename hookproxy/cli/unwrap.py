@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..model.errors import UserError
 from ..wrapping import edit_plan
 from ..wrapping.agent_files import AgentFile, PlannedFile
-from .common import new_parser, show, show_line
+from .common import show, show_line
+from .options import Parser
 from .wrap import add_target_options, change_all, list_all, named_files
-
-if TYPE_CHECKING:
-    import argparse
 
 USAGE: Final = "hookproxy unwrap [AGENT|FILE|--all] [--server NAME]... [--dry-run]"
 
@@ -59,9 +57,9 @@ def _plan(file: AgentFile, names: Sequence[str]) -> edit_plan.Plan:
     return edit_plan.unwrap(file.configuration, names)
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """The parser of this verb's command line."""
-    parser = new_parser(
+    parser = Parser(
         "unwrap",
         USAGE,
         "Remove hookproxy from an agent's configuration again, and show the diff. Other changes made since then stay. "

@@ -37,7 +37,8 @@ from ..wrapping.version_control import is_shared
 from ..wrapping.wrap_entry import FAIL_CLOSED, PROGRAM, RunOptions
 from ..wrapping.written import Written
 from . import findings
-from .common import add_fail_closed_option, add_hook_options, load_named, new_parser, show, visible, working_directory
+from .common import add_fail_closed_option, add_hook_options, load_named, show, visible, working_directory
+from .options import Parser
 
 if TYPE_CHECKING:
     import argparse
@@ -109,7 +110,7 @@ def _gateway(where: str, from_caller: bool) -> Gateway:
     if "://" in where:
         if from_caller:
             raise UserError("--from-caller needs the gateway's socket", "name its path instead of a URL")
-        from ..transports.http.address import parse
+        from ..network.address import parse
 
         try:
             parse(where, allow_http=False)
@@ -143,9 +144,9 @@ def in_cache() -> bool:
     return not {".cache", "Caches"}.isdisjoint(sys.executable.split("/"))
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """The parser of this verb's command line."""
-    parser = new_parser(
+    parser = Parser(
         "wrap",
         USAGE,
         "Put hookproxy in front of the servers in an agent's configuration, and show the diff. "
@@ -172,7 +173,7 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def add_mcp_remote_option(parser: argparse.ArgumentParser) -> None:
+def add_mcp_remote_option(parser: Parser) -> None:
     """The option that `wrap` and `setup` share."""
     parser.add_argument(
         "--replace-mcp-remote",
@@ -181,7 +182,7 @@ def add_mcp_remote_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_target_options(parser: argparse.ArgumentParser) -> None:
+def add_target_options(parser: Parser) -> None:
     """The options that `wrap` and `unwrap` share."""
     parser.add_argument(
         "target",

@@ -21,12 +21,11 @@ from ..dialects.dialect import Dialect, Group, HookFile, HookList, WrittenEntry
 from ..dialects.shared.hook_file import merge
 from ..hooks.evaluate import Evaluation, Hooks
 from ..jsonrpc import nesting, normalize
-from ..model.aliases import spelled_names
+from ..model.aliases import FAMILIAR_NAMES, spelled_names
 from ..model.errors import UserError
 from ..model.hooks import Event, EventContext, HookRun, HookSpec
 from ..model.settings import OnFailure, Settings, ToolNames
 from ..policy import matchers
-from ..policy.familiar_names import FAMILIAR_NAMES
 from . import hook_decision as decisions
 
 _BEFORE: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)

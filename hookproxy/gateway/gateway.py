@@ -28,7 +28,7 @@ from .session import GatewaySession, OpenServer, SessionIdentity, SessionPolicy,
 from .store import Store, shared_of
 
 if TYPE_CHECKING:
-    from ..audit.log import RefusedMessage
+    from ..audit.call_record import RefusedMessage
     from ..config.gateway import GatewayConfig
     from ..model.principal import Principal
     from ..protocol.request_state import RequestStates, SealKey, UsedTexts

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from ..audit.log import RefusedMessage
+from ..audit.call_record import RefusedMessage
 from ..authorization.authenticate import Authenticator, Challenge, bearer_token
 from ..authorization.resource_metadata import WELL_KNOWN, ProtectedResource, protected_resource
 from ..config.gateway_models import SERVER_NAME

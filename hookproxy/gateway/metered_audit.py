@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..audit.log import Audit, Record
+from ..audit.call_record import Record
+from ..audit.log import Audit
 
 if TYPE_CHECKING:
     from ..model.principal import Principal

@@ -14,7 +14,7 @@ from .metered_audit import MeteredAudit
 from .secrets import secrets_redacted
 
 if TYPE_CHECKING:
-    from ..audit.log import RefusedMessage
+    from ..audit.call_record import RefusedMessage
     from ..config.gateway import GatewayServer
     from ..model.principal import Principal
     from ..session.proxy import Report

@@ -25,7 +25,8 @@ from .metered_audit import MeteredAudit
 from .secrets import bytes_remover, read_secrets, report_without_secrets, secrets_redacted
 
 if TYPE_CHECKING:
-    from ..audit.log import Audit, RefusedMessage
+    from ..audit.call_record import RefusedMessage
+    from ..audit.log import Audit
     from ..config.gateway import GatewayServer
     from ..model.principal import Principal
     from ..model.settings import Settings
@@ -120,7 +121,7 @@ class GatewaySession:
         # Of stateless requests, the agent's channel makes the ids: their session may last for months.
         self._proxy.router.requests.ids_may_repeat = not self.identity.is_stateless
         self._proxy.answers_lost_requests = agent.reads_lines  # over HTTP, the agent's channel does that
-        self._proxy.reports_of_tools = policy.reports_of_tools
+        self._proxy.calls.reports_of_tools = policy.reports_of_tools
         self._proxy.remove_secrets = bytes_remover(read_secrets(server.credentials).values())
         self._proxy.on_tools_listed = lambda line, _tools, _server_name: note_parameters(parameters, line)
         if isinstance(agent, TakesPassages):
@@ -131,7 +132,7 @@ class GatewaySession:
         self._lifecycle = Lifecycle(self._proxy, server_end, forwards_signals=False)
         if self._feed is not None:
             self._feed.add(self._proxy, principal.name)
-        self._proxy.limit_calls(self._open_calls)
+        self._proxy.calls.limit(self._open_calls)
         waiting = _Waiting(agent)
         self._load.keepers.add(waiting)
         if isinstance(channel, SessionChannel):
@@ -145,7 +146,7 @@ class GatewaySession:
         finally:
             if self._feed is not None:
                 self._feed.remove(self._proxy)
-            self._proxy.unlimit_calls()
+            self._proxy.calls.unlimit()
             self._load.keepers.discard(waiting)
             self._has_ended = True
             self._end.notify()

@@ -14,14 +14,14 @@ import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..audit.log import NOT_WRITTEN, Audit
+from ..audit.log import NOT_WRITTEN
 from ..jsonrpc import raw_json
 from ..model.hooks import NO_VERDICT, Event, EventContext, HookRun, Session
 from ..protocol import feedback
 from ..protocol.actions import ElicitationSeen
 from ..protocol.handshake import Handshake
 from . import bounded_cache
-from .evaluate import Hooks
+from .policy import Policy
 
 _MAX_RUNNING: Final = 64  # events that nobody waits for: a server that sends them for ever must not fill memory
 _RECORDED: Final = frozenset(
@@ -36,12 +36,12 @@ _RECORDED: Final = frozenset(
 """The events whose hooks are listed in the audit record of their call."""
 
 
-class SessionContext(Struct, frozen=True):
-    """What events outside of calls need from the proxy."""
+class SessionContext(Struct, eq=False):
+    """What the parts of a session share."""
 
-    hooks: Hooks
+    policy: Policy
+    """What judges from now on: a reload assigns another one."""
     session: Session
-    audit: Audit
     report: Callable[[str], None]
     """Reports one line to people, on standard error. Never blocks."""
     to_agent: Callable[[bytes], None]
@@ -52,7 +52,10 @@ class SessionContext(Struct, frozen=True):
 
 
 class SessionEvents:
-    """Runs the hooks of events outside of calls, and keeps their feedback until a response can carry it."""
+    """Runs the hooks of events outside of calls, and keeps their feedback until a response can carry it.
+
+    After a reload those of the new policy run; SessionStart hooks do not run again.
+    """
 
     def __init__(self, session_context: SessionContext) -> None:
         self._context = session_context
@@ -61,7 +64,7 @@ class SessionEvents:
         self._initialized = False  # the agent has the response to `initialize`
         self._logging = False
         self._reported: dict[str, None] = {}
-        self._has_start_hooks = session_context.hooks.groups.has_hooks_for(Event.SESSION_START)
+        self._has_start_hooks = session_context.policy.hooks.groups.has_hooks_for(Event.SESSION_START)
         self.feedback_pending = self._has_start_hooks
         """SessionStart hooks may have feedback for the model that no response has carried yet."""
         self.pending_initialize_responses = 0
@@ -71,11 +74,6 @@ class SessionEvents:
         if self._has_start_hooks:
             self._start_hooks_ended = anyio.Event()
 
-    def change_policy(self, hooks: Hooks, audit: Audit) -> SessionContext:
-        """Run these hooks from now on; return the context with them. SessionStart hooks do not run again."""
-        self._context = replace(self._context, hooks=hooks, audit=audit)
-        return self._context
-
     def begin_session(self) -> None:
         """Start the SessionStart hooks when the agent has opened the session: a probe of hookproxy runs none."""
         if self._has_start_hooks:
@@ -84,7 +82,7 @@ class SessionEvents:
     async def _run_start_hooks(self) -> None:
         context = EventContext(Event.SESSION_START, self._context.session, trigger="startup", at=time())
         try:
-            self._feedback += _feedback_of(await self._context.hooks.run_event_hooks(context))
+            self._feedback += _feedback_of(await self._context.policy.hooks.run_event_hooks(context))
         except OSError as problem:  # too few descriptors or processes
             self._context.report(f"SessionStart hooks could not be run: {problem.strerror}")
         if self._start_hooks_ended is not None:
@@ -94,7 +92,7 @@ class SessionEvents:
         """Run the SessionEnd hooks. On cancel they are ended with their whole process groups."""
         context = EventContext(Event.SESSION_END, self._context.session, trigger="other", at=time())
         try:
-            await self._context.hooks.run_event_hooks(context)
+            await self._context.policy.hooks.run_event_hooks(context)
         except OSError as problem:  # too few descriptors or processes
             self._context.report(f"SessionEnd hooks could not be run: {problem.strerror}")
 
@@ -179,7 +177,7 @@ class SessionEvents:
 
         `only_observers`: leave out the hooks that may answer an elicitation.
         """
-        groups = self._context.hooks.groups
+        groups = self._context.policy.hooks.groups
         if not groups.has_hooks_for(context.event) or (
             only_observers and all(one.may_answer for one in groups.select_for(context))
         ):
@@ -192,7 +190,7 @@ class SessionEvents:
 
     async def _run_hooks(self, context: EventContext, only_observers: bool) -> None:
         try:
-            self.keep_feedback(await self._context.hooks.run_event_hooks(context, only_observers))
+            self.keep_feedback(await self._context.policy.hooks.run_event_hooks(context, only_observers))
         except OSError as problem:  # too few descriptors or processes
             self._context.report(f"{context.event} hooks could not be run: {problem.strerror}")
         finally:
@@ -233,7 +231,7 @@ class SessionEvents:
 
     def note_in_audit(self, text: str) -> None:
         """Write a sentence into the audit."""
-        if problem := self._context.audit.note(self._context.session, text):
+        if problem := self._context.policy.audit.note(self._context.session, text):
             self.report_once(f"{NOT_WRITTEN}: {problem}")
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ..audit.log import Record, Skipped
+from ..audit.call_record import Record, Skipped
 from ..model.aliases import Alias
 from ..model.hooks import Event, HookSpec
 from . import bounded_cache

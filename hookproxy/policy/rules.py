@@ -13,7 +13,7 @@ import json
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,10 +22,13 @@ from ..jsonrpc import raw_json
 from ..model import command_line
 from ..model.hooks import Permission
 from ..model.settings import AgentRule, Settings
-from . import matchers, shell_commands
+from . import matchers
 from .globs import COMMAND_SEPARATORS, BudgetExceeded, WorkBudget, command_pattern, path_pattern
 from .matchers import COMMAND_ARGUMENT, JUDGED_ARGUMENT
 from .path_rules import PathPattern, allows
+
+if TYPE_CHECKING:
+    from . import shell_commands
 
 HINT: Final = "write Tool or Tool(specifier), such as delete_* or Bash(git push:*)"
 _EXPRESSION: Final = re.compile(r"[|,^$\\+]")
@@ -637,7 +640,7 @@ def _deny_or_ask_rule(text: str, place: str = "", at: str = "") -> _DenyOrAskRul
     specifier = _ARGUMENT_OF_PATH.sub("", one.specifier)
     return _DenyOrAskRule(
         one,
-        shell_commands.command_matcher(specifier),
+        _command_matcher(specifier),
         _text_matcher(specifier),
         matchers.is_path(specifier),
         matchers.is_path_or_address(one.specifier),
@@ -645,6 +648,24 @@ def _deny_or_ask_rule(text: str, place: str = "", at: str = "") -> _DenyOrAskRul
         place,
         at,
     )
+
+
+def _command_matcher(specifier: str) -> Callable[[str, WorkBudget], shell_commands.Runs]:
+    """Return a function that decides whether a command line may run a command that this specifier names.
+
+    The grammar of shells takes 30 ms to import: it waits for the first command line.
+    """
+    matcher: Callable[[str, WorkBudget], shell_commands.Runs] | None = None
+
+    def runs(line: str, budget: WorkBudget) -> shell_commands.Runs:
+        nonlocal matcher
+        if matcher is None:
+            from .shell_commands import command_matcher
+
+            matcher = command_matcher(specifier)
+        return matcher(line, budget)
+
+    return runs
 
 
 def _shown(key: str) -> str:

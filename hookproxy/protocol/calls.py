@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from ..jsonrpc import nesting, normalize, raw_json
 from ..model.aliases import Alias
+from ..model.decision import Refuse
 from ..model.hooks import Tool
 from ..model.settings import MAX_DEPTH
 from . import argument_names, fast_scan
@@ -95,8 +96,8 @@ class Call(Struct, eq=False):
     """The id under which the server knows a repeated call, as spelled; empty: the agent's id."""
     sent_key: bytes = b""
     """The key under which the server's response is awaited."""
-    stopped_by: str = ""
-    """Which hook stopped the agent and thereby ended this call, and why; empty: none did."""
+    stopped_by: Refuse | None = None
+    """The refusal of another call by which a hook stopped the agent, and thereby ended this call."""
     ended_because: str = ""
     """Why it ends before its response could be given, in a sentence without a full stop; empty: it does not."""
     is_substitute: bool = False

@@ -13,6 +13,7 @@ from typing import Final
 import anyio
 from msgspec import Raw, Struct, field
 
+from ..hooks.policy import Policy
 from ..hooks.session_events import SessionContext
 from ..jsonrpc import raw_json
 from ..live.messages import ConsoleAnswer, WaitingApproval
@@ -92,10 +93,9 @@ class _PendingApproval(Struct):
 class Approvals:
     """Asks about calls; in the handshake era with a request of ours to the agent, which is kept while it is pending."""
 
-    def __init__(self, session_context: SessionContext, handshake: Handshake, settings: Settings) -> None:
+    def __init__(self, session_context: SessionContext, handshake: Handshake) -> None:
         self._context = session_context
         self._handshake = handshake
-        self._settings = settings
         self._pending: dict[bytes, _PendingApproval] = {}
         self.console: AskConsole | None = None
         """Set while consoles can find this run."""
@@ -106,23 +106,20 @@ class Approvals:
     def _prompters(self) -> anyio.Semaphore:
         return anyio.Semaphore(_MAX_PROMPTERS)  # made when it is needed: few sessions ask a prompter
 
-    def change_policy(self, session_context: SessionContext, settings: Settings) -> None:
-        """Ask in the way of these settings from now on."""
-        self._context, self._settings = session_context, settings
-
     def may_ask(self, call: Call) -> bool:
         """The agent can ask the person about this call."""
         if call.stateless:
             return supports_forms(call.meta.get(calls.CAPABILITIES_KEY))
         return self._handshake.supports_elicitation
 
-    def has_fallback(self, request: ApprovalRequest | None) -> bool:
+    def has_fallback(self, request: ApprovalRequest | None, settings: Settings) -> bool:
         """The operator has a way to ask if the agent cannot; for a managed request, the administrator."""
-        return bool(decide.settings_for(self._settings, request).prompter) or self.uses_console(request, True)
+        has_prompter = bool(decide.settings_for(settings, request).prompter)
+        return has_prompter or self.uses_console(request, settings, agent_cannot=True)
 
-    def uses_console(self, request: ApprovalRequest | None, agent_cannot: bool) -> bool:
+    def uses_console(self, request: ApprovalRequest | None, settings: Settings, *, agent_cannot: bool) -> bool:
         """This request is for a console; `agent_cannot` ask."""
-        settings = decide.settings_for(self._settings, request)
+        settings = decide.settings_for(settings, request)
         if self.console is None:
             return False
         if settings.on_ask is OnAsk.CONSOLE or not agent_cannot:
@@ -131,25 +128,26 @@ class Approvals:
             settings.console is ConsoleUse.IF_OPEN and self.console_is_open()
         )
 
-    async def ask(self, call: Call, approval: ApprovalDetails) -> ApprovalResult:
+    async def ask(self, call: Call, approval: ApprovalDetails, policy: Policy) -> ApprovalResult:
         """Ask, and wait as long as it takes: on a console, through the agent, or else with the prompter.
 
         On cancel the request is withdrawn, or the prompter is ended with its whole process group.
         """
         request = approval.request
-        settings = decide.settings_for(self._settings, request)
-        if self.console is not None and self.uses_console(request, not self.may_ask(call)):
+        settings = decide.settings_for(policy.settings, request)
+        agent_cannot = not self.may_ask(call)
+        if self.console is not None and self.uses_console(request, policy.settings, agent_cannot=agent_cannot):
             only_while_open = settings.on_ask is not OnAsk.CONSOLE and settings.console is ConsoleUse.IF_OPEN
             waiting = approval.for_console(call, settings.ask_seconds)
             return _on_console(await self.console(call, waiting, only_while_open))
-        if self.may_ask(call):
+        if not agent_cannot:
             return ApprovalResult(await self._ask_agent(call, approval.message, bool(approval.similar)))
         async with self._prompters:
             prompter, report = settings.prompter, self._context.report
-            if failure := self._context.hooks.prompter_failure(request.managed):
+            if failure := policy.hooks.prompter_failure(request.managed):
                 self._context.report(f"the prompter {prompter[0]} {failure}, so the call is denied")
                 return ApprovalResult(Approval.NOT_ASKED)
-            environ = self._context.hooks.prompter_environment(request.managed)
+            environ = policy.hooks.prompter_environment(request.managed)
             return ApprovalResult(await prompt(prompter, approval.document, environ, report, settings.ask_seconds))
 
     async def _ask_agent(self, call: Call, message: str, offers_similar: bool) -> Approval:

@@ -1,7 +1,8 @@
 """The life of one tools/call, from top to bottom.
 
 PreToolUse hooks run and a decision is made; a person may be asked to approve it; the call is refused or forwarded;
-PostToolUse hooks see the response (`post_hooks`); the audit record is written (law 1).
+PostToolUse hooks see the response (`post_hooks`); the audit record is written (law 1). It ends in one value, a
+`CallEnd`: what the agent gets, what the audit records and what consoles show are all derived from it.
 """
 
 from __future__ import annotations
@@ -11,8 +12,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ..audit.log import NOT_WRITTEN, Record
+from ..audit.call_record import Record
+from ..audit.log import NOT_WRITTEN
+from ..hooks.policy import Policy
 from ..jsonrpc import normalize, raw_json
+from ..model.call_end import CallEnd, Cancelled, Refused, Responded
 from ..model.decision import Decision, Proceed, RefusalCause, Refuse
 from ..model.errors import describe_error
 from ..model.hooks import Event, Outcome
@@ -23,7 +27,7 @@ from ..protocol.approval_messages import Approval
 from ..protocol.calls import Call, Phase
 from ..protocol.request_state import CallRound
 from .approval import ApprovalDetails
-from .call_context import CallContext, CallServices, Ending, end_early, event_context_of, refusal
+from .call_context import CallContext, CallServices, Ending, ended_early, event_context_of, refusal
 from .post_hooks import HandledResponse, handle_missing_response, handle_response
 
 _REFUSALS: Final = {
@@ -36,59 +40,62 @@ _REFUSALS: Final = {
 _MAX_ROUNDS: Final = 10  # rounds in which hooks answer the server's elicitations: agents give up after as many
 
 
-async def handle_call(call: Call, services: CallServices) -> None:
-    """Handle one call until its response is sent.
+async def handle_call(call: Call, services: CallServices) -> CallEnd:
+    """Handle one call until its response is sent; return how it has ended.
 
-    If the call is cancelled, its hooks are ended, no response is sent, and the audit record is still written.
+    The policy of its beginning judges it to its end. If the call is cancelled, its hooks are ended, no response is
+    sent, and the audit record is still written.
     """
     started = perf_counter()
+    policy = services.policy
+    audit = policy.audit
     record = Record(services.session.id, services.session.server, call.tool, call.id, call.arguments, services.agent())
-    record.result = "cancelled"
-    call.trace = services.audit.begin(record, call)
-    response: bytes | None = None
+    call.trace = audit.begin(record, call)
+    end: CallEnd = Cancelled()
+    defective = False
     try:
-        response = await _process(call, services, record)
+        end = await _process(call, policy, services, record)
     except Exception as defect:
-        record.result = "error"
+        defective = True
         call.ended_because = f"hookproxy could not complete this call ({describe_error(defect)})"
         raise
     finally:
-        if call.ended_because and call.phase is not Phase.CANCELLED:
-            response = end_early(call, services, record)
-        else:
-            _note_why(call, record)
+        end = _final_end(call, services, end, defective)
+        record.note_end(end)
         record.ms = (perf_counter() - started) * 1000
-        if services.audit.path or services.audit.on_ended is not None:
-            record.skipped = services.skipped_hooks.of(record, call.alias)
-        problem = services.audit.write(record)
+        if audit.path or audit.on_ended is not None:
+            record.skipped = policy.skipped_hooks.of(record, call.alias)
+        problem = audit.write(record)
         if problem:
             services.report_once(f"{NOT_WRITTEN}: {problem}")
-        if response is not None:
-            if problem and services.audit.required and record.result != "refused" and not call.ended_because:
+        if end.line is not None:
+            line = end.line
+            if problem and audit.required and not (isinstance(end, Refused) or call.ended_because):
                 call.output_passes = False
                 ran = record.decision != "asked"  # "asked": a person must approve the call before it runs
-                response = feedback.unaudited(call.id, stateless=call.stateless, task=call.task, ran=ran)
-            services.respond(call, response)
+                line = feedback.unaudited(call.id, stateless=call.stateless, task=call.task, ran=ran)
+            services.respond(call, line)
+    return end
 
 
-def _note_why(call: Call, record: Record) -> None:
-    """Record why the agent cancelled the call, a hook stopped it together with others, or an error of ours ended it."""
+def _final_end(call: Call, services: CallServices, end: CallEnd, defective: bool) -> CallEnd:
+    """How the call has ended, if something else than its hooks and its response has ended it: else `end`."""
     if call.phase is Phase.CANCELLED:
-        record.result = "cancelled"
-        record.reason = feedback.ended_early(call.progress, "The agent cancelled this call")
-    elif call.stopped_by and record.result == "cancelled":
-        record.decision, record.result, record.reason = "deny", "refused", call.stopped_by
-        record.cause = "stopped"
-    elif call.is_substitute and call.response is not None and call.response.error and record.result == "error":
-        record.reason = raw_json.text(bytes(raw_json.fields(bytes(call.response.error))["message"])) or ""
+        return Cancelled(feedback.ended_early(call.progress, "The agent cancelled this call"))
+    if call.ended_because:
+        return ended_early(call, services, defect=defective)
+    if call.stopped_by is not None and isinstance(end, Cancelled):
+        stop = call.stopped_by
+        return Refused(refusal(call, stop), f"{stop.by} stopped all calls: {stop.reason}", "stopped")
+    return end
 
 
-async def _process(call: Call, services: CallServices, record: Record) -> bytes | None:
-    """Run the hooks and carry out what they decide; return the response, or None if none is to be sent from here."""
-    if services.audit.required and (problem := services.audit.failure()):
-        return _refuse_without_audit(call, services, record, problem)
+async def _process(call: Call, policy: Policy, services: CallServices, record: Record) -> CallEnd:
+    """Run the hooks, carry out what they decide, and return how the call has ended."""
+    if policy.audit.required and (problem := policy.audit.failure()):
+        return _refuse_without_audit(call, services, problem)
     session_feedback = await services.take_feedback() if services.may_have_feedback() else ()
-    context = CallContext(call, services, record, event_context_of(call, services))
+    context = CallContext(call, policy, services, record, event_context_of(call, policy, services))
     alias = context.event_context.alias
     record.alias = "" if alias is None else alias.name
     try:
@@ -100,24 +107,24 @@ async def _process(call: Call, services: CallServices, record: Record) -> bytes 
         _start_elicitation_result_hooks(context)
     if earlier is not None:
         return await _resume(context, replace(earlier, feedback=(*session_feedback, *earlier.feedback)))
-    evaluation = await services.hooks.run_pre_hooks(context.event_context, services.tool(call.tool), record.hook_runs)
+    evaluation = await policy.hooks.run_pre_hooks(context.event_context, services.tool(call.tool), record.hook_runs)
     decision = evaluation.decision
     context.event_context = evaluation.context_after(context.event_context)
     if session_feedback:
         decision = replace(decision, feedback=(*session_feedback, *decision.feedback))
     if isinstance(decision, Proceed) and decision.approval_request:
         approved = await _request_approval(context, decision)
-        if isinstance(approved, bytes):
+        if isinstance(approved, Responded):
             return approved
         decision = approved
     return await _carry_out(context, decision)
 
 
-def _refuse_without_audit(call: Call, services: CallServices, record: Record, problem: str) -> bytes:
+def _refuse_without_audit(call: Call, services: CallServices, problem: str) -> Refused:
     """Refuse the call because the configuration requires an audit record and none can be written."""
     services.report(f"a call of {call.tool} is refused because its audit line cannot be written: {problem}")
-    record.decision, record.result, record.cause, record.reason = "deny", "refused", "audit", problem
-    return feedback.unaudited(call.id, stateless=call.stateless, task=call.task, ran=False)
+    line = feedback.unaudited(call.id, stateless=call.stateless, task=call.task, ran=False)
+    return Refused(line, problem, "audit")
 
 
 def _start_elicitation_result_hooks(context: CallContext) -> None:
@@ -129,35 +136,35 @@ def _start_elicitation_result_hooks(context: CallContext) -> None:
         context.services.start_elicitation_hooks(answer)
 
 
-async def _request_approval(context: CallContext, proceed: Proceed) -> Decision | bytes:
+async def _request_approval(context: CallContext, proceed: Proceed) -> Decision | Responded:
     """Ask a person to approve the call, or decide without a person if the configuration says so.
 
     Returns the decision; or, for a stateless call, an `input_required` response: the agent asks the person and sends
     the call again.
     """
-    call, services, request = context.call, context.services, proceed.approval_request
-    approvals = services.approvals
+    call, policy, services, request = context.call, context.policy, context.services, proceed.approval_request
+    settings, approvals = policy.settings, services.approvals
     can_ask = approvals.may_ask(call)
-    decision = decide.without_person(proceed, services.settings, can_ask or approvals.has_fallback(request))
+    decision = decide.without_person(proceed, settings, can_ask or approvals.has_fallback(request, settings))
     if request is None or not isinstance(decision, Proceed) or decision.approval_request is None:
         return decision
     arguments = context.event_context.arguments
-    similar = services.hooks.similar_calls(context.event_context, request)
-    places = decide.settings_for(services.settings, request).rule_places
+    similar = policy.hooks.similar_calls(context.event_context, request)
+    places = decide.settings_for(settings, request).rule_places
     place = places.get(f"ask {request.rule}", "") if request.rule else ""
     approval = ApprovalDetails(services.session.server, call.tool, arguments, request, similar, place)
     prompt_context = replace(context.event_context, trigger="permission_prompt", message=approval.message)
     for event in (Event.NOTIFICATION, Event.USER_INPUT):
         services.start_hooks(replace(prompt_context, event=event))
-    if call.stateless and can_ask and not approvals.uses_console(request, agent_cannot=False):
+    if call.stateless and can_ask and not approvals.uses_console(request, settings, agent_cannot=False):
         if problem := services.request_states.failure:
             return replace(_refuse_without_store(StoreUnavailable(problem)), feedback=proceed.feedback)
         next_round = CallRound(call.tool, call.arguments, proceed.arguments, proceed.feedback, request)
-        context.record.decision, context.record.result, context.record.reason = "asked", "pending", request.reason
         state = services.request_states.to_request_state(next_round)
-        return feedback.input_required(call.id, approval.message, state, offers_similar=bool(similar))
+        line = feedback.input_required(call.id, approval.message, state, offers_similar=bool(similar))
+        return Responded(line, "pending", request.reason, asks=True)
     services.release_backpressure(call)  # a person may take long, and the answer comes on the agent's own channel
-    result = await approvals.ask(call, approval)
+    result = await approvals.ask(call, approval, policy)
     context.record.answered = result.by
     context.record.reason = result.reason
     decision = await _apply_approval(context, proceed, result.approval)
@@ -174,7 +181,7 @@ async def _apply_approval(context: CallContext, proceed: Proceed, approval: Appr
     """The decision after the person's answer."""
     if approval in _REFUSALS:
         return decide.declined(proceed, _REFUSALS[approval])
-    hooks = context.services.hooks
+    hooks = context.policy.hooks
     try:
         if approval is Approval.SIMILAR and proceed.approval_request is not None:
             await hooks.allow_similar(context.event_context, proceed.approval_request)
@@ -185,13 +192,13 @@ async def _apply_approval(context: CallContext, proceed: Proceed, approval: Appr
     return replace(proceed, approval_request=None, asked=True)
 
 
-async def _resume(context: CallContext, earlier: CallRound) -> bytes | None:
+async def _resume(context: CallContext, earlier: CallRound) -> CallEnd:
     """Go on with a call that the agent sends again in a further round: its hooks' earlier decision holds."""
     proceed = Proceed(earlier.rewritten, earlier.feedback, earlier.approval_request, earlier.asked)
     decision: Decision = proceed
     if earlier.rewritten is not None:
         context.event_context = replace(context.event_context, arguments=normalize.normalize(earlier.rewritten))
-    context.event_context = context.services.hooks.keep_managed_alias(context.event_context)
+    context.event_context = context.policy.hooks.keep_managed_alias(context.event_context)
     if earlier.approval_request:
         approval = approval_messages.read_approval(
             response_edits.member_or_empty(context.call.inputs, approval_messages.MEMBER)
@@ -200,25 +207,25 @@ async def _resume(context: CallContext, earlier: CallRound) -> bytes | None:
     return await _carry_out(context, decision)
 
 
-async def _carry_out(context: CallContext, decision: Decision) -> bytes | None:
-    """Forward or refuse the call; return the response, or None if none is to be sent from here."""
-    call, services, record = context.call, context.services, context.record
-    if isinstance(decision, Proceed) and services.hooks.groups.has_hooks_for(Event.PRE_MCP_TOOL_CALL):
+async def _carry_out(context: CallContext, decision: Decision) -> CallEnd:
+    """Forward or refuse the call."""
+    call, services, record, hooks = context.call, context.services, context.record, context.policy.hooks
+    if isinstance(decision, Proceed) and hooks.groups.has_hooks_for(Event.PRE_MCP_TOOL_CALL):
         decision = await _with_meta(context, decision)
-    if isinstance(decision, Proceed) and services.hooks.has_limits and not _was_forwarded(context):
-        decision = await services.hooks.apply_limits(decision, context.event_context)
-    asked = "asked-" if decision.asked else ""
+    if isinstance(decision, Proceed) and hooks.has_limits and not _was_forwarded(context):
+        decision = await hooks.apply_limits(decision, context.event_context)
     if isinstance(decision, Proceed):
-        record.decision, record.final = f"{asked}allow", decision.arguments or b""
-        if problem := services.audit.write_begun(record):
-            return _refuse_without_audit(call, services, record, problem)
+        record.note_allowed(decision)
+        if problem := context.policy.audit.write_begun(record):
+            return _refuse_without_audit(call, services, problem)
         return await _forward(context, decision)
-    record.decision, record.result, record.reason = f"{asked}deny", "refused", record.reason or decision.reason
-    record.by, record.cause, record.place = decision.by, decision.cause.value, decision.place
     services.start_hooks(replace(context.event_context, event=Event.PERMISSION_DENIED, message=decision.reason))
     if decision.stop:
         services.refuse_other_calls(call, decision)
-    return refusal(call, decision)
+    reason = record.reason or decision.reason  # a person's own words come first
+    return Refused(
+        refusal(call, decision), reason, decision.cause.value, decision.by, decision.place, asked=decision.asked
+    )
 
 
 async def _with_meta(context: CallContext, proceed: Proceed) -> Decision:
@@ -236,7 +243,7 @@ async def _with_meta(context: CallContext, proceed: Proceed) -> Decision:
         arguments=call.arguments if proceed.arguments is None else normalize.normalize(proceed.arguments),
         meta=seen,
     )
-    chosen = await context.services.hooks.run_meta_hooks(event_context, context.record.hook_runs)
+    chosen = await context.policy.hooks.run_meta_hooks(event_context, context.record.hook_runs)
     if isinstance(chosen, Refuse):
         return replace(chosen, feedback=proceed.feedback, asked=proceed.asked)
     return replace(proceed, meta=chosen)
@@ -247,36 +254,35 @@ def _was_forwarded(context: CallContext) -> bool:
     return context.earlier_round is not None and context.earlier_round.approval_request is None
 
 
-async def _forward(context: CallContext, decision: Proceed) -> bytes | None:
+async def _forward(context: CallContext, decision: Proceed) -> CallEnd:
     """Forward the call and run the hooks on its response; repeat it as often as its hooks want."""
-    call, services = context.call, context.services
+    call, services, policy = context.call, context.services, context.policy
     line = request_edits.line_for_server(call, decision.arguments, context.earlier_round, decision.meta)
     must_read = _must_read_response(context, decision)
-    context.record.result = "cancelled" if must_read else "sent"
-    call.holds_notifications = services.settings.hold_notifications and services.hooks.has_post_hooks_for(call.tool)
+    call.holds_notifications = policy.settings.hold_notifications and policy.hooks.has_post_hooks_for(call.tool)
     if not (must_read or call.task) and services.forward_without_waiting(call, line):
-        return None  # the relay passes the response to the agent
+        return Responded(result="sent")
     rounds = 0
     while True:
         sent = perf_counter()
         response = await services.forward(call, line)
         if isinstance(response, bytes) and not must_read:
-            return response  # nobody reads it
+            return Responded(response, "sent")
         timed = Outcome(duration_ms=round((perf_counter() - sent) * 1000))
         context.event_context = replace(context.event_context, outcome=timed)
         if isinstance(response, Ending):
             await handle_missing_response(context, response)
-            return None
+            return Cancelled()
         handled = await handle_response(context, response, decision, line if rounds < _MAX_ROUNDS else b"")
         if handled.next_round:
             rounds, line = rounds + 1, handled.next_round
-        elif handled.max_repeats > context.record.repeats and await services.hooks.may_repeat(context.event_context):
+        elif handled.max_repeats > context.record.repeats and await policy.hooks.may_repeat(context.event_context):
             context.record.repeats += 1
         else:
-            return handled.line
+            return handled.end
         next_line = await _prepare_to_send_again(context, line, handled)
         if next_line is None:
-            return None
+            return Cancelled()
         line = next_line
 
 
@@ -290,10 +296,7 @@ async def _prepare_to_send_again(context: CallContext, line: bytes, handled: Han
 
 def _must_read_response(context: CallContext, decision: Proceed) -> bool:
     """Hooks or the audit need the response, feedback goes with it, or it may start a further round of the call."""
-    services, call = context.services, context.call
+    policy, call = context.policy, context.call
     return bool(
-        decision.feedback
-        or services.audit.needs_results
-        or call.stateless
-        or services.hooks.observes_outcome(call.tool)
+        decision.feedback or policy.audit.needs_results or call.stateless or policy.hooks.observes_outcome(call.tool)
     )

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from enum import Enum, auto
 from time import time
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from msgspec import Struct
 
-from ..audit.log import Audit, Record
-from ..hooks.evaluate import Hooks
-from ..hooks.skipped import SkippedHooks
+from ..audit.call_record import Record
+from ..hooks.policy import Policy
 from ..jsonrpc import raw_json
+from ..model.call_end import Failed
 from ..model.decision import Refuse
 from ..model.hooks import Event, EventContext, Session, Tool
-from ..model.settings import Settings
 from ..protocol import feedback
 from ..protocol.actions import ElicitationSeen
 from ..protocol.calls import Call, Progress
@@ -37,13 +36,13 @@ class Ending(Enum):
 class CallServices(Protocol):
     """What handling a call needs from the proxy; a trial has its own implementation."""
 
-    hooks: Hooks
-    settings: Settings
     session: Session
-    audit: Audit
     request_states: RequestStates
     approvals: Approvals
-    skipped_hooks: SkippedHooks
+
+    @property
+    def policy(self) -> Policy:
+        """What judges the calls that begin now."""
 
     def agent(self) -> str:
         """The agent's name and version as it gave them; empty if it gave none."""
@@ -109,6 +108,8 @@ class CallContext(Struct):
     """One call, and all that is known of it so far."""
 
     call: Call
+    policy: Policy
+    """What judges it, from its beginning to its end."""
     services: CallServices
     record: Record
     event_context: EventContext
@@ -117,16 +118,18 @@ class CallContext(Struct):
     """What was decided in the call's earlier round, if the agent sent our request state back."""
 
 
-_RESULTS: Final = {Progress.NOT_SENT: "cancelled", Progress.NO_RESPONSE: "lost", Progress.ANSWERED: "error"}
+_EARLY_RESULTS: Final[dict[Progress, Literal["cancelled", "lost", "error"]]] = {
+    Progress.NOT_SENT: "cancelled",
+    Progress.NO_RESPONSE: "lost",
+    Progress.ANSWERED: "error",
+}
 
 
-def end_early(call: Call, services: CallServices, record: Record) -> bytes:
-    """Record and report that a call ends early, and return the response: all three in the same words."""
-    if record.result != "error":
-        record.result = _RESULTS[call.progress]
-    record.reason = feedback.ended_early(call.progress, call.ended_because)
-    services.report(f"a call of {call.tool} has ended early: {record.reason}")
-    return feedback.failed_call(call.id, record.reason)
+def ended_early(call: Call, services: CallServices, *, defect: bool = False) -> Failed:
+    """Report that a call ends early; the agent and the audit get the same words. With `defect`, ours is the reason."""
+    reason = feedback.ended_early(call.progress, call.ended_because)
+    services.report(f"a call of {call.tool} has ended early: {reason}")
+    return Failed(feedback.failed_call(call.id, reason), reason, "error" if defect else _EARLY_RESULTS[call.progress])
 
 
 def refusal(call: Call, refuse: Refuse) -> bytes:
@@ -134,10 +137,10 @@ def refusal(call: Call, refuse: Refuse) -> bytes:
     return feedback.refusal(call.id, refuse, stateless=call.stateless, task=call.task)
 
 
-def event_context_of(call: Call, services: CallServices) -> EventContext:
+def event_context_of(call: Call, policy: Policy, services: CallServices) -> EventContext:
     """The context of the call's PreToolUse event."""
     listed = services.tool(call.tool)
-    groups = services.hooks.groups
+    groups = policy.hooks.groups
     request_id = call.key.decode(errors="replace")
     return EventContext(
         event=Event.PRE_TOOL_USE,

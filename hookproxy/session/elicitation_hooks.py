@@ -18,12 +18,12 @@ from ..hooks.select import SelectedHooks
 from ..hooks.session_events import SessionContext, SessionEvents
 from ..jsonrpc import schema
 from ..model.hooks import Elicitation, Event, EventContext, HookRun, Verdict
-from ..model.settings import Settings
 from ..protocol import elicitation_messages, feedback, response_edits
 from ..protocol.actions import ElicitationAnswered, ElicitationCompleted, ElicitationRequested, ElicitationWithdrawn
 from ..protocol.elicitation_messages import ElicitationResponse, ElicitationStage, PendingElicitation
-from ..protocol.elicitations import MAX_PENDING, Elicitations, all_in_result
+from ..protocol.elicitations import MAX_PENDING, all_in_result
 from ..protocol.responses import Members
+from ..protocol.router import Router
 from .relay import Relay
 
 _DECLINE: Final = ElicitationResponse("decline")
@@ -37,24 +37,16 @@ class ElicitationHooks:
         self,
         session_context: SessionContext,
         session_events: SessionEvents,
-        elicitations: Elicitations | None,
-        settings: Settings,
+        router: Router,
         relay: Relay,
     ) -> None:
         self._context = session_context
         self._session_events = session_events
-        self._elicitations = elicitations
-        self._settings = settings
+        self._router = router
         self._relay = relay
         self._scopes: dict[PendingElicitation, anyio.CancelScope] = {}
         self._waiting_bytes = 0
         self._refusal_reported = False
-
-    def change_policy(
-        self, session_context: SessionContext, elicitations: Elicitations | None, settings: Settings
-    ) -> None:
-        """Ask the hooks of this context from now on."""
-        self._context, self._elicitations, self._settings = session_context, elicitations, settings
 
     @property
     def has_undecided(self) -> bool:
@@ -86,10 +78,8 @@ class ElicitationHooks:
             scope.cancel()
 
     def _handle_request(self, pending: PendingElicitation, line: bytes) -> None:
-        if (
-            pending.stage is ElicitationStage.REFUSED
-            or self._waiting_bytes + len(line) > self._settings.max_message_bytes
-        ):
+        limit = self._context.policy.settings.max_message_bytes
+        if pending.stage is ElicitationStage.REFUSED or self._waiting_bytes + len(line) > limit:
             self._refuse(pending)
             return
         self._session_events.start_hooks(
@@ -127,8 +117,9 @@ class ElicitationHooks:
 
     def _respond(self, pending: PendingElicitation, line: bytes) -> None:
         """Send the server the response."""
-        if self._elicitations is not None and pending.stage is not ElicitationStage.REFUSED:
-            self._elicitations.close(pending)
+        elicitations = self._router.elicitations
+        if elicitations is not None and pending.stage is not ElicitationStage.REFUSED:
+            elicitations.close(pending)
         self._relay.to_server(line)
 
     # --- one task for each elicitation or answer that waits for hooks ---
@@ -190,7 +181,7 @@ class ElicitationHooks:
         session_context = self._context
         return [
             one
-            for one in session_context.hooks.groups.select_for(EventContext(event, session_context.session))
+            for one in session_context.policy.hooks.groups.select_for(EventContext(event, session_context.session))
             if one.may_answer
         ]
 
@@ -200,11 +191,11 @@ class ElicitationHooks:
         """Run the groups one after another; each sees the answer so far, and a decline ends it. Returns the answer."""
         answer: ElicitationResponse | None = None
         for selected in self._answering_groups(event):
-            hook_runs = await self._context.hooks.run_group(selected, self._event_context(event, elicitation))
+            hook_runs = await self._context.policy.hooks.run_group(selected, self._event_context(event, elicitation))
             self._session_events.keep_feedback(hook_runs)
             checked = [await self._checked(one, elicitation, task) for one in hook_runs]
             answer = elicitation_messages.stricter(
-                answer, elicitation_messages.decide(checked, self._settings, selected.group.on_failure)
+                answer, elicitation_messages.decide(checked, self._context.policy.settings, selected.group.on_failure)
             )
             if answer is not None and answer.action == "decline":
                 break

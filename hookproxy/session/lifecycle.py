@@ -142,11 +142,11 @@ class Lifecycle:
         await settle()  # a signal to our whole group also ends the server: then the signal is the reason
         async with anyio.create_task_group() as session_end:
             if not self._must_not_wait:
-                proxy.end_calls(_UNANSWERED, proxy.approvals.waiting_calls)
+                proxy.calls.end(proxy.calls.approvals.waiting_calls, _UNANSWERED)
                 await self._wait_for_decisions()
             if self._signal or not (self._server_ended or self._exited):  # else handle_server_exit ends them
-                proxy.end_unforwarded(self._why_ended())
-            if proxy.hooks.groups.has_mcp_tool_hooks_for(Event.SESSION_END) and not self._must_not_wait:
+                proxy.calls.end_unforwarded(self._why_ended())
+            if proxy.policy.hooks.groups.has_mcp_tool_hooks_for(Event.SESSION_END) and not self._must_not_wait:
                 await self._end_session()  # some of its hooks are tools of the server, so it must still read
             else:
                 session_end.start_soon(self._end_session)
@@ -154,14 +154,14 @@ class Lifecycle:
             proxy.relay.server.end_output()
             proxy.relay.on_passed = proxy.changes.notify  # now we wait for the last response
             await proxy.changes.until(lambda: self._must_not_wait or self._agent_gone or not proxy.router.pending)
-            proxy.relay.on_passed = proxy.passed.notify
+            proxy.relay.on_passed = proxy.calls.passed.notify
             await self._end_server()
             proxy.relay.server.drain()
             proxy.handle_server_exit(self._why_server_lost())
             await self._within(
                 AFTER_SIGNAL_SECONDS if self._signal else HOOKS_AT_END_SECONDS, lambda: not proxy.has_open_calls
             )
-            proxy.end_all(self._why_ended())
+            proxy.calls.end_all(self._why_ended())
             await self._within(process.REAP_LIMIT, lambda: not proxy.has_open_calls)
             await self._within(
                 AFTER_SIGNAL_SECONDS if self._signal else BACKGROUND_HOOKS_SECONDS,
@@ -216,7 +216,7 @@ class Lifecycle:
         return self._server.how_it_ended(self._status)
 
     async def _end_session(self) -> None:
-        if self._proxy.router.handshake.opened and self._proxy.hooks.groups.has_hooks_for(Event.SESSION_END):
+        if self._proxy.router.handshake.opened and self._proxy.policy.hooks.groups.has_hooks_for(Event.SESSION_END):
             with contextlib.suppress(TimeoutError), time_limit(SESSION_END_HOOKS_SECONDS):
                 await self._proxy.session_events.end_session()
 

@@ -19,7 +19,8 @@ import anyio
 from msgspec import Raw, Struct, field
 from msgspec.structs import replace
 
-from ..audit.log import Audit, Record
+from ..audit.call_record import Record
+from ..audit.lines import Lines
 from ..live import messages, registry
 from ..live.messages import (
     NOTHING,
@@ -142,14 +143,14 @@ class LiveFeed:
         """A session begins."""
         self._sessions[proxy.session.id] = _Session(proxy, user)
         if self.can_ask:
-            proxy.approvals.console = partial(self._ask, proxy)
-            proxy.approvals.console_is_open = lambda: self.is_watched
+            proxy.calls.approvals.console = partial(self._ask, proxy)
+            proxy.calls.approvals.console_is_open = lambda: self.is_watched
         self.follow(proxy)
 
     def follow(self, proxy: Proxy) -> None:
         """Follow the calls that a session judges from now on: it begins, or its policy has changed."""
         session = self._sessions[proxy.session.id]
-        proxy.audit.on_ended = lambda record: self._ended(session, record)
+        proxy.policy.audit.on_ended = lambda record: self._ended(session, record)
         if self._consoles:
             _show_all(proxy)
 
@@ -183,7 +184,7 @@ class LiveFeed:
         self._numbers += 1
         self._asked += 1
         name = f"{self.run.run}-{self._numbers}"
-        call_id = next((key for key, (_, one, _) in proxy.audit.in_flight.items() if one is call), "")
+        call_id = next((key for key, (_, one, _) in proxy.policy.audit.in_flight.items() if one is call), "")
         session_id = proxy.session.id
         user = self._sessions[session_id].user if session_id in self._sessions else ""
         named = replace(approval, id=name, call=call_id, session=session_id, user=user)
@@ -323,8 +324,8 @@ def open_feed(run: Run, report: Callable[[str], None], *, needed: bool) -> LiveF
 
 def _show_all(proxy: Proxy) -> None:
     """Let the records of calls have what hooks get, and how calls end: without a console, few need that."""
-    proxy.hooks.keep_inputs()
-    proxy.audit.needs_results = True
+    proxy.policy.hooks.keep_inputs()
+    proxy.policy.audit.needs_results = True
 
 
 class _Session:
@@ -338,19 +339,19 @@ class _Session:
     def described(self) -> RunSession:
         """As consoles get it."""
         session = self.proxy.session
-        return RunSession(session.id, session.server, self.proxy.agent(), self.user)
+        return RunSession(session.id, session.server, self.proxy.calls.agent(), self.user)
 
     def line(self, record: Record) -> Raw | None:
         """A call that has ended, as the audit records it, but whole; of a long one, digests. None: still too long."""
         for whole in (True, False):
             settings = replace(
-                self.proxy.settings,
+                self.proxy.policy.settings,
                 audit_file="",
                 otel=False,
                 audit_digest=not whole,
                 audit_results=Results.FULL if whole else Results.NONE,
             )
-            line = Audit(settings).line(record).rstrip(b"\n")
+            line = Lines(settings).of_call(record).rstrip(b"\n")
             if len(line) <= _LONGEST_RECORD:
                 return Raw(line)
         return None
@@ -359,7 +360,7 @@ class _Session:
         """The calls in flight."""
         session, now = self.proxy.session.id, time()
         hooks = self._running_hooks(now)
-        for name, (record, call, at) in self.proxy.audit.in_flight.items():
+        for name, (record, call, at) in self.proxy.policy.audit.in_flight.items():
             waits = hooks.get(call.key.decode(errors="replace"), ())
             stage = _stage(call, asked=is_waiting(name))
             since = waits[0].since if waits else at
@@ -383,7 +384,7 @@ class _Session:
         """The hooks that run now, by the id of the request that waits for them."""
         offset = now - monotonic()
         found: dict[str, list[RunningHook]] = {}
-        for since, spec, request in self.proxy.hooks.running():
+        for since, spec, request in self.proxy.policy.hooks.running():
             if not spec.background:
                 found.setdefault(request, []).append(RunningHook(spec.source, spec.event, round(since + offset, 3)))
         return found

@@ -13,8 +13,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ..audit.log import NOT_WRITTEN, Record
+from ..audit.call_record import Record
+from ..audit.log import NOT_WRITTEN
 from ..jsonrpc import raw_json
+from ..model.call_end import CallEnd, Cancelled, Failed, Responded
 from ..model.errors import describe_error
 from ..model.hooks import EventContext, Outcome
 from ..protocol import feedback, response_edits, tasks, tool_results
@@ -27,12 +29,12 @@ from .call_context import CallServices, Ending
 from .change_event import ChangeEvent
 
 _UNFINISHED: Final = (TaskStage.AWAITED, TaskStage.JUDGING)
-_ENDS: Final = {
-    "cancelled": ("cancelled", Outcome(error="The task was cancelled.", interrupted=True)),
-    "failed": ("error", Outcome(error="The task failed.")),
-    "lost": ("lost", Outcome(error="The server exited before the task had ended.")),
+_ENDS: Final[dict[str, tuple[CallEnd, Outcome]]] = {
+    "cancelled": (Cancelled(), Outcome(error="The task was cancelled.", interrupted=True)),
+    "failed": (Responded(result="error"), Outcome(error="The task failed.")),
+    "lost": (Failed(None, "", "lost"), Outcome(error="The server exited before the task had ended.")),
 }
-"""How a task can end without output: the `result` of its audit record, and the outcome that hooks get."""
+"""How a task can end without output: for the audit, and the outcome that hooks get."""
 
 
 class McpTasks:
@@ -61,7 +63,11 @@ class McpTasks:
         self, call: Call, record: Record, event_context: EventContext, texts: tuple[str, ...], line: bytes
     ) -> bytes:
         """Follow the tasks that a response to a call starts; return the response as the agent may get it."""
-        if not (texts or self._services.audit.needs_results or self._services.hooks.observes_outcome(call.tool)):
+        if not (
+            texts
+            or self._services.policy.audit.needs_results
+            or self._services.policy.hooks.observes_outcome(call.tool)
+        ):
             self.close(call)  # neither hooks nor the audit need its outcome
             return line
         started_tasks = self._tasks.take_new(call)
@@ -75,7 +81,14 @@ class McpTasks:
             self._services.release_notifications(task.call)
             if self._records.pop(task, None):
                 self._services.report(f"a task of {task.call.tool} is no longer followed: there are too many")
-        return tasks.without_immediate_response(line) if any(task.guarded for task in started_tasks) else line
+        if any(task.guarded for task in started_tasks):
+            line = tasks.without_immediate_response(line)
+        return tasks.without_status_message(line, self._is_withheld) if call.holds_notifications else line
+
+    def _is_withheld(self, task_id: str) -> bool:
+        """Notifications of the task's call are held, and so is what else might repeat its output."""
+        task = self._tasks.find(task_id)
+        return task is not None and task.call.holds_notifications and not task.call.output_passes
 
     def close(self, call: Call) -> None:
         """The call has ended: withhold the output of its tasks that are not followed, because no hook would see it."""
@@ -86,7 +99,7 @@ class McpTasks:
                 del self._tasks[task.id]
 
     def _has_post_hooks(self, call: Call) -> bool:
-        return self._services.hooks.has_post_hooks_for(call.tool)
+        return self._services.policy.hooks.has_post_hooks_for(call.tool)
 
     def handle_server_exit(self) -> None:
         """End all open tasks, because the server has exited."""
@@ -124,7 +137,8 @@ class McpTasks:
             await self._changes.until(can_be_handled)
             if task_request.task_id not in self._tasks and any(call.phase is not Phase.ANSWERED for call in before):
                 raise raw_json.Unreadable("a call ended without a response, and the task may belong to it")
-            self._to_agent(await self._after_hooks(task_request, task_request.line))
+            line = await self._after_hooks(task_request, task_request.line)
+            self._to_agent(self._without_withheld(line))
         except ValueError as problem:
             self._services.report(f"a notification about a task is withheld: {problem}")
         finally:
@@ -137,11 +151,16 @@ class McpTasks:
                 task_request.ended_because = self._services.why_lost()
             return
         try:
-            line = await self._after_hooks(task_request, response)
+            line = self._without_withheld(await self._after_hooks(task_request, response))
         except ValueError as problem:
             self._services.report(f"a response about a task is withheld: {problem}")
             line = feedback.ambiguous(task_request.id, str(problem))
         self._services.respond(task_request, line)
+
+    def _without_withheld(self, line: bytes) -> bytes:
+        """The message without the texts about tasks whose calls hold them. Raises Unreadable, DuplicateKeys."""
+        holds = any(task.call.holds_notifications for task in self._tasks.values())
+        return tasks.without_status_message(line, self._is_withheld) if holds else line
 
     async def _after_hooks(self, task_request: TaskRequest, line: bytes) -> bytes:
         """The message after the hooks, as the agent may get it. Raises Unreadable, DuplicateKeys if it must not."""
@@ -154,7 +173,7 @@ class McpTasks:
             return response_edits.with_error_withheld(line, feedback.TASK_REQUEST_FAILED) if task.guarded else line
         if update.ends and update.status == "failed" and not task.call.stateless:
             return line  # in 2025-11-25 the agent still fetches a failed result
-        parsed = _parse_end(task, update, self._services.settings.max_depth)
+        parsed = _parse_end(task, update, self._services.policy.settings.max_depth)
         if task.stage is TaskStage.OPEN:
             await self._run_hooks(task, update, parsed, line)
         return self._with_feedback(task, update, parsed, line)
@@ -171,11 +190,11 @@ class McpTasks:
 
     # --- the hooks ---
 
-    async def _run_hooks(self, task: Task, end: TaskStatus, parsed: ParsedResponse, line: bytes) -> None:
+    async def _run_hooks(self, task: Task, update: TaskStatus, parsed: ParsedResponse, line: bytes) -> None:
         """Run the task's post hooks. Whatever happens meanwhile, they do not run again."""
         call_record, started = self._records.pop(task)
-        record = replace(call_record, hook_runs=[], result="cancelled", reason="", repeats=0)
-        record.result_before = record.result_after = b""
+        record = replace(call_record, hook_runs=[], reason="", repeats=0, result_before=b"", result_after=b"")
+        end: CallEnd = Cancelled()
         event_context = task.event_context
         assert event_context is not None, "an open task has an event context"
         ms = (event_context.outcome or NO_OUTCOME).duration_ms + (perf_counter() - started) * 1000
@@ -184,30 +203,34 @@ class McpTasks:
             task.outcome_digest = tasks.outcome_digest(parsed)
             outcome = replace(parsed.outcome, duration_ms=round(ms))
             task.comments = await post_hooks.run_post_hooks(
-                task.call, self._services, event_context, outcome, record.hook_runs
+                task.call, self._services.policy, self._services, event_context, outcome, record.hook_runs
             )
-            record.result = _ENDS[end.status][0] if end.response is None else "error" if parsed.failed else "ok"
-            if end.response is not None and (edited := self._add_feedback(task, end, line)) is not line:
+            if update.response is None:
+                end = _ENDS[update.status][0]
+            else:
+                end = Responded(result="error" if parsed.failed else "ok")
+            if (edited := self._add_feedback(task, update, line)) is not line:
                 record.result_before, record.result_after = line, edited
             task.withheld_because = ""
         except Exception as defect:
-            record.result, record.reason = "error", describe_error(defect)
+            end = Failed(None, describe_error(defect))
             raise
         finally:
             task.stage = TaskStage.JUDGED
             task.call.output_passes = not (task.withheld_because or task.comments.takes_output)
             self._services.release_notifications(task.call)
-            record.reason = record.reason or task.withheld_because
+            record.reason = task.withheld_because
+            record.note_end(end)
             record.ms = ms + sum(one.result.ms for one in record.hook_runs)
             self._write_record(task, record)
             self._changes.notify()
 
     def _write_record(self, task: Task, record: Record) -> None:
         """Write the audit record of the call's end; withhold the output if a required one cannot be written."""
-        problem = self._services.audit.write(record)
+        problem = self._services.policy.audit.write(record)
         if problem:
             self._services.report_once(f"{NOT_WRITTEN}: {problem}")
-            if self._services.audit.required:
+            if self._services.policy.audit.required:
                 task.withheld_because = "the configuration requires an audit of each call, and it cannot be written"
 
     def _add_feedback(self, task: Task, update: TaskStatus, line: bytes) -> bytes:
@@ -216,8 +239,8 @@ class McpTasks:
         if response is None or (response.error is not None and not response.error):
             return line  # it has nothing to withhold, and no place for feedback
         output = tasks.output_as_response(line, update.path)
-        result = response.error is None
-        edited = post_hooks.add_feedback(task.call, self._services, output, task.comments, task.texts, result=result)
+        delivery = self._services.policy.settings.feedback if response.error is None else None
+        edited = post_hooks.add_feedback(task.call, self._services, output, task.comments, task.texts, delivery)
         if edited is output:
             return line
         return tasks.with_output(line, update.path, edited, alone=task.comments.takes_output)

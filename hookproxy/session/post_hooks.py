@@ -7,8 +7,12 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..hooks.policy import Policy
+from ..jsonrpc import raw_json
+from ..model.call_end import Failed, Responded
 from ..model.decision import Comments, Proceed, Refuse
 from ..model.hooks import Event, EventContext, HookRun, Outcome, Permission
+from ..model.settings import Delivery
 from ..protocol import elicitation_messages, feedback, request_edits, tool_results
 from ..protocol.calls import Call, Progress
 from ..protocol.request_state import CallRound
@@ -17,9 +21,10 @@ from .call_context import CallContext, CallServices, Ending
 
 
 class HandledResponse(Struct, frozen=True):
-    """A response as the agent may get it."""
+    """What becomes of a response."""
 
-    line: bytes
+    end: Responded | Failed
+    """How the call ends if the agent gets it."""
     max_repeats: int = 0
     """How often the call may be repeated before the agent gets this."""
     next_round: bytes = b""
@@ -31,29 +36,34 @@ async def handle_response(context: CallContext, line: bytes, decision: Proceed, 
 
     `request` is the line that was sent; it is empty if hooks have answered enough of the server's elicitations.
     """
-    call, services, record = context.call, context.services, context.record
+    call, policy, record = context.call, context.policy, context.record
     try:
-        observed = services.hooks.observes_outcome(call.tool)
-        judged = observed and services.hooks.has_post_hooks_for(call.tool)
-        parsed = tool_results.read(call, services.settings.max_depth if judged else 0, observed=observed)
+        observed = policy.hooks.observes_outcome(call.tool)
+        judged = observed and policy.hooks.has_post_hooks_for(call.tool)
+        parsed = tool_results.read(call, policy.settings.max_depth if judged else 0, observed=observed)
     except ValueError as problem:
-        services.report(f"the response to a call of {call.tool} is withheld: {problem}")
-        record.result, record.reason = "error", str(problem)
-        return HandledResponse(feedback.ambiguous(call.id, str(problem)))
+        context.services.report(f"the response to a call of {call.tool} is withheld: {problem}")
+        return HandledResponse(Failed(feedback.ambiguous(call.id, str(problem)), str(problem)))
     if not parsed.final:
-        record.result = "pending"
         return await _handle_unfinished(context, line, decision, parsed, request)
-    record.result = "error" if parsed.failed else "ok"
     if not (observed or decision.feedback):
-        return HandledResponse(line)
+        return HandledResponse(_responded(call, line, failed=parsed.failed))
     outcome = replace(parsed.outcome, duration_ms=(context.event_context.outcome or NO_OUTCOME).duration_ms)
     runs_before = len(record.hook_runs)
-    comments = await run_post_hooks(call, services, context.event_context, outcome, record.hook_runs)
+    comments = await run_post_hooks(call, policy, context.services, context.event_context, outcome, record.hook_runs)
     call.output_passes = not comments.takes_output
     edited = _apply_comments(context, outcome, line, comments, decision.feedback)
     if edited is not line:
         record.result_before, record.result_after = line, edited
-    return HandledResponse(edited, _max_repeats(record.hook_runs[runs_before:]))
+    return HandledResponse(_responded(call, edited, failed=parsed.failed), _max_repeats(record.hook_runs[runs_before:]))
+
+
+def _responded(call: Call, line: bytes, *, failed: bool) -> Responded:
+    if not failed:
+        return Responded(line)
+    ours = call.response.error if call.is_substitute and call.response is not None else None
+    reason = raw_json.text(bytes(raw_json.fields(bytes(ours))["message"])) if ours else None
+    return Responded(line, "error", reason or "")
 
 
 async def _handle_unfinished(
@@ -65,20 +75,21 @@ async def _handle_unfinished(
     """
     call, services = context.call, context.services
     if not parsed.needs_input:
-        return HandledResponse(
-            services.follow_tasks(call, context.record, context.event_context, decision.feedback, line)
-        )
+        line = services.follow_tasks(call, context.record, context.event_context, decision.feedback, line)
+        return HandledResponse(Responded(line, "pending"))
     result = (call.response and call.response.result) or {}
     answers = await services.answer_elicitations(result) if request else None
     if answers is not None:
-        return HandledResponse(line, next_round=elicitation_messages.next_round(request, result, answers))
+        next_round_line = elicitation_messages.next_round(request, result, answers)
+        return HandledResponse(Responded(line, "pending"), next_round=next_round_line)
     for elicitation in parsed.elicitations:
         services.start_elicitation_hooks(elicitation, only_observers=bool(request))
     state = request_edits.server_state_of(line)
     next_round = CallRound(
         call.tool, call.arguments, decision.arguments, decision.feedback, asked=decision.asked, state=state
     )
-    return HandledResponse(request_edits.with_own_state(line, services.request_states.to_request_state(next_round)))
+    edited = request_edits.with_own_state(line, services.request_states.to_request_state(next_round))
+    return HandledResponse(Responded(edited, "pending"))
 
 
 async def handle_missing_response(context: CallContext, ending: Ending) -> None:
@@ -93,11 +104,16 @@ async def handle_missing_response(context: CallContext, ending: Ending) -> None:
     if not interrupted:
         context.services.start_hooks(replace(failed, event=Event.ERROR_OCCURRED, trigger="system", message=error))
     if call.progress is not Progress.NOT_SENT:
-        await context.services.hooks.run_post_hooks(failed, context.record.hook_runs)
+        await context.policy.hooks.run_post_hooks(failed, context.record.hook_runs)
 
 
-async def run_post_hooks(
-    call: Call, services: CallServices, event_context: EventContext, outcome: Outcome, hook_runs: list[HookRun]
+async def run_post_hooks(  # the call, and what is known of it
+    call: Call,
+    policy: Policy,
+    services: CallServices,
+    event_context: EventContext,
+    outcome: Outcome,
+    hook_runs: list[HookRun],
 ) -> Comments:
     """Run the PostToolUse or PostToolUseFailure hooks on an outcome; each run is appended to `hook_runs`."""
     event = Event.POST_TOOL_USE_FAILURE if outcome.error else Event.POST_TOOL_USE
@@ -107,7 +123,7 @@ async def run_post_hooks(
             replace(finished, event=Event.ERROR_OCCURRED, trigger="tool_execution", message=outcome.error)
         )
     runs_before = len(hook_runs)
-    comments = await services.hooks.run_post_hooks(finished, hook_runs)
+    comments = await policy.hooks.run_post_hooks(finished, hook_runs)
     stopping = [one.spec.label for one in hook_runs[runs_before:] if one.verdict.stop]
     if stopping:
         services.refuse_other_calls(call, Refuse(by=stopping[0], reason="", stop=True))
@@ -123,15 +139,21 @@ def _apply_comments(
         if comments.withheld or comments.hidden_by or comments.replacement is not None:
             return feedback.ambiguous(call.id, "it is neither a result nor an error")
         return line  # it has no place for feedback
-    return add_feedback(call, context.services, line, comments, texts, result=outcome.has_result)
+    delivery = context.policy.settings.feedback
+    return add_feedback(call, context.services, line, comments, texts, delivery if outcome.has_result else None)
 
 
 def add_feedback(
-    call: Call, services: CallServices, line: bytes, comments: Comments, texts: tuple[str, ...], *, result: bool
+    call: Call,
+    services: CallServices,
+    line: bytes,
+    comments: Comments,
+    texts: tuple[str, ...],
+    delivery: Delivery | None,
 ) -> bytes:
-    """The response with the hooks' feedback; `line` itself where there is none. `result`: it is not an error."""
-    if result:
-        delivered = feedback.deliver(line, comments, texts, services.settings.feedback, services.tool(call.tool))
+    """The response with the hooks' feedback; `line` itself where there is none. `delivery`: None for an error."""
+    if delivery is not None:
+        delivered = feedback.deliver(line, comments, texts, delivery, services.tool(call.tool))
     else:
         delivered = feedback.deliver_error(line, comments, texts)
     if delivered.note is not None:

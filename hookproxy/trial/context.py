@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from ..audit.log import Audit, Record
+from ..audit.call_record import Record
+from ..audit.log import Audit
 from ..hooks.evaluate import Hooks
+from ..hooks.policy import Policy
 from ..hooks.session_events import SessionContext
-from ..hooks.skipped import SkippedHooks
 from ..jsonrpc import raw_json
 from ..model.decision import Refuse
 from ..model.hooks import Event, EventContext, Session, Tool
@@ -57,17 +58,14 @@ class TrialServices:
         tasks: anyio.abc.TaskGroup,
         result: bytes | None,
     ) -> None:
-        self.hooks = hooks
-        self.settings = settings
         self.session = session
         self.record_audit = LastRecordAudit(settings)
-        self.audit: Audit = self.record_audit
+        self.policy = Policy.of(hooks, settings, self.record_audit)
         self.request_states: RequestStates = StateSealer()
-        self.skipped_hooks = SkippedHooks(hooks.groups)
         session_context = SessionContext(
-            hooks, session, self.record_audit, self.report, lambda _line: None, lambda *_task: None, lambda: None
+            self.policy, session, self.report, lambda _line: None, lambda *_task: None, lambda: None
         )  # for approvals, which are never requested
-        self.approvals = Approvals(session_context, router.handshake, settings)
+        self.approvals = Approvals(session_context, router.handshake)
         self.response = b""
         """The line that the agent gets; empty: none."""
         self.approval_message = ""
@@ -138,7 +136,7 @@ class TrialServices:
 
     async def _occur(self, event_context: EventContext) -> None:
         try:
-            await self.hooks.run_event_hooks(event_context)
+            await self.policy.hooks.run_event_hooks(event_context)
         except OSError as problem:  # too few descriptors or processes
             self.report(f"{event_context.event} hooks could not be run: {problem.strerror}")
 

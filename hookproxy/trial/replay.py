@@ -15,7 +15,7 @@ from typing import Final, Self
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..audit import log
+from ..audit import lines
 from ..audit.records import BadLine, CallRecord, Entry, joined
 from ..config.load import Loaded
 from ..dialects.dialect import Group
@@ -97,8 +97,8 @@ class Replay:
                 yield found
 
     async def _replay_call(self, record: CallRecord) -> Difference | UnreadableLine | None:
-        if record.v > log.VERSION:
-            return UnreadableLine(record.line, f"it has format {record.v}, and this hookproxy reads {log.VERSION}")
+        if record.v > lines.VERSION:
+            return UnreadableLine(record.line, f"it has format {record.v}, and this hookproxy reads {lines.VERSION}")
         if _is_limited(record):
             self.tally.limited += 1
             return None

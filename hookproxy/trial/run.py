@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..audit.log import Record
+from ..audit.call_record import Record
 from ..dialects.dialect import Group
 from ..hooks.familiar_tools import FamiliarTools
 from ..hooks.select import HookGroups
@@ -247,7 +247,9 @@ class TrialRunner:
         trigger, message = SIDE_EVENTS[event]
 
         async def act(services: TrialServices) -> None:
-            event_context = event_context_of(call, services) if call else EventContext(event, self.session)
+            event_context = (
+                event_context_of(call, services.policy, services) if call else EventContext(event, self.session)
+            )
             await self.hooks.run_event_hooks(
                 replace(event_context, event=event, trigger=trigger, message=message, at=time())
             )
@@ -256,7 +258,7 @@ class TrialRunner:
         return TrialResult("", observation)
 
     async def _with_services(
-        self, router: Router, result: bytes | None, act: Callable[[TrialServices], Awaitable[None]]
+        self, router: Router, result: bytes | None, act: Callable[[TrialServices], Awaitable[object]]
     ) -> TrialServices:
         """Run `act` with services, and wait until all hooks are done. Raises UserError."""
         problem: OSError | None = None

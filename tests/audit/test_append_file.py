@@ -18,8 +18,10 @@ from pathlib import Path
 
 import pytest
 
-from hookproxy.audit.append_file import LOCK_TIMEOUT, AppendFile, FileOptions
+from hookproxy.audit.append_file import AppendFile
 from hookproxy.audit.hash_chain import is_whole, line_hash
+from hookproxy.audit.lock_file import LOCK_TIMEOUT
+from hookproxy.audit.opened_file import FileOptions
 from hookproxy.audit.view.verify import verify
 
 pytestmark = pytest.mark.slow
@@ -189,7 +191,8 @@ def test_a_line_that_only_lacks_its_end_is_a_line(file: Path) -> None:
 def test_a_file_that_may_not_grow_is_not_ready_for_a_line(tmp_path: Path) -> None:
     program = """
 import resource, sys
-from hookproxy.audit.append_file import AppendFile, FileOptions
+from hookproxy.audit.append_file import AppendFile
+from hookproxy.audit.opened_file import FileOptions
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 try:
     AppendFile(sys.argv[1], FileOptions()).ready()

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookproxy.audit.append_file import AppendFile, FileOptions
+from hookproxy.audit.append_file import AppendFile
 from hookproxy.audit.export import AuditReader, Batch, Position, logs_request
+from hookproxy.audit.opened_file import FileOptions
 
 
 @pytest.fixture

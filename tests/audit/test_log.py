@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hookproxy.audit.log import Audit, Record
+from hookproxy.audit.call_record import Record
+from hookproxy.audit.log import Audit
 from hookproxy.audit.view.verify import verify
 from hookproxy.model.hooks import Ended, Event, HookResult, HookRun, HookSpec, Permission, Session, Verdict
 from hookproxy.model.settings import Settings
@@ -151,8 +152,8 @@ def test_the_file_is_private_and_not_inherited_by_children(file: Path) -> None:
     assert audit.failure() == ""
     assert file.stat().st_mode & 0o777 == 0o600
     assert file.parent.stat().st_mode & 0o777 == 0o700
-    assert not os.get_inheritable(audit._open().file._fd)
-    assert fcntl.fcntl(audit._open().file._fd, fcntl.F_GETFL) & os.O_APPEND
+    assert not os.get_inheritable(audit._open()._opened()[0].fd)
+    assert fcntl.fcntl(audit._open()._opened()[0].fd, fcntl.F_GETFL) & os.O_APPEND
     audit.close()
 
 
@@ -402,7 +403,8 @@ def test_each_account_writes_its_own_file(tmp_path: Path) -> None:
 AS_OTHER: str = """
 import os, sys
 from hookproxy.audit import append_file, hash_chain
-from hookproxy.audit.log import Audit, Record
+from hookproxy.audit.call_record import Record
+from hookproxy.audit.log import Audit
 from hookproxy.model.settings import Settings
 path, uid = sys.argv[1], int(sys.argv[2])
 hash_chain.line_hash(b"")
@@ -439,7 +441,7 @@ def test_several_accounts_write_one_chained_file() -> None:
 
 
 def test_arguments_too_large_for_readers_are_replaced_by_a_digest(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hookproxy.audit.log._LONGEST", 20)  # else a test of 144 MiB
+    monkeypatch.setattr("hookproxy.audit.lines._LONGEST", 20)  # else a test of 144 MiB
     audit = Audit(Settings(audit_file=str(file), audit_chain=True))
     small, large = record(b'{"a":1}'), record(b'{"a":1}')
     small.final, large.final = b'{"a":2}', b'{"a":"longer by far"}'

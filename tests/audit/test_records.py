@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from hookproxy.audit import records
-from hookproxy.audit.log import Audit, Record
+from hookproxy.audit.call_record import Record
+from hookproxy.audit.log import Audit
 from hookproxy.audit.records import BadLine, CallRecord, Entry, Line, NoteRecord
 from hookproxy.model.errors import UserError
 from hookproxy.model.hooks import Ended, Event, HookResult, HookRun, HookSpec, Permission, Session, Verdict

@@ -19,7 +19,8 @@ import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from hookproxy.audit import telemetry
-from hookproxy.audit.log import Audit, Record
+from hookproxy.audit.call_record import Record
+from hookproxy.audit.log import Audit
 from hookproxy.audit.telemetry import FLUSH, Collector
 from hookproxy.config.load import load
 from hookproxy.model.errors import ConfigError

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hookproxy.audit.log import Record
+from hookproxy.audit.call_record import Record
 from hookproxy.audit.verbose import VerboseAudit, decision_line
 from hookproxy.model.hooks import Ended, Event, HookResult, HookRun, HookSpec, Verdict
 from hookproxy.model.settings import Settings

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import sys
 
-from hookproxy.audit.log import Audit, Record
+from hookproxy.audit.call_record import Record
+from hookproxy.audit.log import Audit
 from hookproxy.model.settings import Settings
 
 

@@ -15,7 +15,8 @@ from typing import Any, Final
 import pytest
 from msgspec.structs import replace
 
-from hookproxy.audit.log import Audit, Record, Skipped
+from hookproxy.audit.call_record import Record, Skipped
+from hookproxy.audit.log import Audit
 from hookproxy.model.hooks import Ended, Event, HookResult, HookRun, HookSpec, Permission, Session, Verdict
 from hookproxy.model.settings import Results, Settings
 from tests.support import terminal

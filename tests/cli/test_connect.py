@@ -26,6 +26,8 @@ _ALLOWED = {
     "hookproxy.processes",
     "hookproxy.processes.platforms",
     "_socket",
+    "gc",
+    "hookproxy.cli.late_tls",
 }
 
 

@@ -19,9 +19,9 @@ from hookproxy.dialects.registry import DIALECTS
 def parsers() -> Iterator[tuple[str, argparse.ArgumentParser]]:
     for verb, path in VERBS.items():
         module = import_module(path)
-        yield verb, module.build_parser()
+        yield verb, module.build_parser().argparse()
         for part, parser in getattr(module, "subverb_parsers", dict)().items():
-            yield f"{verb} {part}", parser
+            yield f"{verb} {part}", parser.argparse()
 
 
 ALL = dict(parsers())

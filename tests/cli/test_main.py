@@ -163,12 +163,17 @@ def test_closed_standard_streams_are_not_an_error_of_the_program() -> None:
 @pytest.mark.parametrize(
     ("begun", "imported"),
     [
-        ("hookproxy.cli.main", ["hookproxy.processes", "hookproxy.processes.platforms"]),
+        (
+            "hookproxy.cli.main",
+            ["gc", "hookproxy.cli.late_tls", "hookproxy.processes", "hookproxy.processes.platforms"],
+        ),
         (
             "hookproxy.cli.run",
             [
                 "__future__",
                 "errno",
+                "hookproxy.cli.late_tls",
+                "hookproxy.cli.options",
                 "hookproxy.model",
                 "hookproxy.model.errors",
                 "hookproxy.processes",

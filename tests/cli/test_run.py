@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from hookproxy.cli.run import _FLAGS, _OPTIONS_WITH_VALUE, _split, build_parser, main, server_name
+from hookproxy.cli.run import _split, main, server_name
 from hookproxy.model.errors import UserError
 
 pytestmark = pytest.mark.slow
@@ -67,12 +67,6 @@ def test_the_command_begins_after_two_dashes_or_at_the_first_word_that_is_no_opt
     arguments: list[str], expected: tuple[list[str], list[str]]
 ) -> None:
     assert _split(arguments) == expected
-
-
-def test_the_options_that_end_before_the_command_are_those_of_the_parser() -> None:
-    actions = build_parser()._actions
-    assert {flag for action in actions if action.nargs != 0 for flag in action.option_strings} == {*_OPTIONS_WITH_VALUE}
-    assert {flag for action in actions if action.nargs == 0 for flag in action.option_strings} == {*_FLAGS}
 
 
 def test_a_server_starts_without_two_dashes(tmp_path: Path) -> None:

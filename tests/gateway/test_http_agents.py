@@ -187,7 +187,7 @@ class Rig:
     def in_flight(self) -> list[object]:
         """The calls that stand alone and are in flight."""
         multiplexers = [channel._multiplexer for channel in self.channels]
-        return [one for mux in multiplexers for one in (*mux._passed, *mux._requests)]
+        return [one for mux in multiplexers for one in (*mux._passed, *mux._shared.in_flight.requests)]
 
     def is_unused(self) -> bool:
         """Whether nothing is kept for anybody."""

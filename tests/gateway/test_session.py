@@ -106,7 +106,7 @@ async def test_nothing_is_left_of_a_policy_that_another_one_has_replaced(tmp_pat
             post = await agent.post(call(number))
             await rig.respond((await rig.server.message())["id"])
             await post.head()
-            policies.append(ref(rig.proxy.hooks))
+            policies.append(ref(rig.proxy.policy.hooks))
             rig.gateway.change_policy(rig.config)
         await anyio.wait_all_tasks_blocked()  # what has used them is closed
         gc.collect()

@@ -13,7 +13,7 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from hookproxy.audit.log import Record
+from hookproxy.audit.call_record import Record
 from hookproxy.dialects.dialect import Group
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.hooks.evaluate import Evaluation, Hooks

@@ -415,10 +415,10 @@ async def test_no_approval_request_is_left_when_the_agent_goes() -> None:
         await one.agent.send(call(1))
         await one.agent.line()
         one.agent.stop_writing()
-        one.proxy.end_all("The test is over")
+        one.proxy.calls.end_all("The test is over")
         with anyio.fail_after(TIMEOUT):
             await one.proxy.changes.until(lambda: not one.proxy.has_open_calls)
-        assert not one.proxy.approvals._pending
+        assert not one.proxy.calls.approvals._pending
 
 
 async def test_hooks_that_answer_all_elicitations_go_on_with_the_call_in_the_agents_place(tmp_path: Path) -> None:
@@ -513,10 +513,10 @@ async def test_approval_requests_beyond_the_limit_are_denied() -> None:
     async with rig(stub_group(ASKS)) as one:
         await handshake(one)
         waiting = Call(b"7", b"7", b"", "write", b"{}", {}, stateless=False, task=False)
-        one.proxy.approvals._pending.update({b"%d" % number: _PendingApproval(waiting) for number in range(512)})
+        one.proxy.calls.approvals._pending.update({b"%d" % number: _PendingApproval(waiting) for number in range(512)})
         await one.agent.send(call(1))
         assert (await one.agent.message())["result"]["isError"] is True
-        one.proxy.approvals._pending.clear()
+        one.proxy.calls.approvals._pending.clear()
     assert "a call is denied because 512 approval requests wait for the person" in one.reports
 
 

@@ -375,7 +375,7 @@ async def test_if_the_audit_is_required_nothing_runs_without_a_record(tmp_path: 
     settings = Settings(audit_file=str(audit), audit_required=True)
     async with rig(group(hook("exit 0"), *([hook("exit 0", POST)] if post else [])), settings=settings) as proxied:
         assert await call_and_response(proxied) == (CALL, ANSWER)
-        proxied.proxy.audit.close()
+        proxied.proxy.policy.audit.close()
         audit.unlink()
         audit.mkdir()
         await proxied.agent.send(CALL)
@@ -391,7 +391,7 @@ async def test_output_of_a_call_that_could_not_be_recorded_is_withheld(tmp_path:
     async with rig(group(hook("exit 0")), settings=settings) as proxied:
         await proxied.agent.send(CALL)
         await proxied.server.line()
-        proxied.proxy.audit.close()
+        proxied.proxy.policy.audit.close()
         audit.unlink()
         audit.mkdir()
         await proxied.server.send(ANSWER)
@@ -640,7 +640,7 @@ async def test_the_audit_that_nobody_asked_for_is_written_while_nothing_waits_fo
     settings = Settings(audit_file=str(audit), audit_default=True)
     async with rig(group(hook("exit 0")), settings=settings) as proxied:
         await call_and_response(proxied)
-        proxied.proxy.audit.note(SESSION, "a later line")
+        proxied.proxy.policy.audit.note(SESSION, "a later line")
         assert ["note" in line for line in lines_of(audit)] == [False, True]
         await call_and_response(proxied)
         with anyio.fail_after(10):

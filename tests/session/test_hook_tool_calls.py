@@ -211,8 +211,8 @@ async def test_a_tool_of_another_server_cannot_be_called() -> None:
         await one.agent.send(call(1))
         assert await one.server.line() == call(1)
         assert "the server of this session is 'files', not 'policy'" in one.reports[-1]
-    assert list(one.proxy.hooks.groups.unreachable_server_notes("policy")) == []
-    assert list(one.proxy.hooks.groups.unreachable_server_notes("files")) == [
+    assert list(one.proxy.policy.hooks.groups.unreachable_server_notes("policy")) == []
+    assert list(one.proxy.policy.hooks.groups.unreachable_server_notes("files")) == [
         "hooks.json: PreToolUse calls a tool of the server 'policy', which cannot be called: "
         "the server of this session is 'files' (--name)"
     ]

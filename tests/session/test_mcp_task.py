@@ -501,7 +501,7 @@ async def test_hooks_that_are_ended_leave_the_output_withheld(era: Era, tmp_path
         await one.server.line()
         await one.server.send(era.done(2, SECRET))
         await hook_reached(tmp_path)
-        one.proxy.end_all("The test is over")
+        one.proxy.calls.end_all("The test is over")
         error = (await one.agent.message())["error"]["message"]
         assert (
             error == "The test is over. The server has answered the request about a task, but the response is withheld."

@@ -15,8 +15,8 @@ from hookproxy.hooks.evaluate import Hooks
 from hookproxy.model.credentials import NoCredentials
 from hookproxy.model.hooks import Event
 from hookproxy.model.settings import Settings
+from hookproxy.network.address import Address
 from hookproxy.session.proxy import Proxy
-from hookproxy.transports.http.address import Address
 from hookproxy.transports.http.agent_input import AgentOutput
 from hookproxy.transports.http.channel import HttpChannel, Remote
 from tests.support.http_server import Request, serving

@@ -37,7 +37,7 @@ async def refused(one: Rig, number: int) -> None:
 
 async def test_a_call_beyond_the_limit_is_refused_until_one_has_ended() -> None:
     async with rig(JUDGED) as one:
-        one.proxy.limit_calls(OpenCalls(lambda: 2))
+        one.proxy.calls.limit(OpenCalls(lambda: 2))
         for number in (1, 2):
             await one.agent.send(call(number))
             assert (await one.server.message())["id"] == number
@@ -53,7 +53,7 @@ async def test_a_call_beyond_the_limit_is_refused_until_one_has_ended() -> None:
 async def test_a_refused_call_is_in_the_audit(tmp_path: Path) -> None:
     audit = tmp_path / "audit"
     async with rig(JUDGED, settings=Settings(audit_file=str(audit))) as one:
-        one.proxy.limit_calls(OpenCalls(lambda: 1))
+        one.proxy.calls.limit(OpenCalls(lambda: 1))
         await one.agent.send(call(1))
         assert (await one.server.message())["id"] == 1
         await refused(one, 2)
@@ -70,7 +70,7 @@ async def test_a_refused_call_is_in_the_audit(tmp_path: Path) -> None:
 
 async def test_a_full_session_still_passes_what_calls_in_flight_wait_for() -> None:
     async with rig(JUDGED) as one:
-        one.proxy.limit_calls(OpenCalls(lambda: 1))
+        one.proxy.calls.limit(OpenCalls(lambda: 1))
         await one.agent.send(call(1))
         assert (await one.server.message())["id"] == 1
         await refused(one, 2)
@@ -87,20 +87,20 @@ async def test_a_full_session_still_passes_what_calls_in_flight_wait_for() -> No
 async def test_the_calls_of_all_sessions_of_a_user_count_until_these_end() -> None:
     calls = OpenCalls(lambda: 1)
     async with rig(JUDGED) as second:
-        second.proxy.limit_calls(calls)
+        second.proxy.calls.limit(calls)
         async with rig(JUDGED) as first:
-            first.proxy.limit_calls(calls)
+            first.proxy.calls.limit(calls)
             await first.agent.send(call(1))
             assert (await first.server.message())["id"] == 1
             await refused(second, 1)
-            first.proxy.unlimit_calls()
+            first.proxy.calls.unlimit()
         await second.agent.send(call(2))
         assert (await second.server.message())["id"] == 2
 
 
 async def test_requests_that_nobody_judges_are_not_counted() -> None:
     async with rig(JUDGED) as one:
-        one.proxy.limit_calls(OpenCalls(lambda: 1))
+        one.proxy.calls.limit(OpenCalls(lambda: 1))
         for number in range(5):
             await one.agent.send(b'{"jsonrpc":"2.0","id":%d,"method":"resources/list"}\n' % number)
             assert (await one.server.message())["id"] == number

@@ -8,6 +8,7 @@ import pytest
 
 from hookproxy.model.decision import Comments
 from hookproxy.model.hooks import Event, HookRun, Outcome
+from hookproxy.model.settings import Delivery
 from hookproxy.protocol.calls import Call
 from hookproxy.protocol.router import Router
 from hookproxy.session import post_hooks
@@ -44,26 +45,26 @@ async def test_the_hooks_of_a_success_or_of_a_failure_run(call: Call, outcome: O
     )
     hook_runs: list[HookRun] = []
     async with rig(stub_group(*hooks)) as one:
-        comments = await post_hooks.run_post_hooks(
-            call, one.proxy, event_context_of(call, one.proxy), outcome, hook_runs
-        )
+        policy, calls = one.proxy.policy, one.proxy.calls
+        context = event_context_of(call, policy, calls)
+        comments = await post_hooks.run_post_hooks(call, policy, calls, context, outcome, hook_runs)
     assert comments.feedback == (expected,)
     assert len(hook_runs) == 1
 
 
 @pytest.mark.parametrize(("member", "result"), [('"result":{"content":[]}', True), ('"error":{"message":""}', False)])
 async def test_feedback_is_added_to_results_and_errors(call: Call, member: str, result: bool) -> None:
-    line = b'{"id":7,%b}\n' % member.encode()
+    line, delivery = b'{"id":7,%b}\n' % member.encode(), Delivery.AUTO if result else None
     async with rig() as one:
-        edited = post_hooks.add_feedback(call, one.proxy, line, Comments(), ("noted",), result=result)
+        edited = post_hooks.add_feedback(call, one.proxy.calls, line, Comments(), ("noted",), delivery)
         assert b"noted" in edited
         assert json.loads(edited)["id"] == 7
-        assert post_hooks.add_feedback(call, one.proxy, line, Comments(), (), result=result) is line
+        assert post_hooks.add_feedback(call, one.proxy.calls, line, Comments(), (), delivery) is line
 
 
 async def test_feedback_that_the_model_cannot_get_is_reported_once(call: Call) -> None:
     line = b'{"id":7,"result":{}}\n'
     async with rig() as one:
         for _ in range(2):
-            assert post_hooks.add_feedback(call, one.proxy, line, Comments(), ("noted",), result=True) == line
+            assert post_hooks.add_feedback(call, one.proxy.calls, line, Comments(), ("noted",), Delivery.AUTO) == line
     assert len(one.reports) == 1

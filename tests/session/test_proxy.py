@@ -165,7 +165,7 @@ async def test_a_call_cancelled_at_once_leaves_nothing_behind(tmp_path: Path) ->
     async with rig(ALLOW, settings=Settings(audit_file=str(audit))) as proxied:
         await proxied.agent.deliver(call(1) + cancel(1) + PING)
         await idle(proxied)
-        assert proxied.proxy._backpressure._bytes == 0
+        assert proxied.proxy.calls._backpressure._bytes == 0
         received, answered = await proxied.finish()
     assert (received, answered) == (PING, b"")
     (record,) = [json.loads(line) for line in audit.read_bytes().splitlines()]
@@ -256,7 +256,7 @@ async def test_a_defect_in_a_call_ends_this_call_alone(monkeypatch: pytest.Monke
             raise RuntimeError("out of luck")
 
         with monkeypatch.context() as patch:
-            patch.setattr(proxied.proxy.hooks, "run_pre_hooks", broken)
+            patch.setattr(proxied.proxy.policy.hooks, "run_pre_hooks", broken)
             await proxied.agent.send(call(1))
             response = await proxied.agent.message()
         assert response["id"] == 1
@@ -501,7 +501,7 @@ async def test_a_lack_of_descriptors_for_hooks_outside_of_calls_is_reported_and_
 
     async with rig(group(*hooks)) as proxied:
         with pytest.MonkeyPatch.context() as patched:
-            patched.setitem(proxied.proxy.hooks.runners.by_type, "command", fails)
+            patched.setitem(proxied.proxy.policy.hooks.runners.by_type, "command", fails)
             await proxied.agent.send(INITIALIZE)
             assert await proxied.server.line() == INITIALIZE
             await proxied.server.send(INITIALIZED)

@@ -251,6 +251,6 @@ async def rig(*groups: Group, settings: Settings | None = None, kind: type[Rig] 
     finally:
         one.proxy.relay.agent.close()
         one.proxy.relay.server.close()
-        one.proxy.audit.close()
+        one.proxy.policy.audit.close()
         one.agent.close()
         one.server.close()

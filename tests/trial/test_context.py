@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from hookproxy.audit.log import Record
+from hookproxy.audit.call_record import Record
 from hookproxy.hooks.evaluate import Hooks
 from hookproxy.model.decision import Refuse
 from hookproxy.model.hooks import Event, EventContext

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ...audit import log
+from ...audit import lines
 from ...audit.records import HookRun
 from ...model.hooks import Ended
 from ...trial.observe import ObservedRun
@@ -118,7 +118,7 @@ def as_record(run: ObservedRun) -> HookRun:
         ended=result.ended.value if result is not None else Ended.CANCELLED.value,
         exit=result.code if result is not None else 0,
         ms=result.ms if result is not None else 0.0,
-        verdict=log.verdict_word(verdict) if verdict is not None else "none",
+        verdict=lines.verdict_word(verdict) if verdict is not None else "none",
         reason=(verdict.failure or verdict.reason) if verdict is not None else "",
         feedback=verdict.feedback if verdict is not None else (),
         messages=verdict.messages if verdict is not None else (),

@@ -12,14 +12,14 @@ from msgspec import Struct
 
 from ...model.credentials import Credentials, NoCredentials, NotReady
 from ...model.errors import printable
+from ...network import connect
+from ...network.address import Address, Proxy
+from ...network.connection import Connection
 from ...protocol import feedback
 from ...protocol.fast_scan import ReadCall, request_id
 from ..channel import HIGH_WATER, LOW_WATER, EndSignal, Passage
 from ..lines import Lines
-from . import connect
-from .address import Address, Proxy
 from .client import Client
-from .connection import Connection
 from .cookies import Cookies
 from .exchange import Exchange, Kind
 from .messages import SUBSCRIBE
@@ -360,7 +360,9 @@ class HttpChannel:
     async def _open_connection(self, transfer: _Transfer) -> None:
         remote, exchange = self.remote, transfer.exchange
         try:
-            connection = await connect.connect(remote.address, remote.proxy, remote.tls, self, remote.connect_seconds)
+            connection = await connect.connect(
+                remote.address, remote.proxy, remote.tls, self, remote.connect_seconds, ca_hint=connect.CA_HINT
+            )
         except (OSError, ValueError) as problem:
             self._connecting -= 1
             self._report_reached(_reason(problem))

@@ -22,11 +22,11 @@ import httptools
 import msgspec
 from msgspec import Struct
 
+from ...network import tcp
+from ...network.epoll_loop import DirectLoop
+from ...network.known_head import KnownHead, known_head
 from ...processes import platforms
-from .. import tcp
 from ..channel import HIGH_WATER, LOW_WATER
-from ..epoll_loop import DirectLoop
-from .known_head import KnownHead, known_head
 
 if TYPE_CHECKING:
     import ssl

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from hookproxy.audit.append_file import AppendFile, FileOptions
+from hookproxy.audit.append_file import AppendFile
 from hookproxy.audit.hash_chain import line_hash, read_key
+from hookproxy.audit.opened_file import FileOptions
 from hookproxy.audit.view.verify import Break, verify
 from hookproxy.model.errors import UserError
 

@@ -13,6 +13,7 @@ from hookproxy.cli.completion import verbs
 from hookproxy.cli.completions.command_line import ValueType, describe_verb
 from hookproxy.cli.completions.shells import SHELLS
 from hookproxy.cli.main import VERBS
+from hookproxy.cli.options import Parser
 from hookproxy.dialects.registry import DIALECTS
 
 pytestmark = pytest.mark.slow
@@ -20,9 +21,9 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.parametrize("name", VERBS)
 def test_each_verb_has_a_parser_with_a_description(name: str) -> None:
-    build_parser: Callable[[], argparse.ArgumentParser] = import_module(VERBS[name]).build_parser
+    build_parser: Callable[[], Parser] = import_module(VERBS[name]).build_parser
     parser = build_parser()
-    assert parser.prog == f"hookproxy {name}"
+    assert parser.verb == name
     assert parser.description
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from hookproxy.transports.epoll_loop import DirectLoop, DirectSelector
+from hookproxy.network.epoll_loop import DirectLoop, DirectSelector
 from hookproxy.transports.event_loop import new_loop
 from tests.support.proxy_rig import DIRECT_LOOP
 

@@ -16,9 +16,9 @@ import pytest
 from msgspec.structs import replace
 
 from hookproxy.model.credentials import NoCredentials
-from hookproxy.transports.http.address import Address, Proxy
+from hookproxy.network.address import Address, Proxy
+from hookproxy.network.connect import tls_context
 from hookproxy.transports.http.channel import HttpChannel, Remote
-from hookproxy.transports.http.connect import tls_context
 from tests.support.http_server import Request, serving
 
 pytestmark = pytest.mark.anyio

@@ -9,7 +9,7 @@ import anyio
 import pytest
 from anyio.abc import SocketAttribute, SocketStream
 
-from hookproxy.transports.http.post import poster
+from hookproxy.network.post import poster
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 

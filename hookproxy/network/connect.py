@@ -7,12 +7,13 @@ import errno
 import os
 import re
 import ssl
+from collections.abc import Callable
 from typing import Final
 
 import httptools
 
-from ...model.errors import UserError
-from .. import tcp
+from ..model.errors import UserError
+from . import tcp
 from .address import Address, Proxy
 from .connection import Connection, Owner
 
@@ -22,6 +23,9 @@ _ERROR_NUMBER: Final = re.compile(r"\[Errno ([0-9]+)\]")  # as OSError prints it
 _OTHER_HOST: Final = (62, 64)  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
 _NO_TLS: Final = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
 """What OpenSSL 1.1 to 3.0, and the later ones, say of a peer that answers in plain text."""
+
+CA_HINT: Final = " (--ca FILE trusts one of your own)"
+"""For the verbs that have this option."""
 
 _USER_ERRORS: Final = (OSError, ValueError)
 
@@ -56,16 +60,29 @@ def _reason(problem: Exception) -> str:
 
 
 async def connect(
-    address: Address, proxy: Proxy | None, tls: ssl.SSLContext | None, owner: Owner, seconds: float
+    address: Address,
+    proxy: Proxy | None,
+    tls: ssl.SSLContext | None,
+    owner: Owner,
+    seconds: float | None,
+    *,
+    ca_hint: str = "",
 ) -> Connection:
-    """Open a connection within so many seconds. Raises OSError and ValueError; nothing is left open then."""
+    """Open a connection within so many seconds; None: the caller limits the time.
+
+    Raises OSError and ValueError; nothing is left open then. `ca_hint` is added to the error if the issuer of a
+    certificate is not known.
+    """
+    loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(seconds):
-            return await _connect(address, proxy, tls, owner)
+            return await _connect(address, proxy, tls, lambda: Connection(owner, loop))
     except TimeoutError:
+        if seconds is None:
+            raise
         raise ConnectionError(f"there was no connection within {seconds:g} s") from None
     except ssl.SSLCertVerificationError as problem:
-        hint = "" if problem.verify_code in _OTHER_HOST else " (--ca FILE trusts one of your own)"
+        hint = "" if problem.verify_code in _OTHER_HOST else ca_hint
         why = f"certificate verify failed: {problem.verify_message.rstrip('.')}{hint}"
         raise ConnectionError(why) from None
     except ssl.SSLError as problem:
@@ -88,14 +105,16 @@ def _why_nothing_answers(problem: OSError, proxy: Proxy | None) -> str:
     )
 
 
-async def _connect(address: Address, proxy: Proxy | None, tls: ssl.SSLContext | None, owner: Owner) -> Connection:
+async def _connect(
+    address: Address, proxy: Proxy | None, tls: ssl.SSLContext | None, new_connection: Callable[[], Connection]
+) -> Connection:
     loop = asyncio.get_running_loop()
     delay = _second_address_delay(address.host)
     if proxy is None and tls is None:
-        return await tcp.connect(lambda: Connection(owner, loop), address.host, address.port, delay)
+        return await tcp.connect(new_connection, address.host, address.port, delay)
     if proxy is None:
         _, connection = await loop.create_connection(
-            lambda: Connection(owner, loop), address.host, address.port, ssl=tls, happy_eyeballs_delay=delay
+            new_connection, address.host, address.port, ssl=tls, happy_eyeballs_delay=delay
         )
         return connection
     transport, tunnel = await loop.create_connection(
@@ -103,7 +122,7 @@ async def _connect(address: Address, proxy: Proxy | None, tls: ssl.SSLContext | 
     )
     try:
         await tunnel.open(address, proxy)
-        connection = Connection(owner, loop)
+        connection = new_connection()
         if tls is not None:
             secure = await loop.start_tls(transport, connection, tls, server_hostname=address.host)
             assert secure is not None

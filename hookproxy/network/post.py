@@ -31,7 +31,9 @@ def poster(
         proxy = address.find_proxy(place, environ)
         try:
             context = tls() if place.is_tls else None
-            connection = await connect.connect(place, proxy, context, response, _CONNECT_SECONDS)
+            connection = await connect.connect(
+                place, proxy, context, response, _CONNECT_SECONDS, ca_hint=connect.CA_HINT
+            )
         except ValueError as problem:
             raise ConnectionError(str(problem)) from None
         try:

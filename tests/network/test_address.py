@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hookproxy.model.errors import UserError
-from hookproxy.transports.http.address import find_proxy, is_loopback, parse
+from hookproxy.network.address import find_proxy, is_loopback, parse
 
 
 @pytest.mark.parametrize(

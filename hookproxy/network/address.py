@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
 from msgspec import Struct
 
-from ...model.errors import UserError
+from ..model.errors import UserError
 
 _PORTS: Final = {"https": 443, "http": 80}
 

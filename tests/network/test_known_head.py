@@ -9,7 +9,7 @@ from typing import Final
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookproxy.transports.http.connection import Connection
+from hookproxy.network.connection import Connection
 
 
 class Wire(asyncio.Transport):

@@ -7,6 +7,7 @@ response to another request.
 from __future__ import annotations
 
 import asyncio
+import select
 import socket
 from typing import Final, Protocol
 
@@ -103,7 +104,8 @@ class Connection(asyncio.Protocol):
         self._paused = False
         self._known: _KnownResponse | None = None
         self._unparsed = 0  # bytes of a long body that are still to come, and that the parser need not see
-        self._idle_seconds = _IDLE_SECONDS
+        self.idle_seconds = _IDLE_SECONDS
+        """How long it may be idle and still be used again. A server may name another time."""
         self.last_byte = 0.0
         """When something was sent or received last, by the loop's clock."""
         self.is_closed = False
@@ -130,7 +132,15 @@ class Connection(asyncio.Protocol):
     @property
     def is_reusable(self) -> bool:
         """It is open, and was not idle for so long that the server may be about to close it."""
-        return not self.is_closed and self._loop.time() - self.last_byte <= self._idle_seconds
+        return not self.is_closed and self._loop.time() - self.last_byte <= self.idle_seconds
+
+    @property
+    def has_unread(self) -> bool:
+        """There is something that the event loop has not read yet: the end, or unexpected bytes."""
+        assert self._transport is not None
+        poll = select.poll()
+        poll.register(self._transport.get_extra_info("socket").fileno(), select.POLLIN)
+        return bool(poll.poll(0))
 
     @property
     def unsent(self) -> int:
@@ -327,7 +337,7 @@ class Connection(asyncio.Protocol):
     def _note_idle_time(self, keep_alive: bytes) -> None:
         seconds = keep_alive.lower().partition(b"timeout=")[2].partition(b",")[0].strip()
         if seconds.isdigit() and len(seconds) < 6:
-            self._idle_seconds = min(int(seconds) - _IDLE_MARGIN, _LONGEST_IDLE)
+            self.idle_seconds = min(int(seconds) - _IDLE_MARGIN, _LONGEST_IDLE)
 
     def on_body(self, body: bytes) -> None:
         """As documented."""

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 import anyio
 import pytest
 
-from hookproxy.transports import tcp
-from hookproxy.transports.epoll_loop import DirectLoop
+from hookproxy.network import tcp
+from hookproxy.network.epoll_loop import DirectLoop
 from hookproxy.transports.event_loop import new_loop
 
 LONG = bytes(range(256)) * 40_000

@@ -1,0 +1,105 @@
+"""What the audit records: a call from its beginning to its end, and a message that was refused before it was a call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+
+from ..model.call_end import CallEnd, Refused, Responded
+from ..model.decision import Proceed
+from ..model.hooks import HookRun, HookSpec
+
+if TYPE_CHECKING:
+    from .telemetry import Span
+
+
+class Skipped(Struct, frozen=True):
+    """A configured hook that did not run for a call."""
+
+    spec: HookSpec
+    why: str
+    """A sentence for people, without a full stop."""
+
+
+class RefusedMessage(Struct, frozen=True):
+    """A message of the agent that was refused before it was a call: it cannot be read for certain, or must not pass."""
+
+    why: str
+    """A sentence."""
+    id: bytes = b"null"
+    """The id to which the refusal responds, as spelled."""
+    line: bytes = b""
+    """The message; empty: it is not known any more, because it was too long."""
+    agent: str = ""
+    """Name and version as the agent gave them."""
+
+
+class Record(Struct):
+    """What is known about one call, filled in during the call. Times are in milliseconds."""
+
+    session: str
+    server: str
+    tool: str
+    id: bytes
+    """JSON, as the agent spelled it."""
+    arguments: bytes
+    """JSON, as the agent sent them, normalised."""
+    agent: str = ""
+    """Name and version as the agent gave them."""
+    alias: str = ""
+    """The tool's name for hooks, if it has an alias."""
+    hook_runs: list[HookRun] = field(default_factory=list)
+    final: bytes = b""
+    """The rewritten arguments, if a hook rewrote them."""
+    decision: str = ""
+    """`allow`, `deny`, `asked-allow`, `asked-deny`; empty if the call was cancelled before."""
+    call: str = ""
+    """Its id in the audit: that of the run, and its number in it."""
+    by: str = ""
+    """Who refused it: a hook's label, a permission rule, a limit's key."""
+    cause: str = ""
+    """Why it was refused, as a `RefusalCause`; `stopped` by a hook that stopped all calls, or `audit`."""
+    place: str = ""
+    """Where the rule or limit that refused it is configured: file, line and key."""
+    reason: str = ""
+    """Why it was refused, in the words of the person who said no if there are any; or another remark about it."""
+    result: str = "ok"
+    """`ok`, `error`, `refused`, `cancelled`, `lost`; `pending` if it continues in further requests; `sent` if nobody
+    reads its response; `begun` in the line that is written before a call whose record is required is forwarded."""
+    answered: str = ""
+    """What a person has answered on a console, who, and from where."""
+    result_before: bytes = b""
+    """The server's response, if hooks changed it."""
+    result_after: bytes = b""
+    """The response that the agent got instead."""
+    skipped: Sequence[Skipped] = ()
+    """The configured hooks for events of calls that did not run."""
+    repeats: int = 0
+    """How often the call was repeated because a hook asked for it."""
+    ms: float = 0.0
+    at: float = 0.0
+    """When it ended, in seconds since 1970."""
+    begun: bool = False
+    """A line that it has begun is written."""
+    span: Span | None = None
+    """The call's telemetry span, until the record is written."""
+
+    @property
+    def result_changed(self) -> bool:
+        """Hooks changed the response."""
+        return bool(self.result_after)
+
+    def note_allowed(self, proceed: Proceed) -> None:
+        """The call may be forwarded."""
+        self.decision, self.final = "asked-allow" if proceed.asked else "allow", proceed.arguments or b""
+
+    def note_end(self, end: CallEnd) -> None:
+        """Derive from how the call has ended what is recorded of it. What a person has said about it stays."""
+        self.result, self.reason = end.result, end.reason or self.reason
+        if isinstance(end, Refused):
+            self.decision = "asked-deny" if end.asked else "deny"
+            self.cause, self.by, self.place = end.cause, end.by, end.place
+        elif isinstance(end, Responded) and end.asks:
+            self.decision = "asked"

@@ -1,0 +1,294 @@
+"""The lines of the audit: JSON with all that is known about a call, or a note, but without secrets.
+
+How a line is made: its members are put together, with texts or with digests of them as the configuration says; secrets
+are replaced in them; then those members follow that say who has written it; all of it is one line of JSON.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import lru_cache
+from time import time
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from ..jsonrpc import normalize, raw_json
+from ..model.hooks import Ended, Event, HookRun, Permission, Session, Verdict
+from ..model.principal import Principal
+from ..model.settings import Results, Settings
+from . import os_user
+from .call_record import Record, RefusedMessage, Skipped
+
+if TYPE_CHECKING:
+    from ..jsonrpc.redact import Redaction
+
+VERSION: Final = 1
+"""The format's number: `v` in each line."""
+
+MESSAGE: Final = "message"
+"""The cause of refusals that concern a message and not a call."""
+
+TEXT_LIMIT: Final = 64 * 1024
+"""Bytes of a hook's input or output, or of a result; of longer ones a digest is kept."""
+
+_LONGEST: Final = 144 * 1024 * 1024  # bytes of arguments in a line; readers accept more (`records.LONGEST`)
+_STDERR_LIMIT: Final = 2000  # bytes kept of the standard error of a hook: the last lines of a traceback
+_AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
+_NOT_REDACTED: Final = frozenset(
+    {
+        *("time", "session", "server", "tool", "alias", "event", "dialect", "decision", "result", "changed", "verdict"),
+        *("ended", "outcome", "arguments_sha256", "rewritten_sha256", "call", "cause", "stdout_sha256"),
+        *("input_sha256", "result_before_sha256", "result_after_sha256", "message_sha256"),
+    }
+)
+"""Members of a line that are not redacted: they hold names and times, by which people search."""
+
+_LEFT_OUT_IF_EMPTY: Final = ("call", "alias", "skipped", "repeats", "cause", "by", "place", "answered")
+"""Members of a call's line that most calls do not have."""
+
+_CHOSEN_NAMES: Final = frozenset({"tool", "alias", "tool_name"})
+"""Names among them that the agent chooses: only values that are known to be secret are removed."""
+
+
+class Lines:
+    """Makes the lines of one audit. What redacts them is imported with the first line."""
+
+    def __init__(self, settings: Settings, principal: Principal | None = None, policy: str = "") -> None:
+        """`principal` has opened the session at a gateway, whose policy has this version."""
+        self._settings = settings
+        self._principal = principal
+        self._policy = policy
+        self._full_before = not settings.audit_digest
+        self._full_after = settings.audit_results is Results.FULL
+        self._made: tuple[Redaction | None, dict[str, object]] | None = None
+
+    def of_call(self, record: Record) -> bytes:
+        """The line about a call. Secret values in the JSON texts of the record are removed from all of its members.
+
+        Raises OSError if what redacts it cannot be made, as the other methods.
+        """
+        return self._encoded(self._members(record), record)
+
+    def of_note(self, text: str, session: Session | None = None) -> bytes:
+        """The line about something that belongs to no call; without a session, about the audit itself."""
+        return self._encoded({**_head(session), "note": text})
+
+    def of_refusal(self, session: Session, refusal: RefusedMessage) -> bytes:
+        """The line about a message that was refused before it was a call."""
+        named = {"note": f"refused a message of the agent: {refusal.why}", "id": msgspec.Raw(refusal.id)}
+        decided = {"decision": "deny", "cause": MESSAGE, "reason": refusal.why, "result": "refused"}
+        # in a text that nobody can read for certain, no member can be found that is to be redacted
+        full = self._full_before and not self._settings.audit_redact_keys
+        shown = _texts_or_digests({"message": refusal.line.rstrip(b"\r\n")} if refusal.line else {}, full)
+        return self._encoded({**_head(session), **named, **decided, **shown, "agent": refusal.agent})
+
+    def _encoded(self, members: dict[str, object], record: Record | None = None) -> bytes:
+        redaction, writer = self._redaction_and_writer()
+        if redaction is not None:
+            documents = () if record is None else _documents(record)
+            members = _redacted(members, redaction.with_values_of(documents))
+        members.update(writer)
+        try:
+            line = raw_json.encode(members)
+        except UnicodeEncodeError:
+            line = raw_json.encode(_clean(members))
+        return raw_json.one_line(line) + b"\n"
+
+    def _redaction_and_writer(self) -> tuple[Redaction | None, dict[str, object]]:
+        if self._made is None:
+            writer = os_user.writer(self._principal)
+            if self._policy:
+                writer["policy"] = self._policy
+            self._made = _redaction(self._settings), writer
+        return self._made
+
+    def _members(self, record: Record) -> dict[str, object]:
+        """The members of a call's line, but for those that say who has written it. Secrets are in them."""
+        members = {
+            "v": VERSION,
+            "time": _time(record.at),
+            "call": record.call,
+            "session": record.session,
+            "server": record.server,
+            "tool": record.tool,
+            "alias": record.alias,
+            "id": msgspec.Raw(record.id),
+            **self._arguments(record),
+            "hooks": [self._hook(run, record.tool) for run in record.hook_runs] if record.hook_runs else [],
+            "skipped": [_skipped(one) for one in record.skipped] if record.skipped else None,
+            "changed": ["arguments"] * bool(record.final) + ["result"] * record.result_changed,
+            **(self._changed_result(record) if record.result_changed else {}),
+            "repeats": record.repeats,
+            "decision": record.decision,
+            "cause": record.cause,
+            "by": record.by,
+            "place": record.place,
+            "reason": record.reason,
+            "answered": record.answered,
+            "result": record.result,
+            "ms": round(record.ms, 3),
+            "hook_ms": round(sum(run.result.ms for run in record.hook_runs), 3) if record.hook_runs else 0.0,
+            "agent": record.agent,
+        }
+        for name in _LEFT_OUT_IF_EMPTY:
+            if not members[name]:
+                del members[name]
+        return members
+
+    def _arguments(self, record: Record) -> dict[str, object]:
+        """The arguments before and after rewriting, or their digests."""
+        given = {"arguments": record.arguments}
+        if record.final:
+            given["rewritten"] = normalize.normalize(record.final)
+        if self._full_before and sum(map(len, given.values())) <= _LONGEST:
+            return {name: msgspec.Raw(raw) for name, raw in given.items()}
+        return {f"{name}_sha256": _sha256(raw) for name, raw in given.items()}
+
+    def _changed_result(self, record: Record) -> dict[str, object]:
+        """The response before and after hooks changed it, or the digests."""
+        texts = {"result_before": record.result_before, "result_after": record.result_after}
+        return _texts_or_digests({name: raw.rstrip(b"\n") for name, raw in texts.items()}, self._full_after)
+
+    def _hook(self, run: HookRun, tool: str) -> dict[str, object]:
+        spec, result, verdict = run.spec, run.result, run.verdict
+        full = self._full_after if spec.event in _AFTER_CALL else self._full_before
+        texts: dict[str, bytes | bytearray] = {"input": run.input, "stdout": result.stdout}
+        return {
+            "source": spec.source,
+            "event": spec.event,
+            "dialect": spec.dialect,
+            "command": spec.target,
+            **({"tool_name": run.tool_name} if run.tool_name not in ("", tool) else {}),
+            "ended": result.ended.value,
+            "exit": result.code,
+            "ms": round(result.ms, 3),
+            "outcome": _outcome(run),
+            "verdict": verdict_word(verdict),
+            "reason": verdict.failure or verdict.reason,
+            "feedback": list(verdict.feedback),
+            "messages": list(verdict.messages),
+            **_texts_or_digests({name: text for name, text in texts.items() if text}, full),
+            **({"stderr": _stderr_end(result.stderr)} if result.stderr else {}),
+        }
+
+
+def _head(session: Session | None) -> dict[str, object]:
+    about = {} if session is None else {"session": session.id, "server": session.server}
+    return {"v": VERSION, "time": _time(), **about}
+
+
+def _redaction(settings: Settings) -> Redaction | None:
+    if not (settings.audit_redact or settings.audit_redact_keys):
+        return None
+    from ..jsonrpc import redact
+
+    return redact.of(settings.audit_redact, settings.audit_redact_keys)
+
+
+def _redacted(members: dict[str, object], secrets: Redaction) -> dict[str, object]:
+    """The members of a line with secrets replaced, in the agent's values as well as in texts of hooks and hookproxy."""
+
+    def of(name: str, value: object) -> object:
+        if isinstance(value, str):
+            return _redacted_text(name, value, secrets)
+        if isinstance(value, list):
+            return [of(name, item) for item in value]
+        if isinstance(value, dict):
+            return {key: of(key, item) for key, item in value.items()}
+        return _redacted_json(name, value, secrets) if isinstance(value, msgspec.Raw) else value
+
+    line = {name: of(name, value) for name, value in members.items()}
+    if line.get("tool") != (tool := members.get("tool")) and isinstance(tool, str):
+        line["tool_sha256"] = _sha256(tool.encode(errors="replace"))  # an agent cannot hide which tool it called
+    return line
+
+
+def _redacted_text(name: str, text: str, secrets: Redaction) -> str:
+    if name in _CHOSEN_NAMES:
+        return secrets.known_values(text)
+    return text if name in _NOT_REDACTED else secrets.text(text)
+
+
+def _redacted_json(name: str, raw: msgspec.Raw, secrets: Redaction) -> msgspec.Raw:
+    if name != "id":
+        return msgspec.Raw(secrets.json(bytes(raw)))
+    text = bytes(raw).decode()
+    return raw if secrets.known_values(text) == text else msgspec.Raw(b'"[redacted]"')
+
+
+def _documents(record: Record) -> list[bytes | bytearray]:
+    """The JSON texts of a call that may hold secrets."""
+    outputs = [run.result.stdout for run in record.hook_runs if 0 < len(run.result.stdout) <= TEXT_LIMIT]
+    results = [raw for raw in (record.result_before, record.result_after) if len(raw) <= TEXT_LIMIT]
+    return [record.arguments, record.final, *outputs, *results]
+
+
+def _clean(value: object) -> object:
+    """The same value with all text valid UTF-8; text from the operating system may not be."""
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
+    if isinstance(value, dict):
+        return {key: _clean(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_clean(item) for item in value]
+    return value
+
+
+def _sha256(raw: bytes | bytearray) -> str:
+    import hashlib  # importing it takes 2 ms: only for digests
+
+    return hashlib.sha256(raw).hexdigest()
+
+
+def _time(at: float = 0.0) -> str:
+    """A time in seconds since 1970 as lines have it; without one, the present."""
+    second, microseconds = divmod(round((at or time()) * 1_000_000), 1_000_000)
+    return f"{_second(second)}.{microseconds // 1000:03}+00:00"
+
+
+@lru_cache(maxsize=1)  # many calls end in the same second
+def _second(at: int) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").removesuffix("+00:00")
+
+
+def _texts_or_digests(texts: dict[str, bytes | bytearray], full: bool) -> dict[str, object]:
+    """Members with these texts; their digests if they are not to be recorded in full, or are too long."""
+    members: dict[str, object] = {}
+    for name, text in texts.items():
+        if full and len(text) <= TEXT_LIMIT:
+            members[name] = text.decode(errors="replace")
+        else:
+            members[f"{name}_sha256"] = _sha256(text)
+    return members
+
+
+def _skipped(one: Skipped) -> dict[str, object]:
+    return {"source": one.spec.source, "event": one.spec.event, "command": one.spec.target, "why": one.why}
+
+
+def _stderr_end(stderr: bytes) -> str:
+    """The end of a hook's standard error, which usually has the reason of a failure."""
+    return stderr[-_STDERR_LIMIT:].decode(errors="replace")
+
+
+def _outcome(run: HookRun) -> str:
+    """The outcome of the run, in the terms of code-assist's document: `success`, `blocking` and so on."""
+    if run.result.ended in (Ended.TIMED_OUT, Ended.CANCELLED):
+        return "cancelled"
+    if run.verdict.permission is Permission.DENY or run.verdict.stop:
+        return "blocking"
+    return "non_blocking_error" if run.verdict.failure else "success"
+
+
+def verdict_word(verdict: Verdict) -> str:
+    """The strongest part of a verdict, as the audit file spells it: permission before rewrite before feedback."""
+    if verdict.failure:
+        return "trouble"
+    if verdict.permission is not None:
+        return verdict.permission.name.lower()
+    if verdict.arguments is not None or verdict.meta is not None:
+        return "rewrite"
+    if verdict.replacement is not None:
+        return "replace"
+    return "comment" if verdict.feedback else "none"

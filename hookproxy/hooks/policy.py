@@ -1,0 +1,29 @@
+"""The policy: what judges calls, as one frozen value. A reload assigns a new one; a call keeps its first one."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from ..audit.log import Audit
+from ..model.settings import Settings
+from .evaluate import Hooks
+from .skipped import SkippedHooks
+
+
+class Policy(Struct, frozen=True, eq=False):
+    """What judges and records calls."""
+
+    hooks: Hooks
+    settings: Settings
+    audit: Audit
+    skipped_hooks: SkippedHooks
+
+    @classmethod
+    def of(cls, hooks: Hooks, settings: Settings, audit: Audit) -> Policy:
+        """The policy with these parts."""
+        return cls(hooks, settings, audit, SkippedHooks(hooks.groups))
+
+    @property
+    def judges_calls(self) -> bool:
+        """Some hook, some rule or the audit concerns calls."""
+        return bool(self.hooks.groups or self.hooks.has_rules or self.settings.audit_all_calls)
