@@ -14,8 +14,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from .heredocs import DELIMITER, find_body, unquoted
-from .words import GLOB, HOLE, INHERITED, SPLIT, Command, Input, Word, echoed
+from .heredocs import DELIMITER, expanded_texts, find_body, unquoted
+from .words import GLOB, HOLE, INHERITED, SPLIT, Command, Input, Word, echoed, expand_braces
 
 _MOST_COMMANDS: Final = 1200  # reading so many takes some 5 ms
 _DEEPEST: Final = 20  # lists inside of each other: people write three
@@ -38,13 +38,18 @@ _OTHER_PARTS: Final = rf"{_VARIABLE}|\\(?P<escaped>[^\n\r])|(?P<substitution>\$\
 
 _FIRST_WORD: Final = re.compile(rf"(?:[{_CHARACTERS}-]+|\[){_END}")
 _WORD: Final = re.compile(rf"[ \t]{_BLANKS}((?:(?:[{_CHARACTERS}=-]|\{{\}})+|!=?|\[|\]){_END})")
+_BRACED: Final = re.compile(rf"[ \t]{_BLANKS}([{_CHARACTERS}=*?-]*\{{[{_CHARACTERS}=*?{{}}-]*){_END}")
+"""A word with braces, and nothing else that is not plain."""
 _PART: Final = re.compile(
-    rf"(?P<plain>(?:[{_CHARACTERS}=-]|\{{\}}|(?<=\w)[~^#]|(?<![^\s=])~(?=/))+)|(?P<pattern>[*?])"
+    rf"(?P<plain>(?:[{_CHARACTERS}=-]|\{{\}}|(?<=[\w/])[~^#]|(?<![^\s=])~(?=/))+)|(?P<pattern>[*?])"
     r"|'(?P<single>[^'\r]*)'|\"(?P<double>[^\"\\$`\r]*)\"|`(?P<backquoted>[^`\\\n\r<]*)`|(?P<process>[<>]\()"
     rf"|{_OTHER_PARTS}",
     re.ASCII,
 )
-_QUOTED_PART: Final = re.compile(rf"(?P<plain>[^\"\\$`\r]+)|`(?P<backquoted>[^`\\\n\r<\"]*)`|{_OTHER_PARTS}", re.ASCII)
+_QUOTED_PART: Final = re.compile(
+    rf"(?P<plain>[^\"\\$`\r]+)|`(?P<backquoted>[^`\\\n\r<\"]*)`|(?P<continued>(?<![$\\])\\\n)|{_OTHER_PARTS}",
+    re.ASCII,
+)
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)\+?=", re.ASCII)
 _REDIRECTION: Final = re.compile(
     rf"{_BLANKS}(?:[12]?>&[12]{_END}|<<(?P<tabs>-?)(?![<-])|"
@@ -62,13 +67,13 @@ _TO_WORD: Final = re.compile(rf"[ \t]{_BLANKS}")
 _KEYWORD: Final = re.compile(rf"(?:[a-z]+|[{{}}]|\[\[){_END}")
 _FOR: Final = re.compile(r"[ \t]+[A-Za-z_]\w*[ \t]+in(?=[ \t])", re.ASCII)
 _IN: Final = re.compile(r"[ \t]+in(?=[ \t\n])")
+_NEGATED: Final = re.compile(r"[ \t]+!(?=[ \t])")
+_TEST_ENDS: Final = re.compile(rf"[ \t]+\]\]{_END}")
 _CASE_PATTERN: Final = re.compile(
     r"\(?[ \t]*[^\s'\"\\$`;&|()<>{}\[\]#]+(?:[ \t]*\|[ \t]*[^\s'\"\\$`;&|()<>{}\[\]#]+)*[ \t]*\)"
 )
 _FUNCTION: Final = re.compile(r"[A-Za-z_]\w*[ \t]*\(\)[ \t\n]*(?=\{[ \t\n])", re.ASCII)
 _FUNCTION_NAME: Final = re.compile(r"[ \t]+[A-Za-z_]\w*[ \t]*(?:\(\))?[ \t\n]*(?=\{[ \t\n])", re.ASCII)
-_IS_LITERAL: Final = re.compile(r"[^$`]*")
-"""A here-document in which nothing is expanded, although its delimiter is not quoted."""
 _FEEDING: Final = ("&&", "||", "|")
 """Separators behind which a command must follow."""
 _CLOSING: Final = ("", ")", ";;")
@@ -133,7 +138,9 @@ class _PlainReader:
                 break
             if separator == "\n":
                 self._at -= 1
-            fed = Input("pipe", echoed(self.commands[-1])) if separator == "|" else input_
+            fed = input_
+            if separator == "|":
+                fed = Input("pipe", echoed(self.commands[-1]) if self.commands else "")
         if end not in ends:
             raise _NotPlain
         self._depth -= 1
@@ -194,7 +201,7 @@ class _PlainReader:
             case "case":
                 self._case(fed)
             case "[[":
-                self._test()
+                self._test(fed)
             case "function":
                 self._skip(_FUNCTION_NAME)
                 self._statement(INHERITED)
@@ -238,15 +245,16 @@ class _PlainReader:
             self._skip(_CASE_PATTERN)
             end = self.read_list(fed, (";;", "esac"))
 
-    def _test(self) -> None:
+    def _test(self, fed: Input) -> None:
         """Read `[[ … ]]`. For dash, it is a command; what it tests is read as one, too, as the grammar's way does."""
         before = len(self.commands)
         words: list[Word] = []
-        while (word := self._next_word()) is not None and not (word.bare and word.text == "]]"):
+        if negated := _NEGATED.match(self._line, self._at):
+            self._at = negated.end()
+        while (word := self._next_word()) is not None:
             words.append(word)
-        if words and words[0].bare and words[0].text == "!":
-            del words[0]
-        if word is None or not words or len(self.commands) > before:
+        self._skip(_TEST_ENDS)
+        if not words or "#" in words[0].text or len(self.commands) > before or fed.kind == "pipe":
             raise _NotPlain
         self._check_first(words)
         if words[0].literal:
@@ -266,8 +274,8 @@ class _PlainReader:
         if head is None:
             raise _NotPlain
         self._at = head.end()
-        while self._next_word() is not None:
-            pass
+        while (braced := _BRACED.match(line, self._at)) is not None or self._next_word() is not None:
+            self._at = braced.end() if braced else self._at
         separator = _SEPARATOR.match(line, self._at)
         if separator is None or separator[1] not in (";", "\n") or self._at == head.end():
             raise _NotPlain
@@ -309,6 +317,9 @@ class _PlainReader:
                     break
                 elif (redirection := _REDIRECTION.match(line, self._at)) is not None:
                     fed = self._redirected(redirection, written) or fed
+                elif (braced := _BRACED.match(line, self._at)) is not None:
+                    words.extend(expand_braces(braced[1]))
+                    self._at = braced.end()
                 elif (word := self._next_word()) is not None:
                     words.append(word)
                 else:
@@ -375,18 +386,13 @@ class _PlainReader:
         body, end = find_body(line, rest.end() + 1, mark, without_tabs, joins=not is_quoted)
         if body is None:
             raise _NotPlain
-        is_literal = is_quoted or _IS_LITERAL.fullmatch(body) is not None
+        is_literal = is_quoted or ("$" not in body and "`" not in body)
         if not is_literal:
-            self._expand_body(body)
+            for text in expanded_texts(body):
+                self._read_inside(text)
         self._bodies[rest.end()] = end
         self._at = delimiter.end()
         return Input("text", body, is_literal)
-
-    def _expand_body(self, body: str) -> None:
-        """Read the expansions of a here-document, in which quotes mean nothing."""
-        if '"' in body:
-            raise _NotPlain
-        self._read_inside(f': "{body}"')
 
     def _read_inside(self, text: str) -> None:
         reader = _PlainReader(text, self._depth)
@@ -475,6 +481,8 @@ class _PlainReader:
                     self._read_inside(part["backquoted"])
                     texts.append(SPLIT if "@" in part[0] else HOLE)
                     sources.append(part[0])
+                case "continued":
+                    pass
                 case _:
                     return
         raise _NotPlain

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from .heredocs import DELIMITER, find_body, is_open, unquoted
+from .heredocs import DELIMITER, expanded_texts, find_body, is_open, unquoted
 from .plain import RESERVED, read_plain
 from .words import HEREDOC, HOLE, INHERITED, PRIVATE, Command, Disagreement, Input, Lexed, Lexer, Word, echoed
 
@@ -46,7 +46,6 @@ _AFTERRESERVED: Final = re.compile(r"(?:\\\n)*(?:[\s;|&()<>]|\Z)")
 """What ends a reserved word: for bash, `{rm` is a word."""
 _COMMENT_START: Final = re.compile(r"(?:\A|[\s;&|()])\Z")
 _ARITHMETIC: Final = re.compile(r"[\w\s+\-*/%<>=!&|^~?:,()\[\]@#.\ue001]*")
-_SUBSTITUTION: Final = re.compile(r"\$\(((?:[^()\"]|\"[^\"()]*\")*)\)")
 _SIMPLE_EXPANSION: Final = re.compile(r"\$(?:\w+|[@*#?$!-])")
 _PARAMETER: Final = re.compile(
     r"\$\{[!#]?(?:\w+|[@*#?$!-])(?:\[[\w@*\ue001 +-]*\])?(?:(?:[:=?+\-#%/^,@]|\[)(?:[^'\"\\{}$`\n]|\\[^'\"{}\n])*)?\}"
@@ -498,8 +497,8 @@ def _without_heredocs(line: str, reader: _Reader) -> tuple[str, Sequence[Input]]
         if body is None:
             reader.differs("a here-document without its end")
             break
-        if not quoted:
-            _read_body(body, reader)
+        for text in () if quoted else expanded_texts(body):
+            reader.read(text, INHERITED, 1)
         line = f"{line[:operator]}<{HEREDOC}{len(heredocs)} {line[delimiter.end() : newline + 1]}{line[end:]}"
         heredocs.append(Input("text", body, quoted or ("$" not in body and "`" not in body)))
     return line, heredocs
@@ -518,17 +517,3 @@ def _first_heredoc(line: str, reader: _Reader) -> tuple[int, int] | None:
             if after is not None and after.type == "heredoc_start":
                 return found.start(), int(sign.type == "<<-")
     return None
-
-
-def _read_body(body: str, reader: _Reader) -> None:
-    """Read the expansions of a here-document without quotes."""
-    if "$" not in body and "`" not in body:
-        return
-    # In quotes, everything but a quote means the same. Inside of `$(…)` a quote is left alone.
-    if '"' not in body:
-        reader.read(f': "{body}"', INHERITED, 1)
-        return
-    for inner in _SUBSTITUTION.findall(body):
-        reader.read(inner, INHERITED, 1)
-    outside = _SUBSTITUTION.sub("", body)
-    reader.read(': "' + outside.replace('"', "'") + '"', INHERITED, 1)

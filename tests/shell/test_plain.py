@@ -33,7 +33,9 @@ PIECES: Final = st.sampled_from([
     "<<<'a b'", "<<< $k",
     "<<E\n$k `a`\n$(b)\nE\n", "<<E\n\\$k\\\nE\nE\n", "`a b`", '"`a`"', "<(a)", ">(a | b)", "< <(a)", "> >(a)",
     "[[ a ]]", "[[ ! -n $k ]]",
-    "f() { a; }", "[[ $k == *b ]]", "a;;", "esac",
+    "f() { a; }", "[[ $k == *b ]]", "a;;", "esac", "{b,c}", "a{1..3}", "x{*.c,d}{e,f}",
+    "<<E\n\"$k\" $(a \"b\")\nE\n", "<<E\n\\$k \\\n$k\nE\n",
+    '"a\\\nb"', "/#b", "[[ a == b ]] && c",
 ])  # fmt: skip
 BETWEEN: Final = st.sampled_from([" ", " ", " ", " ", " ", "", "\n", "; ", "  ", "\t", " ;", "\\\n"])
 STATEMENTS: Final = st.sampled_from([
