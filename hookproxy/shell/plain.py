@@ -256,6 +256,8 @@ class _PlainReader:
         self._skip(_TEST_ENDS)
         if not words or "#" in words[0].text or len(self.commands) > before or fed.kind == "pipe":
             raise _NotPlain
+        if any("[" in word.source for word in words):  # `-v` and `-eq` evaluate a subscript
+            raise _NotPlain
         self._check_first(words)
         if words[0].literal:
             self.commands.append(Command(tuple(words)))
