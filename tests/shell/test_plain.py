@@ -125,7 +125,7 @@ def test_usual_lines_are_read_without_the_grammar(line: str) -> None:
         "a 'b", 'a "b', "$(a", "a <<E\nb", "a=(b)", "a[0]=b", "[[ -v 'a[$(b)]' ]]", "a[1]() { b; }",
         "a >&b", "a &> b",
         "() a", "time", "time if a", "do a", "echo $((a[1]))", "a {b,$c}", "! ! a", "a | ! b", "coproc a",
-        "a <<E\n\"$b\nE",
+        "a <<E; b (\nc\nE",
     ],
 )  # fmt: skip
 def test_all_else_is_left_to_the_grammar(line: str) -> None:
