@@ -18,6 +18,7 @@ from .heredocs import DELIMITER, expanded_texts, find_body, unquoted
 from .words import GLOB, HOLE, INHERITED, SPLIT, Command, Input, Word, echoed, expand_braces
 
 _MOST_COMMANDS: Final = 1200  # reading so many takes some 5 ms
+_MOST_WORK: Final = 20_000  # parts of words, lists and redirections, each by what it takes: about one microsecond
 _DEEPEST: Final = 20  # lists inside of each other: people write three
 
 RESERVED: Final = frozenset({
@@ -97,12 +98,14 @@ def read_plain(line: str) -> tuple[Command, ...] | None:
 class _PlainReader:
     """One line, and the place up to which it has been read."""
 
-    __slots__ = ("_at", "_bodies", "_depth", "_line", "commands")
+    __slots__ = ("_at", "_bodies", "_depth", "_line", "commands", "left")
 
-    def __init__(self, line: str, depth: int = 0) -> None:
+    def __init__(self, line: str, depth: int = 0, left: int = _MOST_WORK) -> None:
         self._line: Final = line
         self._at = 0
         self._depth = depth
+        self.left = left
+        """How much work may still be done: the agent decides how long a line is."""
         self._bodies: Final[dict[int, int]] = {}
         """Where the here-documents end, by the end of the line before each."""
         self.commands: Final[list[Command]] = []
@@ -113,6 +116,7 @@ class _PlainReader:
         """Read commands up to one of these signs or words, and return it; "" is the end of the line."""
         line, fed, separator = self._line, input_, "&&"
         self._depth += 1
+        self._spend(5)
         if self._depth > _DEEPEST:
             raise _NotPlain
         while True:
@@ -145,6 +149,11 @@ class _PlainReader:
             raise _NotPlain
         self._depth -= 1
         return end
+
+    def _spend(self, work: int) -> None:
+        self.left -= work
+        if self.left < 0:
+            raise _NotPlain
 
     def _go_to_command(self) -> None:
         """Skip blanks, comments, ends of lines and here-documents."""
@@ -217,7 +226,7 @@ class _PlainReader:
         after = len(self.commands)
         while (redirection := _REDIRECTION.match(self._line, self._at)) is not None:
             input_ = self._redirected(redirection, written) or input_
-        if len(self.commands) > after:
+        if len(self.commands) > after or (input_ and fed.kind == "pipe"):
             raise _NotPlain
         if written or input_:
             for at in range(before, after):
@@ -320,6 +329,7 @@ class _PlainReader:
                 elif (redirection := _REDIRECTION.match(line, self._at)) is not None:
                     fed = self._redirected(redirection, written) or fed
                 elif (braced := _BRACED.match(line, self._at)) is not None:
+                    self._spend(10 + len(braced[1]))
                     words.extend(expand_braces(braced[1]))
                     self._at = braced.end()
                 elif (word := self._next_word()) is not None:
@@ -362,6 +372,7 @@ class _PlainReader:
     def _redirected(self, redirection: re.Match[str], written: list[str]) -> Input | None:
         """Read the target of a redirection: the input that it gives; None: it is one of output."""
         self._at = redirection.end()
+        self._spend(3)
         if redirection["tabs"] is not None:
             return self._heredoc(without_tabs=redirection["tabs"] != "")
         if redirection["output"] is redirection["input"] is None:
@@ -397,8 +408,9 @@ class _PlainReader:
         return Input("text", body, is_literal)
 
     def _read_inside(self, text: str) -> None:
-        reader = _PlainReader(text, self._depth)
+        reader = _PlainReader(text, self._depth, self.left)
         reader.read_list(INHERITED, ("",))
+        self.left = reader.left
         self.commands.extend(reader.commands)
 
     # --- words ---
@@ -423,6 +435,7 @@ class _PlainReader:
         bare = True
         while (part := _PART.match(line, self._at)) is not None:
             self._at = part.end()
+            self._spend(2)
             match part.lastgroup:
                 case "plain":
                     texts.append(part[0])
@@ -464,6 +477,7 @@ class _PlainReader:
         line = self._line
         while (part := _QUOTED_PART.match(line, self._at)) is not None:
             self._at = part.end()
+            self._spend(2)
             match part.lastgroup:
                 case "plain":
                     texts.append(part[0])

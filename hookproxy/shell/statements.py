@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _MOST_SIGNS: Final = 1200  # that separate, quote or expand: reading them takes some 20 ms
+_MOST_OF: Final = {" ": 8000, "'": 8000, "*": 4000, "?": 4000}  # reading so many words or parts takes some 15 ms
 _MOST_ROUGH: Final = 200  # words of a command that cannot be read for certain
 _COMPLEX: Final = re.compile(r"[;|&(){}<>$`\n'\"\\\[]")
 _SINGLE_QUOTED: Final = re.compile(r"'[^']*'")
@@ -37,6 +38,7 @@ _TAKES_COMMAND: Final = frozenset(["!", "{", "if", "then", "elif", "else", "whil
 _GAP: Final = re.compile(r"(?:[ \t\n]|\\\n|\r(?=\n|\Z))*")
 _AFTER_RESERVED: Final = re.compile(r"(?:\\\n)*(?:[\s;|&()<>]|\Z)")
 """What ends a reserved word: for bash, `{rm` is a word."""
+_DESCRIPTOR: Final = re.compile(r"[ \t](\{[A-Za-z_]\w*\})\Z")
 _COMMENT_START: Final = re.compile(r"(?:\A|[\s;&|()])\Z")
 _GROUPS: Final = frozenset({
     "program", "list", "pipeline", "subshell", "compound_statement", "if_statement", "elif_clause", "else_clause",
@@ -65,7 +67,8 @@ def read(line: str) -> Found:
 def _read_text(line: str, input_: Input, depth: int, found: Found) -> None:
     """Read a whole text: the line, or one inside of it."""
     line, heredocs = _without_heredocs(line, found)
-    if len(line) > _MOST_SIGNS and len(_COMPLEX.findall(_SINGLE_QUOTED.sub("", line))) > _MOST_SIGNS:
+    signs = len(_COMPLEX.findall(_SINGLE_QUOTED.sub("", line))) if len(line) > _MOST_SIGNS else 0
+    if signs > _MOST_SIGNS or any(line.count(sign) > most for sign, most in _MOST_OF.items()):
         found.differs("", "it is too long")
         return
     _Statements(Source(line, heredocs, found)).read(input_, depth)
@@ -191,10 +194,22 @@ class _Statements:
         last_only = body.type in ("pipeline", "list")  # the redirection belongs to the last command of these
         before = len(self._found.commands)
         self._visit(body, input_ if lexed.input is None or last_only else lexed.input, depth + 1)
+        self._take_descriptor(self._line[: body.end_byte], before)
         for at in range(max(before, len(self._found.commands) - 1) if last_only else before, len(self._found.commands)):
             command = self._found.commands[at]
             input_ = lexed.input or command.input if last_only else command.input
             self._found.commands[at] = replace(command, input=input_, written=command.written + lexed.written)
+
+    def _take_descriptor(self, text: str, before: int) -> None:
+        """Take `{fd}` away from the last command: right before a redirection, it is the name of its descriptor."""
+        commands = self._found.commands
+        descriptor = _DESCRIPTOR.search(text)
+        if (
+            descriptor
+            and len(commands) > before
+            and commands[-1].words[-1:] == (Word(descriptor[1], descriptor[1], True),)
+        ):
+            commands[-1] = replace(commands[-1], words=commands[-1].words[:-1])
 
     def _test(self, node: Node, input_: Input, depth: int) -> None:
         """Read `[ … ]`, which is a simple command, or `[[ … ]]` and `(( … ))`, which are not."""
