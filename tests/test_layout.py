@@ -34,6 +34,7 @@ FLOORS: Final = {
     "runners": 5,
     "transports": 5,
     "authorization": 5,
+    "network": 4,
     "protocol": 4,
     "dialects": 4,
     "policy": 3,

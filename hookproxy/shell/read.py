@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from .words import HEREDOC, HOLE, INHERITED, PRIVATE, Disagreement, Input, Lexed, Lexer, Word
+from .heredocs import DELIMITER, find_body, is_open, unquoted
+from .plain import RESERVED, read_plain
+from .words import HEREDOC, HOLE, INHERITED, PRIVATE, Command, Disagreement, Input, Lexed, Lexer, Word, echoed
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -36,21 +38,11 @@ _COMPLEX: Final = re.compile(r"[;|&(){}<>$`\n'\"\\\[]")
 _SINGLE_QUOTED: Final = re.compile(r"'[^']*'")
 
 _NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]")
-_PLAIN_TOKEN: Final = re.compile(
-    r"[ \t]*(?:(?:2>&1|[12]?>/dev/null)(?![^\s;|&])|(?P<separator>&&|\|\|?|;)|"
-    r"(?P<word>(?:[A-Za-z0-9_@%+:,./=-]|(?<=\w)[~^#]|'[^'\0\r]*'|\"[^\"\\$`\0\r]*\")+)(?![^\s;|&]))[ \t]*"
-)
-"""A part of a line that every shell reads alike: words with nothing to expand, and signs between two commands."""
-_RESERVED: Final = frozenset({
-    "!", "{", "}", "[[", "]]", "if", "then", "elif", "else", "fi", "case", "esac", "for", "select", "while", "until",
-    "do", "done", "in", "function", "coproc", "time",
-})  # fmt: skip
 _TAKES_COMMAND: Final = frozenset(["!", "{", "if", "then", "elif", "else", "while", "until", "do"])
 """Reserved words behind which a command begins."""
 
-_QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
 _GAP: Final = re.compile(r"(?:[ \t\n]|\\\n|\r(?=\n|\Z))*")
-_AFTER_RESERVED: Final = re.compile(r"(?:\\\n)*(?:[\s;|&()<>]|\Z)")
+_AFTERRESERVED: Final = re.compile(r"(?:\\\n)*(?:[\s;|&()<>]|\Z)")
 """What ends a reserved word: for bash, `{rm` is a word."""
 _COMMENT_START: Final = re.compile(r"(?:\A|[\s;&|()])\Z")
 _ARITHMETIC: Final = re.compile(r"[\w\s+\-*/%<>=!&|^~?:,()\[\]@#.\ue001]*")
@@ -83,16 +75,6 @@ _SIGNS: Final = frozenset({
 _BEGIN_PARTS: Final = _SIGNS | {"elif_clause", "else_clause"}
 
 
-class Command(Struct, frozen=True):
-    """A simple command, and what it reads."""
-
-    words: tuple[Word, ...]
-    assignments: tuple[tuple[str, Word], ...] = ()
-    input: Input = INHERITED
-    written: tuple[str, ...] = ()
-    """The files that its output goes to, as far as they are certain."""
-
-
 class Script(Struct, frozen=True):
     """What a text of shell consists of."""
 
@@ -110,44 +92,14 @@ def read(line: str) -> Script:
     plain = read_plain(line)
     if plain is not None:
         return Script(plain)
+    return read_with_grammar(line)
+
+
+def read_with_grammar(line: str) -> Script:
+    """Return what `read` does, but slower."""
     reader = _Reader()
     reader.read(line, INHERITED, 0)
     return Script(tuple(reader.commands), reader.unreadable)
-
-
-def read_plain(line: str) -> tuple[Command, ...] | None:
-    """Read a line of plain commands, as most are, without the grammar; None: another line."""
-    commands: list[Command] = []
-    words: list[Word] = []
-    at, separator = 0, ""
-    while at < len(line):
-        token = _PLAIN_TOKEN.match(line, at)
-        if token is None:
-            return None
-        at = token.end()
-        if text := token["word"]:
-            bare = "'" not in text and '"' not in text
-            unquoted = text if bare else _QUOTED.sub(lambda quoted: quoted[0][1:-1], text)
-            words.append(Word(unquoted, unquoted, bare))
-            if "=" in words[0].text:
-                return None
-        elif token["separator"]:
-            if not _begins_plainly(words) or len(commands) > _MOST_SIGNS:
-                return None
-            commands.append(_behind(commands, separator, words))
-            words, separator = [], token["separator"]
-    if _begins_plainly(words):
-        return (*commands, _behind(commands, separator, words))
-    return tuple(commands) if separator == ";" and not words else None
-
-
-def _begins_plainly(words: Sequence[Word]) -> bool:
-    """True if these words are a command, without an assignment or a reserved word at its beginning."""
-    return bool(words) and "=" not in words[0].text and words[0].text not in _RESERVED
-
-
-def _behind(commands: Sequence[Command], separator: str, words: Sequence[Word]) -> Command:
-    return Command(tuple(words), (), Input("pipe", echoed(commands[-1])) if separator == "|" else INHERITED)
 
 
 @cache
@@ -232,7 +184,7 @@ class _Reader:
         """Make sure that only blanks, or the end of a line between two commands, stand between the parts."""
         before: Node | None = None
         for child in node.children:
-            if child.type in _RESERVED and not _AFTER_RESERVED.match(self._line, child.end_byte):
+            if child.type in RESERVED and not _AFTERRESERVED.match(self._line, child.end_byte):
                 self.differs(f"the word that begins with {child.type!r}")
             if before is not None:
                 gap = self._line[before.end_byte : child.start_byte]
@@ -253,8 +205,8 @@ class _Reader:
         except Disagreement as error:
             self.differs(str(error))
             lexed = Lexed(tuple(self._rough_words(start, end)), (), None, ())
-        self._add(lexed, input_)
         self._substitutions(node, depth)
+        self._add(lexed, input_)
 
     def _rough_words(self, start: int, end: int) -> Iterator[Word]:
         """The words of a command that cannot be read, as far as the grammar tells."""
@@ -263,7 +215,7 @@ class _Reader:
 
     def _add(self, lexed: Lexed, input_: Input) -> None:
         words = lexed.words
-        if words and words[0].bare and words[0].text in _RESERVED - {"time", "coproc", "[["}:
+        if words and words[0].bare and words[0].text in RESERVED - {"time", "coproc", "[["}:
             self.differs(f"the word {words[0].text!r} where a command should be")
             while words and words[0].text in _TAKES_COMMAND:
                 words = words[1:]
@@ -285,6 +237,9 @@ class _Reader:
         if lexed.words or lexed.assignments or node.children[0].start_byte != body.start_byte:
             self.differs("a word behind a group")
             self._add(lexed, input_)
+        for child in node.children:
+            if child != body:
+                self._substitutions(child, depth)
         last_only = body.type in ("pipeline", "list")  # the redirection belongs to the last command of these
         before = len(self.commands)
         self._visit(body, input_ if lexed.input is None or last_only else lexed.input, depth + 1)
@@ -292,11 +247,6 @@ class _Reader:
             command = self.commands[at]
             input_ = lexed.input or command.input if last_only else command.input
             self.commands[at] = replace(command, input=input_, written=command.written + lexed.written)
-        if last_only and lexed.input is not None and self._expansions_in(body.children[-1]):
-            self.differs("an input behind several commands")  # the last command found may be one inside of an expansion
-        for child in node.children:
-            if child != body:
-                self._substitutions(child, depth)
 
     def _test(self, node: Node, input_: Input, depth: int) -> None:
         """Read `[ … ]`, which is a simple command, or `[[ … ]]` and `(( … ))`, which are not."""
@@ -524,22 +474,10 @@ def _mark_expansions(node: Node, expansions: dict[int, int]) -> None:
             todo.extend(part.children)
 
 
-def echoed(command: Command) -> str:
-    """What a literal `echo` or `printf`, or a `cat` of a here-document writes; empty if it is another command."""
-    words = command.words
-    if len(words) == 1 and words[0].text == "cat" and command.input.whole:
-        return command.input.text
-    if not words or words[0].text not in ("echo", "printf"):
-        return ""
-    return " ".join(word.source for word in words[1:] if not word.text.startswith("-")).replace("\\n", "\n")
-
-
 # --- here-documents ---
 
 _MOST_HEREDOCS: Final = 32  # of one text, with signs like theirs: people write one or two
 _MOST_EXPANSIONS: Final = 600  # beside here-documents: looking at so many takes the grammar some 10 ms
-_CONTINUED: Final = re.compile(r"(?<!\\)(?:\\\\)*\\\Z")
-_DELIMITER: Final = re.compile(r"[ \t]*((?:[^\s'\"\\$`;&|()<>\ue000-\ue008]|'[^'\n]*'|\"[^\"\\$`\n]*\"|\\[^\n])+)")
 
 
 def _without_heredocs(line: str, reader: _Reader) -> tuple[str, Sequence[Input]]:
@@ -550,13 +488,13 @@ def _without_heredocs(line: str, reader: _Reader) -> tuple[str, Sequence[Input]]
         if begin is None:
             break
         operator, dash = begin
-        delimiter = _DELIMITER.match(line, operator + 2 + dash)
+        delimiter = DELIMITER.match(line, operator + 2 + dash)
         newline = line.find("\n", delimiter.end()) if delimiter else -1
-        if delimiter is None or newline < 0 or _is_open(line[delimiter.end() : newline]):
+        if delimiter is None or newline < 0 or is_open(line[delimiter.end() : newline]):
             reader.differs("a here-document")
             break
         quoted = re.search(r"['\"\\]", delimiter[1]) is not None
-        body, end = _body(line, newline + 1, _unquoted(delimiter[1]), dash, joins=not quoted)
+        body, end = find_body(line, newline + 1, unquoted(delimiter[1]), bool(dash), joins=not quoted)
         if body is None:
             reader.differs("a here-document without its end")
             break
@@ -565,15 +503,6 @@ def _without_heredocs(line: str, reader: _Reader) -> tuple[str, Sequence[Input]]
         line = f"{line[:operator]}<{HEREDOC}{len(heredocs)} {line[delimiter.end() : newline + 1]}{line[end:]}"
         heredocs.append(Input("text", body, quoted or ("$" not in body and "`" not in body)))
     return line, heredocs
-
-
-def _is_open(rest: str) -> bool:
-    """True if the line may go on, by quotes or parentheses that begin behind a here-document's sign, or a backslash."""
-    return (
-        _CONTINUED.search(rest) is not None
-        or rest.count("'") % 2 + rest.count('"') % 2 + rest.count("`") % 2 > 0
-        or rest.count("(") > rest.count(")")
-    )
 
 
 def _first_heredoc(line: str, reader: _Reader) -> tuple[int, int] | None:
@@ -589,27 +518,6 @@ def _first_heredoc(line: str, reader: _Reader) -> tuple[int, int] | None:
             if after is not None and after.type == "heredoc_start":
                 return found.start(), int(sign.type == "<<-")
     return None
-
-
-def _unquoted(delimiter: str) -> str:
-    return re.sub(r"'([^']*)'|\"([^\"]*)\"|\\(.)", lambda part: part[1] or part[2] or part[3] or "", delimiter)
-
-
-def _body(line: str, at: int, delimiter: str, dash: int, *, joins: bool) -> tuple[str | None, int]:
-    """The text of a here-document that begins here, and where the line after it begins; None: it has no end.
-
-    With `joins`, a backslash at the end of a line continues it, so that the next line is not the delimiter.
-    """
-    start, continued = at, False
-    while at < len(line):
-        newline = line.find("\n", at)
-        stop = len(line) if newline < 0 else newline
-        text = line[at:stop]
-        if (text.lstrip("\t") if dash else text) == delimiter and not continued:
-            return line[start:at], min(stop + 1, len(line)) if newline >= 0 else stop
-        continued = joins and _CONTINUED.search(text) is not None
-        at = stop + 1
-    return None, at
 
 
 def _read_body(body: str, reader: _Reader) -> None:

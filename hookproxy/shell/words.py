@@ -73,7 +73,7 @@ class Word(Struct, frozen=True):
     @property
     def literal(self) -> bool:
         """True if the program certainly gets `text`."""
-        return UNKNOWN.search(self.text) is None
+        return self.text.isascii() or UNKNOWN.search(self.text) is None
 
     @property
     def splits(self) -> bool:
@@ -103,6 +103,26 @@ class Input(NamedTuple):
 
 
 INHERITED: Final = Input("inherited")
+
+
+class Command(Struct, frozen=True):
+    """A simple command, and what it reads."""
+
+    words: tuple[Word, ...]
+    assignments: tuple[tuple[str, Word], ...] = ()
+    input: Input = INHERITED
+    written: tuple[str, ...] = ()
+    """The files that its output goes to, as far as they are certain."""
+
+
+def echoed(command: Command) -> str:
+    """What a literal `echo` or `printf`, or a `cat` of a here-document writes; empty if it is another command."""
+    words = command.words
+    if len(words) == 1 and words[0].text == "cat" and command.input.whole:
+        return command.input.text
+    if not words or words[0].text not in ("echo", "printf"):
+        return ""
+    return " ".join(word.source for word in words[1:] if not word.text.startswith("-")).replace("\\n", "\n")
 
 
 class Lexed(Struct, frozen=True):
@@ -175,7 +195,8 @@ class Lexer:
                     raise Disagreement("a here-document")
                 return self._heredocs[int(target[1:])]
             return Input("file", target)
-        if UNKNOWN.search(target) is None:
+        names_file = target != "/dev/null" and not (operator == ">&" and target.isdecimal())
+        if names_file and UNKNOWN.search(target) is None:
             written.append(target)
         return None
 

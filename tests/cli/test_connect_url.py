@@ -11,8 +11,8 @@ import pytest
 
 from hookproxy.cli import connect, connect_url
 from hookproxy.model.errors import UserError
+from hookproxy.network.address import parse
 from hookproxy.session.remote_server import RemoteOptions
-from hookproxy.transports.http.address import parse
 
 
 @pytest.mark.parametrize(
