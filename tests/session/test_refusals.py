@@ -153,7 +153,7 @@ def test_among_many_hostile_lines_as_many_are_recorded_as_are_refused(lines: lis
 
 WRITES_REFUSALS: Final = {
     "session/proxy.py": "Proxy._refuse",
-    "protocol/multiplex.py": "_refused",
+    "protocol/shared_messages.py": "refused",
     "transports/shared_server.py": "SessionChannel._refuse_lost",
     "transports/http/channel.py": "HttpChannel.write",
     "transports/http/agent_channel.py": "AgentChannel.post",
