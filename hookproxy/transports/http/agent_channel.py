@@ -21,8 +21,8 @@ from ..user_load import LONG_BYTES, UserLoad
 from . import messages
 from .agent_input import BEAT_SECONDS, ENDED, AgentInput, AgentOutput
 from .agent_stream import MAX_KEPT_BYTES, AgentStream, StreamHeaders, stream_and_event
-from .listener import Headers, Responder, header_lines
 from .messages import CALL_TOOL, Message, answered_ids
+from .responder import Headers, Responder, header_lines
 
 MAX_KEPT_LINES: Final = 256
 """Lines of the server that are kept while no stream is open: more than a server sends before its agent listens."""

@@ -102,9 +102,9 @@ class Client:
         """Handle a call of the agent that was read already."""
         self._handshake.is_stateless = bool(call.version)
         exchange = Exchange(Kind.REQUEST, messages.of_call(call))
-        if self._handshake.phase is Phase.OPEN and not self._old.is_used:
+        if self._handshake.opening is None and not self._old.is_used:
             exchange.call_id = call.id
-            self._in_flight.add(exchange)
+            self._in_flight.add_call(exchange)
             self._wire.send(exchange)
         else:
             self._submit_request(exchange)
@@ -214,7 +214,8 @@ class Client:
     def body(self, exchange: Exchange, piece: bytes) -> None:
         """A piece of the body has come."""
         self._responses.body(exchange, piece)
-        self._check_end()
+        if self._life:  # it is not RUNNING
+            self._check_end()
 
     def complete(self, exchange: Exchange) -> None:
         """The response has come to its end."""
@@ -237,7 +238,8 @@ class Client:
         else:
             exchange.status, exchange.headers, exchange.content_type, exchange.collected = 200, headers, JSON, body
             self._responses.answered(exchange)
-        self._check_end()
+        if self._life:  # it is not RUNNING
+            self._check_end()
 
     def lost(self, exchange: Exchange, why: str) -> None:
         """The request could not be sent, or its response has broken off; `why` is a sentence without a full stop."""

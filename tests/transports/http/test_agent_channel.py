@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from hookproxy.transports.http import agent_channel, agent_input, messages
 from hookproxy.transports.http.agent_channel import AgentChannel
-from hookproxy.transports.http.listener import HeaderLines, Headers, Responder
+from hookproxy.transports.http.responder import HeaderLines, Headers, Responder
 from hookproxy.transports.user_load import UserLoad
 from tests.support.http_agent import Exchange as HttpExchange
 from tests.support.http_agent import HttpAgent, Server, agent_of, line
