@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from .listener import Headers, Responder, header_lines
+from .responder import Headers, Responder, header_lines
 
 JSON_HEADER: Final = (b"content-type", b"application/json")
 _STREAM_HEADERS: Final = (
