@@ -192,14 +192,13 @@ class Transfers:
             self.client.not_authorized(exchange, "" if self.heads.gives_authorization else self.credentials.hint)
 
     async def _authorize(self, exchange: Exchange, challenge: str) -> None:
-        hint = self.credentials.hint
         try:
             value = await self.credentials.refused(exchange.status, challenge, exchange.used_authorization)
         except (OSError, ValueError) as problem:
-            self.client.not_authorized(exchange, f"{_sentence(str(problem))} {hint}".strip())
+            self.client.not_authorized(exchange, f"{_sentence(str(problem))} {self.credentials.hint}".strip())
             return
         if value is None:
-            self.client.not_authorized(exchange, hint)
+            self.client.not_authorized(exchange, self.credentials.hint)  # the refusal may have changed it
         else:
             self.client.authorized(exchange)
 
