@@ -13,6 +13,8 @@ from hookproxy.transports.channel import Passage
 
 
 class Beside(Passage):
+    size = None
+
     def __init__(self) -> None:
         self.got = bytearray()
         self.ends: list[str] = []
