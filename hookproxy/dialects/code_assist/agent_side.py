@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -16,19 +17,19 @@ from ..agent_side import (
     AgentEvent,
     AgentSide,
     Can,
-    Entry,
     HookDecision,
     HookOutput,
     arguments_of,
     call_context,
     event_of,
-    hook_file,
     json_output,
     result_outcome,
     split_mcp_name,
     text_outcome,
 )
+from ..shared import command_file
 from ..shared.events import by_name
+from .hook_file import FORMAT
 from .tools import TOOLS
 
 _FILE: Final = ".claude/settings.json"
@@ -87,14 +88,6 @@ def _refuse(reason: str) -> HookOutput:
     return json_output({"decision": "deny", "reason": reason})
 
 
-def _hook(entry: Entry) -> dict[str, object]:
-    return {"command": entry.command} | ({"timeout": round(entry.timeout * 1000)} if entry.timeout else {})
-
-
-def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
-    return hook_file(_FILE, entries, _hook)
-
-
 AGENT_SIDE: Final[AgentSide] = AgentSide(
     name="code-assist",
     documents=DocumentSigns(has=("hook_event",)),
@@ -102,7 +95,7 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     can=Can.ALLOW | Can.REWRITE | Can.TELL_BEFORE | Can.TELL_AFTER | Can.REPLACE,
     read_document=_read_document,
     write_output=_write_output,
-    write_hook_file=_write_hook_file,
+    write_hook_file=partial(command_file.write_hook_file, FORMAT, _FILE),
     events=by_name(
         Event.PRE_TOOL_USE,
         Event.POST_TOOL_USE,

@@ -9,6 +9,7 @@ from ...model.hooks import Event, HookSpec
 from ..dialect import HookFile, HookList
 from ..shared import hook_file as shared_hook_file
 from ..shared import labels
+from ..shared.command_file import CommandFile, Entries, Matchers, Timeouts
 from ..shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, SUBAGENTS_UNSEEN, by_name
 from ..shared.hook_file import Table
 
@@ -109,3 +110,14 @@ def _unknown_keys(entry: Table) -> dict[str, str]:
     if "matcher" in hints:
         hints["matcher"] = "the hook runs for all tools, and can read the tool's name from tool_name"
     return hints
+
+
+FORMAT: Final = CommandFile(
+    dialect=NAME,
+    events=EVENTS,
+    unavailable=UNAVAILABLE_EVENTS,
+    timeouts=Timeouts(TIMEOUT, milliseconds=True),
+    entries=Entries(_KEYS),
+    matchers=Matchers(key=""),
+)
+"""How such a file is written."""

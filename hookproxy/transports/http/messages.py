@@ -154,6 +154,11 @@ def answered_ids(line: bytes) -> list[bytes] | None:
     return [bytes(found.id)] if len(found.id) and (len(found.result) or len(found.error)) else None
 
 
+def as_one_line(body: bytes) -> bytes:
+    """The text of a JSON message on one line: in JSON, line ends stand only between tokens."""
+    return body.strip(b" \t\r\n").replace(b"\r", b" ").replace(b"\n", b" ") if b"\n" in body or b"\r" in body else body
+
+
 def is_response_to(raw_id: bytes, line: bytes) -> bool:
     """True if `line` is one line and one response of the server, and has exactly this id."""
     if b"\n" in line or b"\r" in line:

@@ -10,7 +10,7 @@ import pytest
 
 from hookproxy.dialects.dialect import HookFile
 from hookproxy.dialects.vscode import DIALECT as VSCODE
-from hookproxy.dialects.vscode.hook_file import mcp_tool_name
+from hookproxy.dialects.vscode import mcp_tool_name
 from hookproxy.model.errors import ConfigError
 from tests.dialects.calls import read, recognised
 
