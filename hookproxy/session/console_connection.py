@@ -7,8 +7,8 @@ does not read, changes are summed up, and calls that have ended are counted only
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final, Protocol
 
 import anyio
 from msgspec.structs import replace
@@ -22,6 +22,7 @@ from ..live.messages import (
     CallInFlight,
     Changes,
     Counts,
+    Run,
     RunSession,
     Settled,
     WaitingApproval,
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     import socket
 
     from msgspec import Raw
-
-    from .live_feed import LiveFeed
 
 _TICK_SECONDS: Final = 0.05
 """Between two looks at the calls while a console is connected: people see no difference to at once."""
@@ -53,10 +52,32 @@ _MOST_RESPONSES: Final = 100
 _READ_SIZE: Final = 65_536
 
 
+class Feed(Protocol):
+    """What a console shows: a `LiveFeed`."""
+
+    run: Run
+
+    @property
+    def counts(self) -> Counts:
+        """The sums until now."""
+
+    def sessions(self) -> Iterable[LiveSession]:
+        """All sessions."""
+
+    def approvals(self) -> Iterable[WaitingApproval]:
+        """All approvals that wait, here and elsewhere."""
+
+    def is_waiting(self, call: str) -> bool:
+        """Whether a person is asked about this call."""
+
+    async def answer(self, answer: Answer, by: str) -> AnswerTaken:
+        """Take an answer of the person. The first one counts."""
+
+
 class Console:
     """A console that is connected."""
 
-    def __init__(self, feed: LiveFeed, connection: socket.socket, who: str) -> None:
+    def __init__(self, feed: Feed, connection: socket.socket, who: str) -> None:
         """`who` has connected, as the kernel says."""
         self._feed = feed
         self._connection = connection

@@ -383,7 +383,7 @@ async def test_what_waits_for_a_console_that_does_not_read_is_bounded_and_the_su
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(console_connection, "_MOST_BYTES_WAITING", 1000)
-    monkeypatch.setattr(live_feed, "_TICK_SECONDS", 60)
+    monkeypatch.setattr(console_connection, "_TICK_SECONDS", 60)
     async with watched(tmp_path, stub_group(stub(PRE))) as one:
         await handshake(one)
         for number in range(1, 20):
