@@ -31,7 +31,7 @@ _SECONDS: Final = 60.0
 """How long an entry may take: hooks of most systems have that long, and people wait here."""
 
 _REFUSED: Final = 2
-"""The exit status of a hook that refuses a call, which is no failure."""
+"""The exit status of a hook that refuses a call, which is not a failure."""
 
 _ERROR: Final = re.compile(r'(?:^|")error: ([^\n\\"]*)', re.M)
 """An error of `hookproxy hook` itself: on standard error, or as the reason in a document."""

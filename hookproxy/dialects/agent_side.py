@@ -257,7 +257,7 @@ def result_outcome(raw: bytes, *, failed: bool = False, duration_ms: int = 0) ->
 
 
 def split_mcp_name(name: str) -> tuple[str, str] | None:
-    """Server and tool of a name as Claude Code composes it; None: it is no such name."""
+    """Server and tool of a name as Claude Code composes it; None: it is not such a name."""
     if not name.startswith("mcp__"):
         return None
     server, separator, tool = name[5:].partition("__")

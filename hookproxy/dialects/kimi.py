@@ -49,7 +49,9 @@ def read_hook_file(file: HookFile) -> HookList:
     document = shared_hook_file.read_document(file.path, file.text)
     for entry in document.tables("hooks"):
         if foreign := next((key for key in entry.members if key not in FORMAT.entries.keys), ""):
-            raise entry.error(foreign, "is no key of a hook, and Kimi Code refuses the whole file", f"remove {foreign}")
+            raise entry.error(
+                foreign, "is not a key of a hook, and Kimi Code refuses the whole file", f"remove {foreign}"
+            )
     return shared_hook_file.read_each(document, "hooks", lambda entry: _entry(file, entry))
 
 

@@ -164,7 +164,7 @@ def _matcher_notes(event: Event, pattern: str, matches: Callable[[str], bool]) -
         matchers.javascript_regex(pattern.strip())
     except re.error as problem:
         if pattern.strip() not in ("", "*"):
-            return [f"is no regular expression ({problem.msg}), so it only matches a tool of just this name"]
+            return [f"is not a regular expression ({problem.msg}), so it only matches a tool of just this name"]
     return claude_matchers.never_matches(event, pattern, matches)
 
 

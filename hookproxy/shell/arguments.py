@@ -15,6 +15,9 @@ from typing import Final
 from .program_table import VALUED, Grammar
 from .words import HOLE, SPLIT, Word
 
+_TELLING: Final = VALUED - {"values"} | {"hides"}
+"""Kinds of options of which the place or the value says something."""
+_MOST_JOINED: Final = 1000  # letters of options in one word: people write five
 _ASSIGNMENT: Final = re.compile(r"(?!-)[^=]*=", re.DOTALL)
 
 
@@ -119,6 +122,9 @@ class Arguments:
         places: set[int] = set()
         for place in range(1, len(text)):
             kinds = self._grammar.of_option(text[0] + text[place])
+            if place > _MOST_JOINED:
+                self.options.append(("hides", None, at))
+                return places | {at + 1}
             if valued := kinds & VALUED:
                 has_rest = place + 1 < len(text)
                 value = _tail(word, place + 1) if has_rest else self._word(at + 1)
@@ -138,7 +144,7 @@ class Arguments:
 
     def _note(self, kind: str, value: Word | None, at: int) -> None:
         self.kinds.add(kind)
-        if kind not in ("flags", "values"):
+        if kind in _TELLING:
             self.options.append((kind, value, at))
 
 

@@ -14,7 +14,7 @@ from . import embedded
 from .files import Files
 from .program_table import Known, table
 from .programs import Code, Foreign, Started, assigned, runs_command, started
-from .read import read
+from .read import LONGEST, read
 from .words import HOLE, Command, Word, literal
 
 _DEEPEST: Final = 12  # commands that start commands: people write three
@@ -150,7 +150,7 @@ class _Collector:
         self.commands[words] = None
         program = _certain_name(words[0])
         if program is None:
-            self._note(f"the name of a command is {words[0].source[:60]!r}, which is only known when it runs")
+            self._note(_without_name(words[0]))
             return
         self._follow(program, words, command, depth)
         if len(self.commands) > before or command.input.kind != "inherited":
@@ -201,7 +201,7 @@ class _Collector:
                 self._note(f"the line of shell {started_.text[:60]!r} is only known in full when it runs")
             self.read(started_.text, depth)
         elif isinstance(started_, Foreign):
-            if depth <= _DEEPEST and self._may_go_on(depth, 200 + 2 * len(started_.text)):
+            if depth <= _DEEPEST and self._may_go_on(depth, 400 + 4 * len(started_.text)):
                 if started_.language in embedded.READ_BY_NAMES:
                     self.suspects[Suspect(f"a program in {started_.language}", (), started_.text)] = None
                 for inner in embedded.commands_in(started_):
@@ -259,19 +259,33 @@ def _certain_name(word: Word) -> str | None:
     return name
 
 
+def _without_name(word: Word) -> str:
+    """Why it is not known which program this word names."""
+    shown = repr(word.source[:60])
+    if word.literal and not word.text.startswith("~"):
+        return f"a command has no name ({shown})"
+    return f"the name of a command is {shown}, which is only known when it runs"
+
+
 def _names_script(words: Sequence[Word]) -> bool:
     """True if a program does not read what to do from standard input, so that something else is done with that."""
     return len(words) > 1 and not any(word.text in ("-", "/dev/stdin") for word in words)
 
 
 def _with_variables(line: str, variables: dict[str, str]) -> str:
-    """The line with the values of variables that it sets itself, and with default values of others."""
-    if "$" not in line:
+    """The line with the values of variables that it sets itself, and with default values of others.
+
+    It stays as it is where that would become too long to be read.
+    """
+    if "$" not in line or (not variables and "${" not in line):
         return line
+    left = LONGEST - len(line)
 
     def value(part: re.Match[str]) -> str:
-        if part[3] is not None:
-            return part[3]
-        return variables.get(part[1] or part[2], part[0])
+        nonlocal left
+        text = part[3] if part[3] is not None else variables.get(part[1] or part[2], part[0])
+        left -= len(text)
+        return text if left >= 0 else ""
 
-    return _VARIABLE.sub(value, line)
+    resolved = _VARIABLE.sub(value, line)
+    return resolved if left >= 0 else line

@@ -7,10 +7,12 @@ them otherwise, so `read` takes them out of a line before the grammar sees it.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 DELIMITER: Final = re.compile(r"[ \t]*((?:[^\s'\"\\$`;&|()<>\ue000-\ue008]|'[^'\n]*'|\"[^\"\\$`\n]*\"|\\[^\n])+)")
 _CONTINUED: Final = re.compile(r"(?<!\\)(?:\\\\)*\\\Z")
+_SUBSTITUTION: Final = re.compile(r"\$\(((?:[^()\"]|\"[^\"()]*\")*)\)")
 _QUOTED: Final = re.compile(r"'([^']*)'|\"([^\"]*)\"|\\(.)")
 
 
@@ -34,6 +36,19 @@ def find_body(line: str, at: int, delimiter: str, without_tabs: bool, *, joins: 
         continued = joins and _CONTINUED.search(text) is not None
         at = stop + 1
     return None, at
+
+
+def expanded_texts(body: str) -> Iterator[str]:
+    """Yield lines of shell that expand what is expanded in a here-document without quotes around its delimiter.
+
+    In quotes, everything but a quote means the same. Inside of `$(…)`, a quote is left alone.
+    """
+    if "$" not in body and "`" not in body:
+        return
+    if '"' in body:
+        yield from _SUBSTITUTION.findall(body)
+        body = _SUBSTITUTION.sub("", body).replace('"', "'")
+    yield f': "{body}"'
 
 
 def is_open(rest: str) -> bool:

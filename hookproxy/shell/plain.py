@@ -14,10 +14,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from .heredocs import DELIMITER, find_body, unquoted
-from .words import GLOB, HOLE, INHERITED, SPLIT, Command, Input, Word, echoed
+from .heredocs import DELIMITER, expanded_texts, find_body, unquoted
+from .words import GLOB, HOLE, INHERITED, SPLIT, Command, Input, Word, echoed, expand_braces
 
 _MOST_COMMANDS: Final = 1200  # reading so many takes some 5 ms
+_MOST_WORK: Final = 20_000  # parts of words, lists and redirections, each by what it takes: about one microsecond
 _DEEPEST: Final = 20  # lists inside of each other: people write three
 
 RESERVED: Final = frozenset({
@@ -38,13 +39,18 @@ _OTHER_PARTS: Final = rf"{_VARIABLE}|\\(?P<escaped>[^\n\r])|(?P<substitution>\$\
 
 _FIRST_WORD: Final = re.compile(rf"(?:[{_CHARACTERS}-]+|\[){_END}")
 _WORD: Final = re.compile(rf"[ \t]{_BLANKS}((?:(?:[{_CHARACTERS}=-]|\{{\}})+|!=?|\[|\]){_END})")
+_BRACED: Final = re.compile(rf"[ \t]{_BLANKS}([{_CHARACTERS}=*?-]*\{{[{_CHARACTERS}=*?{{}}-]*){_END}")
+"""A word with braces, and nothing else that is not plain."""
 _PART: Final = re.compile(
-    rf"(?P<plain>(?:[{_CHARACTERS}=-]|\{{\}}|(?<=\w)[~^#]|(?<![^\s=])~(?=/))+)|(?P<pattern>[*?])"
+    rf"(?P<plain>(?:[{_CHARACTERS}=-]|\{{\}}|(?<=[\w/])[~^#]|(?<![^\s=])~(?=/))+)|(?P<pattern>[*?])"
     r"|'(?P<single>[^'\r]*)'|\"(?P<double>[^\"\\$`\r]*)\"|`(?P<backquoted>[^`\\\n\r<]*)`|(?P<process>[<>]\()"
     rf"|{_OTHER_PARTS}",
     re.ASCII,
 )
-_QUOTED_PART: Final = re.compile(rf"(?P<plain>[^\"\\$`\r]+)|`(?P<backquoted>[^`\\\n\r<\"]*)`|{_OTHER_PARTS}", re.ASCII)
+_QUOTED_PART: Final = re.compile(
+    rf"(?P<plain>[^\"\\$`\r]+)|`(?P<backquoted>[^`\\\n\r<\"]*)`|(?P<continued>(?<![$\\])\\\n)|{_OTHER_PARTS}",
+    re.ASCII,
+)
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)\+?=", re.ASCII)
 _REDIRECTION: Final = re.compile(
     rf"{_BLANKS}(?:[12]?>&[12]{_END}|<<(?P<tabs>-?)(?![<-])|"
@@ -62,13 +68,13 @@ _TO_WORD: Final = re.compile(rf"[ \t]{_BLANKS}")
 _KEYWORD: Final = re.compile(rf"(?:[a-z]+|[{{}}]|\[\[){_END}")
 _FOR: Final = re.compile(r"[ \t]+[A-Za-z_]\w*[ \t]+in(?=[ \t])", re.ASCII)
 _IN: Final = re.compile(r"[ \t]+in(?=[ \t\n])")
+_NEGATED: Final = re.compile(r"[ \t]+!(?=[ \t])")
+_TEST_ENDS: Final = re.compile(rf"[ \t]+\]\]{_END}")
 _CASE_PATTERN: Final = re.compile(
     r"\(?[ \t]*[^\s'\"\\$`;&|()<>{}\[\]#]+(?:[ \t]*\|[ \t]*[^\s'\"\\$`;&|()<>{}\[\]#]+)*[ \t]*\)"
 )
 _FUNCTION: Final = re.compile(r"[A-Za-z_]\w*[ \t]*\(\)[ \t\n]*(?=\{[ \t\n])", re.ASCII)
 _FUNCTION_NAME: Final = re.compile(r"[ \t]+[A-Za-z_]\w*[ \t]*(?:\(\))?[ \t\n]*(?=\{[ \t\n])", re.ASCII)
-_IS_LITERAL: Final = re.compile(r"[^$`]*")
-"""A here-document in which nothing is expanded, although its delimiter is not quoted."""
 _FEEDING: Final = ("&&", "||", "|")
 """Separators behind which a command must follow."""
 _CLOSING: Final = ("", ")", ";;")
@@ -90,14 +96,23 @@ def read_plain(line: str) -> tuple[Command, ...] | None:
 
 
 class _PlainReader:
-    """One line, and the place up to which it has been read."""
+    """One line, and the place up to which it has been read.
 
-    __slots__ = ("_at", "_bodies", "_depth", "_line", "commands")
+    It is one class although it is long: lists, statements, commands and words call each other (a word may hold a list),
+    and all move the one place. It owns the place, the commands so far, the depth, the work that is left, and where
+    the here-documents end whose line has not been passed yet: the end of that line leads behind them.
+    What must hold: `commands` has a command behind those inside of its expansions; each function leaves the place right
+    behind what it has read, and raises `_NotPlain` rather than to guess.
+    """
 
-    def __init__(self, line: str, depth: int = 0) -> None:
+    __slots__ = ("_at", "_bodies", "_depth", "_line", "commands", "left")
+
+    def __init__(self, line: str, depth: int = 0, left: int = _MOST_WORK) -> None:
         self._line: Final = line
         self._at = 0
         self._depth = depth
+        self.left = left
+        """How much work may still be done: the agent decides how long a line is."""
         self._bodies: Final[dict[int, int]] = {}
         """Where the here-documents end, by the end of the line before each."""
         self.commands: Final[list[Command]] = []
@@ -108,6 +123,7 @@ class _PlainReader:
         """Read commands up to one of these signs or words, and return it; "" is the end of the line."""
         line, fed, separator = self._line, input_, "&&"
         self._depth += 1
+        self._spend(5)
         if self._depth > _DEEPEST:
             raise _NotPlain
         while True:
@@ -133,11 +149,18 @@ class _PlainReader:
                 break
             if separator == "\n":
                 self._at -= 1
-            fed = Input("pipe", echoed(self.commands[-1])) if separator == "|" else input_
+            fed = input_
+            if separator == "|":
+                fed = Input("pipe", echoed(self.commands[-1]) if self.commands else "")
         if end not in ends:
             raise _NotPlain
         self._depth -= 1
         return end
+
+    def _spend(self, work: int) -> None:
+        self.left -= work
+        if self.left < 0:
+            raise _NotPlain
 
     def _go_to_command(self) -> None:
         """Skip blanks, comments, ends of lines and here-documents."""
@@ -194,7 +217,7 @@ class _PlainReader:
             case "case":
                 self._case(fed)
             case "[[":
-                self._test()
+                self._test(fed)
             case "function":
                 self._skip(_FUNCTION_NAME)
                 self._statement(INHERITED)
@@ -210,7 +233,7 @@ class _PlainReader:
         after = len(self.commands)
         while (redirection := _REDIRECTION.match(self._line, self._at)) is not None:
             input_ = self._redirected(redirection, written) or input_
-        if len(self.commands) > after:
+        if len(self.commands) > after or (input_ and fed.kind == "pipe"):
             raise _NotPlain
         if written or input_:
             for at in range(before, after):
@@ -238,15 +261,18 @@ class _PlainReader:
             self._skip(_CASE_PATTERN)
             end = self.read_list(fed, (";;", "esac"))
 
-    def _test(self) -> None:
+    def _test(self, fed: Input) -> None:
         """Read `[[ … ]]`. For dash, it is a command; what it tests is read as one, too, as the grammar's way does."""
         before = len(self.commands)
         words: list[Word] = []
-        while (word := self._next_word()) is not None and not (word.bare and word.text == "]]"):
+        if negated := _NEGATED.match(self._line, self._at):
+            self._at = negated.end()
+        while (word := self._next_word()) is not None:
             words.append(word)
-        if words and words[0].bare and words[0].text == "!":
-            del words[0]
-        if word is None or not words or len(self.commands) > before:
+        self._skip(_TEST_ENDS)
+        if not words or "#" in words[0].text or len(self.commands) > before or fed.kind == "pipe":
+            raise _NotPlain
+        if any("[" in word.source for word in words):  # `-v` and `-eq` evaluate a subscript
             raise _NotPlain
         self._check_first(words)
         if words[0].literal:
@@ -266,8 +292,8 @@ class _PlainReader:
         if head is None:
             raise _NotPlain
         self._at = head.end()
-        while self._next_word() is not None:
-            pass
+        while (braced := _BRACED.match(line, self._at)) is not None or self._next_word() is not None:
+            self._at = braced.end() if braced else self._at
         separator = _SEPARATOR.match(line, self._at)
         if separator is None or separator[1] not in (";", "\n") or self._at == head.end():
             raise _NotPlain
@@ -309,6 +335,10 @@ class _PlainReader:
                     break
                 elif (redirection := _REDIRECTION.match(line, self._at)) is not None:
                     fed = self._redirected(redirection, written) or fed
+                elif (braced := _BRACED.match(line, self._at)) is not None:
+                    self._spend(10 + len(braced[1]))
+                    words.extend(expand_braces(braced[1]))
+                    self._at = braced.end()
                 elif (word := self._next_word()) is not None:
                     words.append(word)
                 else:
@@ -349,6 +379,7 @@ class _PlainReader:
     def _redirected(self, redirection: re.Match[str], written: list[str]) -> Input | None:
         """Read the target of a redirection: the input that it gives; None: it is one of output."""
         self._at = redirection.end()
+        self._spend(3)
         if redirection["tabs"] is not None:
             return self._heredoc(without_tabs=redirection["tabs"] != "")
         if redirection["output"] is redirection["input"] is None:
@@ -375,22 +406,18 @@ class _PlainReader:
         body, end = find_body(line, rest.end() + 1, mark, without_tabs, joins=not is_quoted)
         if body is None:
             raise _NotPlain
-        is_literal = is_quoted or _IS_LITERAL.fullmatch(body) is not None
+        is_literal = is_quoted or ("$" not in body and "`" not in body)
         if not is_literal:
-            self._expand_body(body)
+            for text in expanded_texts(body):
+                self._read_inside(text)
         self._bodies[rest.end()] = end
         self._at = delimiter.end()
         return Input("text", body, is_literal)
 
-    def _expand_body(self, body: str) -> None:
-        """Read the expansions of a here-document, in which quotes mean nothing."""
-        if '"' in body:
-            raise _NotPlain
-        self._read_inside(f': "{body}"')
-
     def _read_inside(self, text: str) -> None:
-        reader = _PlainReader(text, self._depth)
+        reader = _PlainReader(text, self._depth, self.left)
         reader.read_list(INHERITED, ("",))
+        self.left = reader.left
         self.commands.extend(reader.commands)
 
     # --- words ---
@@ -415,6 +442,7 @@ class _PlainReader:
         bare = True
         while (part := _PART.match(line, self._at)) is not None:
             self._at = part.end()
+            self._spend(2)
             match part.lastgroup:
                 case "plain":
                     texts.append(part[0])
@@ -456,6 +484,7 @@ class _PlainReader:
         line = self._line
         while (part := _QUOTED_PART.match(line, self._at)) is not None:
             self._at = part.end()
+            self._spend(2)
             match part.lastgroup:
                 case "plain":
                     texts.append(part[0])
@@ -475,6 +504,8 @@ class _PlainReader:
                     self._read_inside(part["backquoted"])
                     texts.append(SPLIT if "@" in part[0] else HOLE)
                     sources.append(part[0])
+                case "continued":
+                    pass
                 case _:
                     return
         raise _NotPlain

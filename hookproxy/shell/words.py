@@ -220,7 +220,7 @@ class Lexer:
                     yield operator, "-", "-", False
                     operator = ""
                 continue
-            raw, source, bare, stop = self._word(at, end)
+            raw, source, bare, stop = self.word(at, end)
             if stop == at:
                 raise Disagreement(f"{line[at]!r} in a command")
             at = stop
@@ -255,7 +255,7 @@ class Lexer:
                 break
         return at
 
-    def _word(self, at: int, end: int) -> tuple[str, str, bool, int]:  # noqa: C901 - one branch for each sign of bash
+    def word(self, at: int, end: int) -> tuple[str, str, bool, int]:  # noqa: C901 - one branch for each sign of bash
         """Read the word that begins here: its text with marks, its source, whether it is bare, and its end."""
         line, raw, source, bare = self._line, [], [], True
         while at < end:
@@ -425,6 +425,12 @@ def _words(raw: str, source: str, bare: bool) -> Iterator[Word]:
             text = _without_marks(each)
             if text:  # without quotes, an empty word is none; with quotes it might be one, which changes no name
                 yield Word(text, text)
+
+
+def expand_braces(text: str) -> Iterator[Word]:
+    """Yield the words of a text of plain characters, patterns and braces."""
+    raw, source, bare, _ = Lexer(text, {}).word(0, len(text))
+    return _words(raw, source, bare)
 
 
 def _expand(raw: str) -> list[str]:

@@ -33,7 +33,9 @@ PIECES: Final = st.sampled_from([
     "<<<'a b'", "<<< $k",
     "<<E\n$k `a`\n$(b)\nE\n", "<<E\n\\$k\\\nE\nE\n", "`a b`", '"`a`"', "<(a)", ">(a | b)", "< <(a)", "> >(a)",
     "[[ a ]]", "[[ ! -n $k ]]",
-    "f() { a; }", "[[ $k == *b ]]", "a;;", "esac",
+    "f() { a; }", "[[ $k == *b ]]", "a;;", "esac", "{b,c}", "a{1..3}", "x{*.c,d}{e,f}",
+    "<<E\n\"$k\" $(a \"b\")\nE\n", "<<E\n\\$k \\\n$k\nE\n",
+    '"a\\\nb"', "/#b", "'a[$(b)]'", "[[ -v 'a[$(b)]' ]]", "[[ a == b ]] && c",
 ])  # fmt: skip
 BETWEEN: Final = st.sampled_from([" ", " ", " ", " ", " ", "", "\n", "; ", "  ", "\t", " ;", "\\\n"])
 STATEMENTS: Final = st.sampled_from([
@@ -120,10 +122,10 @@ def test_usual_lines_are_read_without_the_grammar(line: str) -> None:
     [
         "", "((a))", "a;; b", "a | | b", "a &&", "if a; then fi", "for x in; do a; done", "(a", "a)", "{ a }",
         "a; }", "then a",
-        "a 'b", 'a "b', "$(a", "a <<E\nb", "a=(b)", "a[0]=b", "[[ a ]]", "a[1]() { b; }",
+        "a 'b", 'a "b', "$(a", "a <<E\nb", "a=(b)", "a[0]=b", "[[ -v 'a[$(b)]' ]]", "a[1]() { b; }",
         "a >&b", "a &> b",
-        "() a", "time", "time if a", "do a", "echo $((a[1]))", "a {b,c}", "! ! a", "a | ! b", "coproc a",
-        "a <<E\n\"$b\nE",
+        "() a", "time", "time if a", "do a", "echo $((a[1]))", "a {b,$c}", "! ! a", "a | ! b", "coproc a",
+        "a <<E; b (\nc\nE",
     ],
 )  # fmt: skip
 def test_all_else_is_left_to_the_grammar(line: str) -> None:

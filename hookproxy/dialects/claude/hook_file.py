@@ -264,7 +264,7 @@ def _misspelt_keys(table: Table, known: Sequence[str]) -> list[str]:
 
 
 def _matcher(event: Event, group: Table) -> tuple[Callable[[str], bool], list[str]]:
-    """The compiled matcher, and notes on it. One that is no regular expression matches nothing, as in Claude Code.
+    """The compiled matcher, and notes on it. One that is not a regular expression matches nothing, as in Claude Code.
 
     Source: Claude Code 2.1.291 logs "Invalid regex pattern in hook matcher", and the hook does not match. Raises
     ConfigError for an expression that only Python cannot read: then it is not known what the matcher means.

@@ -77,7 +77,7 @@ def _write_output(_event: AgentEvent, decision: HookDecision) -> HookOutput:
 def _read_command(entry: WrittenEntry, project_dir: str) -> HookList:
     """The hooks of a command line. Raises ConfigError."""
     if entry.event_name not in AGENT_SIDE.events:
-        raise ConfigError("--event", f"{entry.event_name!r} is no event", f"one of {', '.join(AGENT_SIDE.events)}")
+        raise ConfigError("--event", f"{entry.event_name!r} is not an event", f"one of {', '.join(AGENT_SIDE.events)}")
     return hooks_of(entry.event_name, entry.command, ("/bin/sh", "-c", entry.command), project_dir, entry.timeout)
 
 

@@ -53,7 +53,7 @@ UNAVAILABLE_EVENTS: Final = {
 
 _ROOT_KEYS: Final = ("description", "hooks")
 _NO_EVENTS: Final = ("state", "managed_dir", "windows_managed_dir")
-"""Members of `[hooks]` in TOML that are no events: the hooks that the person trusts, and folders of scripts."""
+"""Members of `[hooks]` in TOML that are not events: the hooks that the person trusts, and folders of scripts."""
 _KEYS: Final = (
     "type", "command", "commandWindows", "command_windows", "timeout", "statusMessage", "async",
     "additionalContextLimit", "server", "tool", "input",

@@ -208,7 +208,7 @@ def _notes_on(_file: HookFile, event_name: str, entry: Table) -> list[str]:
 
 
 def _usable(pattern: str) -> str:
-    """The matcher if it restricts anything; empty: it matches all, or it is no regular expression."""
+    """The matcher if it restricts anything; empty: it matches all, or it is not a regular expression."""
     if pattern == "*":
         return ""
     try:

@@ -125,7 +125,7 @@ def recognises_at_home(members: Mapping[str, object]) -> bool:
 
 
 def compile_matcher(pattern: str) -> Callable[[str], bool]:
-    """The trimmed matcher: all, an unanchored regular expression, or a name if it is no regular expression.
+    """The trimmed matcher: all, an unanchored regular expression, or a name if it is not a regular expression.
 
     An expression that only JavaScript may be able to read matches all: no guard is passed over.
     """
@@ -152,7 +152,7 @@ def _matcher_notes(event: Event, pattern: str, _matches: Callable[[str], bool]) 
         matchers.javascript_regex(pattern)
     except (re.error, OverflowError, RecursionError) as problem:
         if isinstance(problem, re.error) and matchers.is_no_expression(problem):
-            return [f"is no regular expression ({problem.msg}), so it only matches a tool of just this name"]
+            return [f"is not a regular expression ({problem.msg}), so it only matches a tool of just this name"]
         return [f"cannot be read here ({problem}), so the hook runs for every tool"]
     older = _OLDER_NAME.search(pattern) is not None
     return ["names tools as mcp__SERVER__TOOL: Gemini CLI's names are mcp_SERVER_TOOL"] * older

@@ -53,7 +53,7 @@ def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
 
 
 def _blocks(raw: bytes) -> bytes:
-    """A list of texts is no list of content blocks: its JSON is the text."""
+    """A list of texts is not a list of content blocks: its JSON is the text."""
     return json.dumps(raw.decode(errors="replace")).encode() if raw.startswith(b"[") else raw
 
 

@@ -213,9 +213,15 @@ def _flat(entry: Table, action: Table, command: str, matcher: str) -> Table:
     return Table(entry.where, entry.path, members)
 
 
-def _finish_named(trait: str, hook: HookSpec) -> HookSpec:
-    """A hook of the two other forms, which have names, and run one after another."""
-    return replace(hook, traits=frozenset((trait,)), sequential=True)
+def _named_entries(trait: str, after_call: str) -> Entries:
+    """The entries of the two other forms, which have names, and whose hooks run one after another."""
+    return Entries(
+        keys=("command", "matcher", "timeout", "label"),
+        also_on_failure=(after_call,),
+        bash=True,
+        label_key="label",
+        finish=lambda _file, _entry, hook: replace(hook, traits=frozenset((trait,)), sequential=True),
+    )
 
 
 VERSION_1_FILE: Final = CommandFile(
@@ -223,27 +229,13 @@ VERSION_1_FILE: Final = CommandFile(
     events=_VERSION_1_EVENTS,
     unavailable=_VERSION_1_UNAVAILABLE,
     timeouts=Timeouts(TIMEOUT),
-    entries=Entries(
-        keys=("command", "matcher", "timeout", "label"),
-        also_on_failure=("PostToolUse",),
-        bash=True,
-        label_key="label",
-        finish=lambda _file, _entry, hook: _finish_named(VERSION_1, hook),
-    ),
+    entries=_named_entries(VERSION_1, "PostToolUse"),
     matchers=Matchers(compile=regex_matcher),
 )
 _IDE_0_EVENTS: Final = {name: _AGENT_EVENTS[name] for name in ("preToolUse", "postToolUse")}
-_IDE_0_FILE: Final = CommandFile(
-    dialect=NAME,
+_IDE_0_FILE: Final = replace(
+    VERSION_1_FILE,
     events=_IDE_0_EVENTS,
     unavailable=_IDE_0_UNAVAILABLE,
-    timeouts=Timeouts(TIMEOUT),
-    entries=Entries(
-        keys=("command", "matcher", "timeout", "label"),
-        also_on_failure=("postToolUse",),
-        bash=True,
-        label_key="label",
-        finish=lambda _file, _entry, hook: _finish_named(IDE_0, hook),
-    ),
-    matchers=Matchers(compile=regex_matcher),
+    entries=_named_entries(IDE_0, "postToolUse"),
 )

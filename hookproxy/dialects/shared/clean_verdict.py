@@ -247,6 +247,6 @@ def _is_lost_rewrite(name: str, path: str, member: object, verdict: Verdict) -> 
     return rewrites and member is not None and may_pass
 
 
-@lru_cache(256)  # the names that hooks print are few; a name is long only if it is no member's
+@lru_cache(256)  # the names that hooks print are few; a name is long only if it is not a member's
 def _plain(name: str) -> str:
     return re.sub(r"[^a-z]", "", name.lower())

@@ -318,7 +318,7 @@ def _timeout(format: CommandFile, event: Event, entry: Table) -> tuple[float, li
     odd = [key for key in keys if type(entry.members[key]) not in (int, float)] if format.timeouts.skips_odd else []
     key = next((key for key in keys if key not in odd), "")
     seconds, notes = _written_timeout(format, entry, key) if key else (format.timeouts.default, [])
-    notes = [*(f"`{key}` is no number, so it is ignored, as in {format.timeouts.skips_odd}" for key in odd), *notes]
+    notes = [*(f"`{key}` is not a number, so it is ignored, as in {format.timeouts.skips_odd}" for key in odd), *notes]
     if event is not Event.SESSION_END or not format.timeouts.short_session_end:
         return seconds, notes
     limit = shared_hook_file.SESSION_END_TIMEOUT_LIMIT if key else shared_hook_file.SESSION_END_TIMEOUT
@@ -326,7 +326,7 @@ def _timeout(format: CommandFile, event: Event, entry: Table) -> tuple[float, li
 
 
 def _written_timeout(format: CommandFile, entry: Table, key: str) -> tuple[float, list[str]]:
-    """The same for a timeout that the entry has. Raises ConfigError if it is no number of more than 0 seconds."""
+    """The same for a timeout that the entry has. Raises ConfigError if it is not a number of more than 0 seconds."""
     value = entry.members[key]
     number = value if isinstance(value, int | float) and not isinstance(value, bool) else -1.0
     if 0 <= number < format.timeouts.shortest:

@@ -35,7 +35,7 @@ from typing import Final
 from ...protocol.fast_scan import ReadCall
 from . import messages, mirror_headers
 from .exchange import Exchange, Kind
-from .handshake import Handshake, Phase
+from .handshake import Handshake
 from .in_flight import InFlight
 from .messages import Message, Params
 from .old_transport import OldTransport
@@ -102,17 +102,18 @@ class Client:
         """Handle a call of the agent that was read already."""
         self._handshake.is_stateless = bool(call.version)
         exchange = Exchange(Kind.REQUEST, messages.of_call(call))
-        if self._handshake.phase is Phase.OPEN and not self._old.is_used:
+        if self._handshake.opening is None and not self._old.is_used:
             exchange.call_id = call.id
-            self._in_flight.add(exchange)
+            self._in_flight.add_call(exchange)
             self._wire.send(exchange)
         else:
             self._submit_request(exchange)
 
     def _submit_request(self, exchange: Exchange) -> None:
         self._in_flight.add(exchange)
-        if self._handshake.phase is not Phase.OPEN or not self._old.submit_request(exchange):
-            self._handshake.submit_request(exchange)
+        if self._old.is_used and self._handshake.opening is None and self._old.submit_request(exchange):
+            return
+        self._handshake.submit_request(exchange)
 
     def _over(self, exchange: Exchange) -> None:
         """An exchange has failed, or was dropped: whatever has waited for it goes on."""
@@ -214,7 +215,8 @@ class Client:
     def body(self, exchange: Exchange, piece: bytes) -> None:
         """A piece of the body has come."""
         self._responses.body(exchange, piece)
-        self._check_end()
+        if self._life:  # it is not RUNNING
+            self._check_end()
 
     def complete(self, exchange: Exchange) -> None:
         """The response has come to its end."""
@@ -237,7 +239,8 @@ class Client:
         else:
             exchange.status, exchange.headers, exchange.content_type, exchange.collected = 200, headers, JSON, body
             self._responses.answered(exchange)
-        self._check_end()
+        if self._life:  # it is not RUNNING
+            self._check_end()
 
     def lost(self, exchange: Exchange, why: str) -> None:
         """The request could not be sent, or its response has broken off; `why` is a sentence without a full stop."""

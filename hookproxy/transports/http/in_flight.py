@@ -35,6 +35,11 @@ class InFlight:
             self._awaited[key] = exchange
         self.exchanges.add(exchange)
 
+    def add_call(self, exchange: Exchange) -> None:
+        """As `add` for a call that was read already: its id is its key."""
+        self._awaited[exchange.call_id] = exchange
+        self.exchanges.add(exchange)
+
     def done(self, exchange: Exchange) -> None:
         """It has ended."""
         exchange.is_done = True
@@ -64,7 +69,8 @@ class InFlight:
         """The only request of an exchange has its response, and so the exchange has ended."""
         self._awaited.pop(exchange.call_id, None)
         exchange.ids.clear()
-        self.done(exchange)
+        exchange.is_done = True
+        self.exchanges.discard(exchange)
 
     def take(self, exchange: Exchange) -> list[bytes]:
         """All its requests, as spelled; they are awaited no longer."""
