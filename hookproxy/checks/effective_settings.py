@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from ..hooks.select import TOOL_EVENTS, decides_call
-from ..model.aliases import spelled_names
+from ..model.aliases import FAMILIAR_NAMES, spelled_names
 from ..model.hooks import Ended, Event, HookResult
 from ..model.settings import OnFailure, SeenNames, Settings, ToolNames
 from ..policy import decide, matchers
-from ..policy.familiar_names import FAMILIAR_NAMES
 from .report import ConfiguredHook, FailureEffect, Finding
 
 LONG_TIMEOUT: Final = 1000.0

@@ -18,11 +18,11 @@ from ..hooks.evaluate import Hooks
 from ..model.errors import UserError, file_hint
 from ..model.hooks import Session
 from ..model.settings import Settings
+from ..network.address import find_proxy, parse
 from ..session.lifecycle import Lifecycle
 from ..session.proxy import Proxy
 from ..session.remote_server import RemoteOptions, open_remote_server, stored_credentials
 from ..transports.event_loop import new_loop
-from ..transports.http.address import find_proxy, parse
 from ..transports.pipe import open_channel
 from .common import working_directory
 from .run import move_agent_pipes, new_reporter
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     import argparse
 
     from ..model.credentials import Credentials
+    from ..network.address import Address
     from ..session.proxy import Report
-    from ..transports.http.address import Address
 
 TOKEN_VARIABLE: Final = "HOOKPROXY_TOKEN"  # its name, not its value
 _LONGEST_TOKEN: Final = 16_384  # bytes, as the gateway accepts them

@@ -20,7 +20,8 @@ import anyio
 from ..config.load import load
 from ..console.access import Access
 from ..console.follow import Follower
-from ..console.web import Options, Pages, serve
+from ..console.options import Options
+from ..console.web import Pages, serve
 from ..live import registry
 from ..model.errors import UserError, printable
 from ..trust.sources import state_folder

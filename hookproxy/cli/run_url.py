@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from ..model.env_references import REFERENCE, expand, is_of_wrap
 from ..model.errors import UserError
+from ..network.address import Address, find_proxy, parse
 from ..session.remote_server import RemoteOptions, headers, open_remote_server, with_values_redacted
-from ..transports.http.address import Address, find_proxy, parse
 
 if TYPE_CHECKING:
     import argparse

@@ -116,7 +116,7 @@ def _about_tool_name(loaded: Loaded, tool: str, server: str) -> str:
     found = coverage(loaded.groups, settings, server, [Tool(tool)])
     if found.seen or found.ruled or any(alias.tool == tool for alias in settings.aliases):
         return ""
-    presets = [name for name, preset in PRESETS.items() if any(alias.tool == tool for alias in preset.tools)]
+    presets = [name for name, preset in PRESETS.naming(tool) if any(alias.tool == tool for alias in preset.tools)]
     hint = f"; preset = {presets[0]!r} in hookproxy.toml gives it the name that hooks know" if presets else ""
     return f"no hook, rule or alias is about a tool {tool!r}{hint}"
 

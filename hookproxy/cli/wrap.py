@@ -110,7 +110,7 @@ def _gateway(where: str, from_caller: bool) -> Gateway:
     if "://" in where:
         if from_caller:
             raise UserError("--from-caller needs the gateway's socket", "name its path instead of a URL")
-        from ..transports.http.address import parse
+        from ..network.address import parse
 
         try:
             parse(where, allow_http=False)

@@ -26,6 +26,8 @@ def read_tables(path: str, text: str) -> dict[str, object]:
         tables: dict[str, object] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise toml_error(path, text, str(error)) from None
+    except RecursionError:
+        raise ConfigError(path, "is nested too deeply", "remove brackets: no key needs more than a few") from None
     return _with_current_keys(path, tables)
 
 

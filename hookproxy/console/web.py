@@ -4,37 +4,31 @@ from __future__ import annotations
 
 import contextlib
 import os
-import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
+from http import HTTPStatus
 from importlib import resources
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
-import anyio.to_thread
+import anyio
 import uvicorn
-from msgspec import Struct
 from starlette.applications import Starlette
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 
-from ..audit import os_user
 from ..audit.view import files, from_end
 from ..checks.inspect import inspect
-from ..checks.report import CheckedServer
-from ..checks.server_tools import list_tools
-from ..config.load import Loaded, make_data_folders
-from ..hooks.coverage import coverage
 from ..live.messages import Action, AnswerTaken, Settled
-from ..model.errors import UserError
-from ..model.hooks import Session
-from ..trial.report import TrialReport, json_object, try_call
-from ..trial.run import TrialCall
+from ..model.errors import UserError, printable
 from . import history, policy, replay
 from .access import MAX_FORM_BYTES, Access, Refused
 from .call_filter import CallFilter
+from .change_stream import ChangeStreams
 from .guard import Guard
 from .html import Html, el, page
 from .live_view import LiveView
+from .mistakes import Mistake, as_mistakes, http_status
+from .options import Options
 from .pages import call as call_page
 from .pages import charts as charts_page
 from .pages import history as history_page
@@ -44,6 +38,7 @@ from .pages import replay as replay_page
 from .pages import trial as trial_page
 from .pages.problem import problem
 from .state import State
+from .trials import Trials, in_thread
 
 if TYPE_CHECKING:
     import socket
@@ -52,32 +47,10 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 
+_MOST_DIGITS: Final = 18  # of the length of a form
+_TOO_LONG: Final = "The form is too long."
 _ACTIONS: Final[dict[str, Action]] = {"allow": "allow", "allow_session": "allow_session", "deny": "deny"}
-_PAUSE: Final = 0.2  # seconds between two events of a page: to a person, that is at once
-_TICK: Final = 1.0  # second after which the times of calls in flight are shown anew
-_SILENCE: Final = (
-    15.0  # seconds after which an event is sent although nothing has changed: it finds pages that are gone
-)
-_Result = TypeVar("_Result")
-
 _STATIC: Final = {"console.css": "text/css", "console.js": "text/javascript", "icon.svg": "image/svg+xml"}
-
-
-class Options(Struct, frozen=True):
-    """What the command line says."""
-
-    load: Callable[[], Loaded]
-    """Reads the configuration as it is now. Raises UserError."""
-    environ: Mapping[str, str]
-    cwd: str
-    audit: str = ""
-    """The audit file; empty: the configuration's."""
-    compared: Mapping[str, Callable[[], Loaded]] = {}
-    """Changed configurations that calls may be replayed through: code that runs is only what the command line names."""
-    command: Sequence[str] = ()
-    """The server whose tools the policy page may list; empty: none."""
-    server: str = ""
-    """Its name, as hooks see it."""
 
 
 Answering = Callable[[str, str, Action, str, str], Awaitable[AnswerTaken]]
@@ -93,17 +66,13 @@ class Pages:
         self._state = state
         self._answer = answer
         self._access = access
-        self._trials = anyio.Lock()
-        self._trial_scope = anyio.CancelScope()
-        self._streams: set[anyio.Event] = set()
-        self._closed = False
+        self._trials = Trials(options)
+        self._streams = ChangeStreams(state)
 
     def close(self) -> None:
         """End the streams of events, and what runs for a page."""
-        self._closed = True
-        self._trial_scope.cancel()
-        for stream in self._streams:
-            stream.set()
+        self._streams.close()
+        self._trials.close()
 
     def app(self) -> Guard:
         """The application."""
@@ -131,13 +100,16 @@ class Pages:
 
     async def posted(self, request: Request) -> dict[str, str]:
         """The members of a form of ours. Raises Refused."""
-        if int(request.headers.get("content-length", "0") or 0) > MAX_FORM_BYTES:
-            raise Refused(413, "The form is too long.")
+        length = request.headers.get("content-length", "0")
+        if not (length.isascii() and length.isdecimal()):
+            raise Refused(400, "The length of the form is not a number.")
+        if len(length) > _MOST_DIGITS or int(length) > MAX_FORM_BYTES:
+            raise Refused(413, _TOO_LONG)
         body = bytearray()
         async for piece in request.stream():
             body += piece
             if len(body) > MAX_FORM_BYTES:
-                raise Refused(413, "The form is too long.")
+                raise Refused(413, _TOO_LONG)
         return self._access.form(bytes(body))
 
     # --- live ---
@@ -147,28 +119,9 @@ class Pages:
         return _html("Live", "./", live_page.live(CallFilter.from_query(request.query_params)), live=True)
 
     async def events(self, request: Request) -> Response:
-        """The changes of the live page, as events. A browser that reads slowly gets fewer and larger ones."""
+        """The changes of the live page, as events."""
         view = LiveView(self._state, CallFilter.from_query(request.query_params), self._access.form_token)
-        return StreamingResponse(self._events(view), media_type="text/event-stream")
-
-    async def _events(self, view: LiveView) -> AsyncIterator[bytes]:
-        while not self._closed:
-            yield b"data: " + view.change().encoded + b"\n\n"
-            await anyio.sleep(_PAUSE)
-            if view.is_current and not self._closed:
-                await self._next_change(_TICK if view.has_calls_in_flight else _SILENCE)
-
-    async def _next_change(self, most: float) -> None:
-        """Wait for a change of the state, at most so many seconds."""
-        changed = anyio.Event()
-        end = self._state.listen(changed.set)
-        self._streams.add(changed)
-        try:
-            with anyio.move_on_after(most):
-                await changed.wait()
-        finally:
-            end()
-            self._streams.remove(changed)
+        return StreamingResponse(self._streams.events(view), media_type="text/event-stream")
 
     async def waiting(self, request: Request) -> Response:
         """How many approvals wait, for pages that do not follow the calls."""
@@ -183,7 +136,8 @@ class Pages:
             return _html(f"Call {call}", "./", shown)
         found = [one.record for one in self._state.ended if one.run == run and one.record.call == call]
         if not found:
-            raise UserError(f"the call {call} is not among the last ones", "the history has those that are recorded")
+            what = f"the call {printable(call)} is not among the last ones"
+            raise Mistake(what, "the history has those that are recorded", HTTPStatus.NOT_FOUND)
         return _html(f"Call {call}", "./", await in_thread(partial(call_page.page, found)))
 
     async def answer(self, request: Request) -> Response:
@@ -211,20 +165,12 @@ class Pages:
 
     # --- history ---
 
-    def _audit_path(self) -> str:
-        """Raises UserError if there is none."""
-        path = self._options.audit or os_user.audit_path(self._options.load().settings.audit_file)
-        if not path:
-            raise UserError(
-                "no audit log is kept", "remove audit.enabled from hookproxy.toml, or name one with --audit"
-            )
-        return path
-
     def _query(self, view: history_page.View) -> history.Query:
-        """Raises UserError for times that cannot be read."""
+        """Raises Mistake for times that cannot be read."""
         now = files.now()
-        since = None if view.since == "all" else files.since(view.since, now)
-        return history.Query(view.calls, since, files.since(view.until, now) if view.until else None)
+        with as_mistakes():
+            since = None if view.since == "all" else files.since(view.since, now)
+            return history.Query(view.calls, since, files.since(view.until, now) if view.until else None)
 
     async def history(self, request: Request) -> Response:
         """The table of recorded calls."""
@@ -232,7 +178,7 @@ class Pages:
         before = from_end.place(request.query_params.get("before", ""))
 
         def read() -> Html:
-            path, query = self._audit_path(), self._query(view)
+            path, query = self._options.audit_path(), self._query(view)
             if not os.path.lexists(path):
                 return el("p", f"There is no audit yet. {path} is made with the first call.", class_="empty")
             return history_page.history(view, path, history.listing(path, query, before), is_first=before is None)
@@ -244,7 +190,7 @@ class Pages:
         view = history_page.View.from_query(request.query_params)
 
         def read() -> Html:
-            return charts_page.charts(history.over_time(self._audit_path(), self._query(view)))
+            return charts_page.charts(history.over_time(self._options.audit_path(), self._query(view)))
 
         return HTMLResponse(await in_thread(read))
 
@@ -253,10 +199,11 @@ class Pages:
         call, session = (request.query_params.get(name, "")[:200] for name in ("call", "session"))
 
         def read() -> Html:
-            path = self._audit_path()
+            path = self._options.audit_path()
             found = history.find(path, call, session)
             if not found:
-                raise UserError(f"{path}: there is no call {call!r}", "it may be in a file that was removed as too old")
+                hint = "it may be in a file that was removed as too old"
+                raise Mistake(f"{path}: there is no call {call!r}", hint, HTTPStatus.NOT_FOUND)
             return call_page.page(found)
 
         return _html(f"Call {call}", "history", await in_thread(read))
@@ -264,7 +211,7 @@ class Pages:
     async def export(self, request: Request) -> Response:
         """The matching calls as a file."""
         view = history_page.View.from_query(request.query_params)
-        path, query = await in_thread(self._audit_path), self._query(view)
+        path, query = await in_thread(self._options.audit_path), self._query(view)
         is_csv = request.query_params.get("format") == "csv"
         pieces = (history.export_csv if is_csv else history.export_lines)(path, query)
         first = await in_thread(partial(next, pieces, b""))  # an audit that cannot be read is an error, no file
@@ -296,18 +243,10 @@ class Pages:
     async def policy_server(self, request: Request) -> Response:
         """The configuration in force, with what hooks see of the server that the command line names."""
         await self.posted(request)
-        command, name = self._options.command, self._options.server
-        if not command:
+        if not self._options.command:
             raise Refused(404, "The console was started without the command of a server.")
         loaded = await in_thread(self._options.load)
-        try:
-            async with self._trial():
-                listed = await list_tools(command, self._options.environ)
-        except UserError as error:
-            server = CheckedServer(name, tuple(command), failure=error.message)
-        else:
-            seen = coverage(loaded.groups, loaded.settings, name, listed.tools, command, listed.server_info)
-            server = CheckedServer(name, tuple(command), seen, info=listed.server_info, noise=listed.noise)
+        server = await self._trials.checked_server(loaded)
         report = inspect(loaded, self._options.environ, server)
         tools = policy_page.server_tools(server, report.entries)
         return _html("Policy", "policy", policy_page.page(loaded, report, tools, policy_page.rule_form("", "", None)))
@@ -324,86 +263,44 @@ class Pages:
         """Run the hooks on a call, and show what each did."""
         form = await self.posted(request)
         typed = trial_page.Form(*(form.get(name, "").strip() for name in ("server", "tool", "arguments", "result")))
+        status = HTTPStatus.OK
         try:
-            shown = trial_page.outcome(await self._try(typed))
+            shown = trial_page.outcome(await self._trials.try_call(typed))
         except UserError as error:
-            shown = problem(error)
-        return _html("Try a call", "try", Html(trial_page.form(typed, self._access.form_token) + shown))
-
-    async def _try(self, typed: trial_page.Form) -> TrialReport:
-        if not typed.tool:
-            raise UserError("no tool is named", "write the server's own name of the tool")
-        arguments = json_object("Arguments", (typed.arguments or "{}").encode(errors="replace"))
-        result = json_object("Result", typed.result.encode(errors="replace")) if typed.result else None
-        attempt = TrialCall(typed.tool, arguments, result)
-        loaded = await in_thread(self._options.load)
-        make_data_folders(loaded)
-        environ, cwd = self._options.environ, self._options.cwd
-        project = environ.get("CLAUDE_PROJECT_DIR") or cwd
-        session = Session(str(uuid.uuid4()), typed.server or "server", cwd, project).in_project(loaded.project)
-        async with self._trial():
-            return await try_call(loaded, attempt, None, session, environ)
+            shown, status = problem(error), http_status(error)
+        page = Html(trial_page.form(typed, self._access.form_token) + shown)
+        return _html("Try a call", "try", page, status=status)
 
     async def replay_form(self, request: Request) -> Response:
         """The form that replays calls."""
         typed = replay_page.Form(history_page.View.from_query(request.query_params))
-        return _html("Replay", "history", replay_page.form(typed, self._configurations, self._access.form_token))
+        return _html(
+            "Replay", "history", replay_page.form(typed, self._options.configurations, self._access.form_token)
+        )
 
     async def replay(self, request: Request) -> Response:
         """Run recorded calls through a configuration, and show which decisions would differ."""
         form = await self.posted(request)
         typed = replay_page.Form(
             history_page.View.from_query(form),
-            _whole(form.get("configuration", ""), 0, len(self._configurations) - 1),
+            _whole(form.get("configuration", ""), 0, len(self._options.configurations) - 1),
             form.get("rules", ""),
             _whole(form.get("newest", ""), 1, replay.MOST_CALLS),
         )
+        status = HTTPStatus.OK
         try:
             if form.get("runs") != "yes":
-                raise UserError("nothing was replayed", "hooks run for real: tick the box that says so")
-            shown = replay_page.outcome(await self._replay(typed))
+                raise Mistake("nothing was replayed", "hooks run for real: tick the box that says so")
+            shown = replay_page.outcome(await self._trials.replay(typed, self._query(typed.view)))
         except UserError as error:
-            shown = problem(error)
-        return _html(
-            "Replay", "history", Html(replay_page.form(typed, self._configurations, self._access.form_token) + shown)
-        )
-
-    @property
-    def _configurations(self) -> list[str]:
-        return ["the configuration in force", *self._options.compared]
-
-    async def _replay(self, typed: replay_page.Form) -> replay_page.Replayed:
-        loads = [self._options.load, *self._options.compared.values()]
-
-        def read() -> tuple[Loaded, replay.Recorded]:
-            loaded = policy.with_rules(loads[typed.configuration](), typed.rules)
-            make_data_folders(loaded)
-            return loaded, replay.newest(self._audit_path(), self._query(typed.view), typed.newest)
-
-        loaded, recorded = await in_thread(read)
-        async with self._trial():
-            return await replay.replay(loaded, recorded, self._options.environ, self._options.cwd)
-
-    @contextlib.asynccontextmanager
-    async def _trial(self) -> AsyncIterator[None]:
-        """One trial at a time. Raises UserError if another one runs."""
-        if self._trials.locked():
-            raise UserError("another trial runs now", "wait until it has ended, then try again")
-        async with self._trials:
-            with anyio.CancelScope() as self._trial_scope:
-                yield
-            if self._trial_scope.cancelled_caught:
-                raise UserError("the trial was ended", "the console ends")
+            shown, status = problem(error), http_status(error)
+        page = Html(replay_page.form(typed, self._options.configurations, self._access.form_token) + shown)
+        return _html("Replay", "history", page, status=status)
 
 
 def _whole(text: str, least: int, most: int) -> int:
     """The number, or the nearest that is allowed."""
     return min(max(int(text), least), most) if text.isascii() and text.isdecimal() and len(text) < 10 else least
-
-
-async def in_thread(read: Callable[[], _Result]) -> _Result:
-    """The result of what reads files or takes time, from a worker thread. On cancel it goes on: it changes nothing."""
-    return await anyio.to_thread.run_sync(read, abandon_on_cancel=True)
 
 
 def _html(title: str, current: str, main: Html, *, live: bool = False, status: int = 200) -> Response:
@@ -421,7 +318,7 @@ def static(request: Request) -> Response:
 
 def _user_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, UserError), error
-    return _html("This cannot be shown", "", problem(error), status=500)
+    return _html("This cannot be shown", "", problem(error), status=http_status(error))
 
 
 def _refused(request: Request, error: Exception) -> Response:

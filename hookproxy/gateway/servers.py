@@ -12,12 +12,12 @@ import anyio.abc
 
 from ..model.counts import counted
 from ..model.errors import UserError
+from ..network.address import parse
 from ..processes import service
 from ..processes.ending import end_server
 from ..protocol.multiplex import Multiplexer
 from ..session.remote_server import RemoteOptions, headers, open_remote_server
 from ..session.server_end import RemoteServer, ServerProcess
-from ..transports.http.address import parse
 from ..transports.line_log import relay_lines
 from ..transports.pipe import open_channel
 from ..transports.shared_server import SharedServer

@@ -14,9 +14,9 @@ from ..audit.os_user import audit_path
 from ..checks import commands
 from ..checks.report import ConfiguredHook
 from ..model.errors import ConfigError, UserError
+from ..network.address import parse
 from ..processes import service
 from ..processes.process import find_program
-from ..transports.http.address import parse
 from .hooks_account import environment_account
 from .secrets import read_secrets
 

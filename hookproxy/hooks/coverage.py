@@ -13,12 +13,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..dialects.dialect import Group
-from ..model.aliases import Alias, spelled, spelled_names
+from ..model.aliases import FAMILIAR_NAMES, Alias, spelled, spelled_names
 from ..model.counts import counted
 from ..model.hooks import Event, HookSpec, Tool
 from ..model.settings import Settings, ToolNames
 from ..policy import matchers
-from ..policy.familiar_names import FAMILIAR_NAMES
 from .familiar_tools import FamiliarTools
 from .permissions import Permissions, layers
 from .select import TOOL_EVENTS, HookGroups, MatchedHook, SelectedHooks

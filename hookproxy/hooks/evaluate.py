@@ -106,7 +106,7 @@ class Hooks:
 
     def prepare_names(self) -> None:
         """Import what recognises tools by their names, if it will be needed."""
-        if self.groups or self.has_rules:
+        if (self.groups or self.has_rules) and any(layer.groups.recognises_names for layer in self._layers):
             self._familiar.prepare()
 
     def keep_managed_alias(self, context: EventContext) -> EventContext:

@@ -19,7 +19,7 @@ from ..protocol.tool_list import ListedTools
 from . import bounded_cache
 
 if TYPE_CHECKING:
-    from ..policy.familiar_names import ToolArguments
+    from ..policy.tool_arguments import ToolArguments
 
 
 class FamiliarTools:
@@ -117,41 +117,41 @@ class FamiliarTools:
         """
         if not self.possible_aliases(tool):
             return None
-        from ..policy import familiar_names
+        from ..policy import alias_choice, tool_arguments
 
-        types = familiar_names.types_of(arguments)
+        types = tool_arguments.types_of(arguments)
         aliases = self.aliases(tool) or self._aliases_by_arguments(tool, arguments, types)
         self._check_rivals(tool, aliases, types)
-        action = familiar_names.action_of(aliases, arguments)
-        return _combined(familiar_names.aliases_for_call(aliases, types, action))
+        action = alias_choice.action_of(aliases, arguments)
+        return _combined(alias_choice.aliases_for_call(aliases, types, action))
 
     def _aliases_by_arguments(self, tool: str, arguments: bytes, types: Mapping[str, str]) -> tuple[Alias, ...]:
         """The aliases of a tool of which only a call shows the arguments, or all of them."""
         listed = self._listed_arguments(tool)
         if self._in_preset(tool) is not None or (listed.known and not listed.open):
             return ()
-        from ..policy import familiar_names
+        from ..policy import familiar_names, tool_arguments
 
-        nested = familiar_names.commands_inside(arguments)
+        nested = tool_arguments.commands_inside(arguments)
         if listed.known:
             types = {own: kind for own, kind in types.items() if listed.types.get(own) != kind or own in nested}
         key = (tool, frozenset(types.items()), nested)
-        found = self._of_arguments.get(key)
-        if found is None:
+        aliases = self._of_arguments.get(key)
+        if aliases is None:
             of_call = familiar_names.aliases_of_open if listed.known else familiar_names.aliases_of_unlisted
-            found = of_call(tool, types, nested)
-            bounded_cache.keep(self._of_arguments, key, found)
-        return found
+            aliases = of_call(tool, types, nested)
+            bounded_cache.keep(self._of_arguments, key, aliases)
+        return aliases
 
     def _check_rivals(self, tool: str, aliases: Sequence[Alias], arguments: Mapping[str, str]) -> None:
-        from ..policy import familiar_names
+        from ..policy import alias_choice
 
         listed = self._listed.get(tool)
         properties = listed.properties if listed is not None else frozenset[str]()
-        rivals = familiar_names.rival_commands(aliases, arguments, properties)
+        rivals = alias_choice.rival_commands(aliases, arguments, properties)
         why = "a hook would judge only one of them; [tools.X] in hookproxy.toml says which one is the command"
         if not rivals and (not self.aliases(tool) or (listed is not None and self._listed_arguments(tool).known)):
-            rivals = familiar_names.rival_arguments(aliases, arguments, properties)
+            rivals = alias_choice.rival_arguments(aliases, arguments, properties)
             why = "tools/list has not shown which one counts"
         if rivals:
             names = " and ".join(map(repr, rivals[:2]))
@@ -171,10 +171,10 @@ class FamiliarTools:
         """What tools/list says of the tool's arguments; nothing is known of a tool that is not listed."""
         known = self._arguments.get(tool)
         if known is None:
-            from ..policy import familiar_names
+            from ..policy import tool_arguments
 
             listed = self._listed.get(tool)
-            known = familiar_names.listed_arguments(listed.input_schema if listed is not None else b"")
+            known = tool_arguments.listed_arguments(listed.input_schema if listed is not None else b"")
             bounded_cache.keep(self._arguments, tool, known)
         return known
 
@@ -213,7 +213,7 @@ def _possible_names(tool: str) -> frozenset[str]:
 def has_command(arguments: bytes) -> bool:
     """True if an argument of a call is named like a command, or like a program."""
     from ..model import command_line  # only where a hook is a tool of a server
-    from ..policy import familiar_names
+    from ..policy import tool_arguments
 
-    names = familiar_names.types_of(arguments)
+    names = tool_arguments.types_of(arguments)
     return any(command_line.is_command(name) or command_line.is_program(name) for name in names)

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from .command_line import Composed, Parts
 
 
+FAMILIAR_NAMES: Final = ("Bash", "Write", "Edit", "MultiEdit", "Read", "WebFetch", "WebSearch", "Grep", "Glob", "LS")
+"""The tools of Claude Code for which tools of servers can stand, as messages list them."""
+
+
 class Alias(Struct, frozen=True):
     """The names by which hooks know one tool of the server."""
 

@@ -13,8 +13,9 @@ from ..model.credentials import Credentials, NoCredentials
 from ..model.env_references import REFERENCE
 from ..model.errors import UserError
 from ..model.settings import Settings
-from ..transports.http.address import Address, find_proxy
-from ..transports.http.channel import HttpChannel, Remote
+from ..network.address import Address, find_proxy
+from ..transports.http.channel import HttpChannel
+from ..transports.http.remote import Remote
 from .relay import MAX_UNREAD_BYTES
 from .server_end import RemoteServer, ServerEnd
 
@@ -71,7 +72,7 @@ def open_remote_server(
     """
     tls = None
     if address.is_tls:
-        from ..transports.http.connect import tls_context
+        from ..network.connect import tls_context
 
         tls = tls_context(options.ca, options.cert, options.key)
     remote = Remote(
@@ -131,7 +132,7 @@ def stored_credentials(
         return NoCredentials()
     from ..authorization.credentials import StoredCredentials
     from ..authorization.login_store import LoginStore
-    from ..transports.http.post import poster
+    from ..network.post import poster
     from ..trust.sources import FileContext, logins_folder
 
     context = FileContext(environ, "/")

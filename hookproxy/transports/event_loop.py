@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
+from ..network.epoll_loop import DirectLoop
 from ..processes import platforms
 from ..processes.loop_callbacks import LoopCallbacks
-from .epoll_loop import DirectLoop
 
 
 class DirectCallbacks(Protocol):

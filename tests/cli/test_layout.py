@@ -8,7 +8,8 @@ from rich.console import Console
 from rich.text import Text
 
 from hookproxy.cli.layout import alias_text, as_json, diff, document, label, new_console, row, short_path, visible, wrap
-from hookproxy.policy.familiar_names import ToolArguments, listed_aliases
+from hookproxy.policy.familiar_names import listed_aliases
+from hookproxy.policy.tool_arguments import ToolArguments
 
 
 def shown(name: str, before: bytes, after: bytes) -> str:

@@ -11,8 +11,8 @@ from hookproxy.cli import run, run_url
 from hookproxy.config.load import Loaded
 from hookproxy.model.errors import UserError
 from hookproxy.model.settings import Settings
+from hookproxy.network.address import parse
 from hookproxy.session import remote_server
-from hookproxy.transports.http.address import parse
 
 
 def test_variables_in_headers_are_replaced_and_blanks_at_the_ends_removed() -> None:
@@ -87,7 +87,7 @@ def test_contradictions_are_errors_before_anything_is_started(arguments: list[st
 
 
 def test_certificates_that_cannot_be_used_are_errors_with_their_name(tmp_path: Path) -> None:
-    from hookproxy.transports.http.connect import tls_context
+    from hookproxy.network.connect import tls_context
 
     (tmp_path / "bad.pem").write_text("no certificate")
     for name in ("bad.pem", "missing.pem"):

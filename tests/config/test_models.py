@@ -91,3 +91,8 @@ def test_a_wrong_value_under_the_former_name_has_its_line() -> None:
     with pytest.raises(ConfigError, match=r"f:2: on_failure: .*") as raised:
         parse("f", '\non_trouble = "den"\n')
     assert raised.value.hint == "`hookproxy schema` shows what on_failure may be"
+
+
+def test_a_file_that_is_nested_too_deeply_is_an_error_of_its_author() -> None:
+    with pytest.raises(ConfigError, match="is nested too deeply"):
+        parse("hookproxy.toml", f"a = {'[' * 5000}")

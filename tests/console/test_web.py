@@ -7,6 +7,7 @@ import json
 import re
 import socket
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -17,8 +18,9 @@ import pytest
 
 from hookproxy.config.load import Loaded, load
 from hookproxy.console.access import Access
+from hookproxy.console.options import Options
 from hookproxy.console.state import State
-from hookproxy.console.web import Options, Pages, serve
+from hookproxy.console.web import Pages, serve
 from hookproxy.live.messages import Action, Answer, AnswerTaken, Changes, Run
 from tests.console.test_history import record
 from tests.console.test_live_view import approval
@@ -85,7 +87,7 @@ class Site:
         return await self.send("POST", f"/{self.access.folder}/{path}", body, headers)
 
     async def send(
-        self, method: str, path: str, body: str | None, headers: dict[str, str]
+        self, method: str, path: str, body: str | bytes | None, headers: dict[str, str]
     ) -> tuple[int, str, dict[str, str]]:
         def ask() -> tuple[int, str, dict[str, str]]:
             connection = http.client.HTTPConnection(self.host, timeout=30)
@@ -100,9 +102,9 @@ class Site:
             return await anyio.to_thread.run_sync(ask)
 
 
-@pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[Site]:
-    made = Site(tmp_path)
+@asynccontextmanager
+async def running(folder: Path) -> AsyncIterator[Site]:
+    made = Site(folder)
     started = anyio.Event()
 
     async def note() -> None:
@@ -114,6 +116,12 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
         yield made
         tasks.cancel_scope.cancel()
     made.listener.close()
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[Site]:
+    async with running(tmp_path) as made:
+        yield made
 
 
 async def test_without_the_cookie_every_page_is_refused(site: Site) -> None:
@@ -184,7 +192,7 @@ async def test_a_tried_call_shows_what_each_hook_did_as_text(site: Site) -> None
 @pytest.mark.parametrize("arguments", ["not json", "[1]", "{", '{"a": 1'])
 async def test_arguments_that_are_no_object_are_an_error_and_stay_in_the_form(site: Site, arguments: str) -> None:
     status, text, _ = await site.post("try", tool="read", arguments=arguments)
-    assert status == 200
+    assert status == 400
     assert 'role="alert"' in text
     assert f">{arguments.replace('&', '&amp;')}</textarea>" in text
 
@@ -253,7 +261,7 @@ async def test_a_broken_configuration_is_shown_as_an_error(site: Site) -> None:
 
 async def test_a_period_that_is_none_is_an_error(site: Site) -> None:
     status, text, _ = await site.get("history?since=yesterdayish")
-    assert (status, "is not a time" in text) == (500, True)
+    assert (status, "is not a time" in text) == (400, True)
 
 
 async def test_exports_are_files_with_what_the_page_shows(site: Site) -> None:

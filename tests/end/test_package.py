@@ -26,7 +26,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 ROOT: Final = Path(__file__).parents[2]
 BASE: Final = {
     "anyio",
-    "h11",
     "httptools",
     "httpx2",
     "jsonschema",

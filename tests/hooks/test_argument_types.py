@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from hookproxy.hooks.argument_types import _READ
 from hookproxy.hooks.familiar_tools import FamiliarTools
+from hookproxy.model.aliases import FAMILIAR_NAMES
 from hookproxy.model.settings import OnFailure, Settings
-from hookproxy.policy.familiar_names import FAMILIAR_NAMES
 from tests.hooks.test_familiar_tools import call, documents, judged, list_tools, listed, mcp_group, seen_by
 from tests.support.proxy_rig import DIRECT_LOOP, hook, rig
 

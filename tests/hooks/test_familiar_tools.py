@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +27,20 @@ pytestmark = pytest.mark.anyio
 PRE, POST = Event.PRE_TOOL_USE, Event.POST_TOOL_USE
 
 SCHEMA: Final = {"type": "object", "properties": {"cmd": {"type": "string"}, "n": {"type": "number"}}}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recognised", [False, True])
+def test_what_recognises_names_is_read_only_where_tools_get_them(recognised: bool) -> None:
+    script = (
+        "import sys; from hookproxy.hooks.evaluate import Hooks\n"
+        "from hookproxy.model.settings import Limit, Per, Settings\n"
+        f"settings = Settings(auto_aliases={recognised}, limits=(Limit('*', 1, Per.MINUTE, 'limits[0]'),))\n"
+        "Hooks([], settings, 'server', {}).prepare_names()\n"
+        "print(*(f'hookproxy.policy.{name}' in sys.modules for name in ('tool_names', 'presets')))"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True)
+    assert ended.stdout == f"{recognised} {recognised}\n"
 
 
 @pytest.fixture

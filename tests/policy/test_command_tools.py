@@ -14,8 +14,9 @@ from hookproxy.hooks.familiar_tools import FamiliarTools
 from hookproxy.jsonrpc import raw_json
 from hookproxy.model.hooks import Tool
 from hookproxy.model.settings import Settings
-from hookproxy.policy.familiar_names import is_left_out, listed_aliases, listed_arguments
+from hookproxy.policy.familiar_names import is_left_out, listed_aliases
 from hookproxy.policy.rules import Rules
+from hookproxy.policy.tool_arguments import listed_arguments
 
 LINE: Final = "git push --force"
 

@@ -16,18 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct, json
 
-from hookproxy.model.aliases import Alias
-from hookproxy.policy import familiar_names
-from hookproxy.policy.familiar_names import (
-    FAMILIAR_NAMES,
-    action_of,
-    aliases_for_call,
-    argument_types,
-    familiar_aliases,
-    possible_names,
-    types_of,
-)
+from hookproxy.model.aliases import FAMILIAR_NAMES, Alias
+from hookproxy.policy.alias_choice import action_of, aliases_for_call
+from hookproxy.policy.familiar_names import familiar_aliases, possible_names
 from hookproxy.policy.presets import PRESETS, preset_aliases, preset_for
+from hookproxy.policy.recognisers import RECOGNISERS
+from hookproxy.policy.tool_arguments import argument_types, types_of
 
 ENOUGH: Final = 0.95
 """The share of right names that recognition finds without presets."""
@@ -141,7 +135,7 @@ def test_a_configured_preset_says_of_published_tools_what_a_recognised_one_says(
 def test_the_familiar_names_are_those_that_recognition_gives() -> None:
     right = {name for tool in TOOLS if tool.right for name in tool.right.split()[0].split(",")}
     assert right <= set(FAMILIAR_NAMES)
-    assert set(FAMILIAR_NAMES) == set(familiar_names._RECOGNISE)
+    assert set(FAMILIAR_NAMES) == set(RECOGNISERS)
 
 
 # --- names that say one thing and arguments that say another ---

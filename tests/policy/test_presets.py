@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections import Counter
+from collections.abc import Iterator
 from typing import Final
 
+import msgspec
 import pytest
 
 from hookproxy.config.models import ConfigFile, ToolTable
 from hookproxy.config.pydantic_models import model_of
+from hookproxy.model.aliases import Alias
+from hookproxy.policy import presets
 from hookproxy.policy.matchers import JUDGED_ARGUMENT
-from hookproxy.policy.presets import PRESETS, preset_aliases, preset_for
+from hookproxy.policy.presets import PRESETS, Preset, preset_aliases, preset_for, read_preset
 
 CLAUDE: Final = {
     "Bash": {"command", "timeout", "run_in_background"},
@@ -27,19 +32,87 @@ CLAUDE: Final = {
 """Claude Code's own tools and what guards read of them."""
 
 
-@pytest.mark.parametrize("name", PRESETS)
-def test_a_preset_has_names_that_hooks_know(name: str) -> None:
-    for one in PRESETS[name].tools:
-        model_of(ToolTable).model_validate({"as": one.name or None, "arguments": dict(one.arguments)})
-        assert not one.name or set(one.arguments) <= CLAUDE[one.name]
-        assert all(known != own for known, own in one.arguments.items())
-        assert len(set(one.arguments.values())) == len(one.arguments)
+def faults(name: str, table: str) -> list[str]:
+    """What is wrong with a table of `presets.toml`, for whoever has added it."""
+    try:
+        preset = read_preset(table)
+    except msgspec.DecodeError as error:
+        return [f"[{name}] {error}"]
+    tools = [*(alias.tool for alias in preset.tools), *preset.others]
+    lines = [line for alias in (*preset.tools, *preset.alternatives) for line in alias_faults(alias)]
+    lines += [f"{tool} stands there {number} times" for tool, number in Counter(tools).items() if number > 1]
+    lines += [
+        f"{alias.tool}: an alternative says what it needs, and is one for a tool of `aliases`"
+        for alias in preset.alternatives
+        if not alias.needed or alias.tool not in tools
+    ]
+    lines += [
+        f"{word!r} must stand in double quotes, without a backslash"
+        for word in (*tools, *preset.packages, *preset.server_names)
+        if f'"{word}"' not in table
+    ]
+    return [f"[{name}] {line}" for line in lines]
 
 
-@pytest.mark.parametrize("name", PRESETS)
-def test_each_tool_is_in_a_preset_once(name: str) -> None:
-    tools = [one.tool for one in PRESETS[name].tools]
-    assert len({*tools, *PRESETS[name].others}) == len(tools) + len(PRESETS[name].others)
+def alias_faults(alias: Alias) -> Iterator[str]:
+    known = {**CLAUDE, "": {"path"}}.get(alias.name)
+    if known is None:
+        yield f"{alias.tool}: as = {alias.name!r} is not one of {', '.join(CLAUDE)}"
+        return
+    for seen, own in alias.arguments.items():
+        if seen not in known:
+            yield f"{alias.tool}: {alias.name} of Claude Code has no argument {seen!r}"
+        if seen == own:
+            yield f"{alias.tool}: the argument {seen!r} needs no other name"
+    if len(set(alias.arguments.values())) < len(alias.arguments):
+        yield f"{alias.tool}: two arguments are the same one of the server"
+
+
+def test_every_preset_is_valid() -> None:
+    tables = presets.tables()
+    assert [fault for name, table in tables.items() for fault in faults(name, table)] == []
+    assert list(tables) == list(tomllib.loads(presets.read_file()))  # each header was found, and nothing else is one
+
+
+@pytest.mark.parametrize(
+    ("lines", "fault"),
+    [
+        ('aliases = [{ as = "Sh", tools = ["run"] }]', "run: as = 'Sh' is not one of Bash, Edit"),
+        ('aliases = [{ tool = "run" }]', "Object contains unknown field `tool` - at `$.aliases[0]`"),
+        ('aliases = [{ tools = ["run"], arg = 1 }]', "Object contains unknown field `arg` - at `$.aliases[0]`"),
+        ('others = "run"', "Expected `array`, got `str` - at `$.others`"),
+        ('others = ["run", "run"]', "run stands there 2 times"),
+        ("others = ['run']", "'run' must stand in double quotes"),
+        ('aliases = [{ as = "Bash", tools = ["run"], arguments = { cmd = "c" } }]', "run: Bash of Claude Code has no"),
+        ('aliases = [{ as = "LS", tools = ["ls"], arguments = { path = "path" } }]', "'path' needs no other name"),
+        ('alternatives = [{ as = "Bash", tools = ["run"] }]', "run: an alternative says what it needs"),
+        ("others = [", "Invalid value"),
+    ],
+)
+def test_whoever_writes_a_wrong_preset_is_told_what_and_where(lines: str, fault: str) -> None:
+    (line,) = faults("mine", f'server = "mine"\npackages = ["mine"]\n{lines}\n')
+    assert line.startswith("[mine] ")
+    assert fault in line
+
+
+def test_configured_aliases_may_say_what_presets_say() -> None:
+    for preset in PRESETS.values():
+        for alias in preset.tools:
+            model_of(ToolTable).model_validate({"as": alias.name or None, "arguments": dict(alias.arguments)})
+
+
+def test_only_the_presets_that_are_asked_for_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def note(table: str) -> Preset:
+        read.append(table)
+        return read_preset(table)
+
+    monkeypatch.setattr(presets, "read_preset", note)
+    presets._preset.cache_clear()
+    assert preset_for(["npx", "mcp-server-git"], "") == "git"
+    assert preset_for(["uvx", "a-server-of-my-own", "/srv"], "Mine") == ""
+    assert [table for table in read if "mcp-server-git" not in table] == []
 
 
 def test_an_argument_that_permission_rules_judge_is_one_that_presets_rename() -> None:

@@ -11,8 +11,8 @@ from functools import partial
 import anyio
 import pytest
 
+from hookproxy.network.epoll_loop import DirectLoop
 from hookproxy.processes.fast_future import FastFuture, fast_future_factory
-from hookproxy.transports.epoll_loop import DirectLoop
 from tests.support.proxy_rig import DIRECT_LOOP
 
 pytestmark = pytest.mark.anyio

@@ -14,6 +14,7 @@ from pathlib import Path
 import anyio
 import anyio.lowlevel
 import pytest
+from msgspec.structs import replace
 
 from hookproxy.model.hooks import Document, Ended, Event, HookResult, HookSpec
 from hookproxy.runners import command, mcp_tool, python, worker
@@ -155,19 +156,27 @@ async def test_an_http_response_counts_although_the_loop_was_stalled() -> None:
     assert (results[0].ended, len(results[0].stdout)) == (Ended.EXITED, len(_Answers.body))
 
 
-async def test_a_connection_made_during_a_stall_counts() -> None:
+async def test_a_connection_made_during_a_stall_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_runner, "_LONGEST_CONNECT", TIMEOUT)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Answers) as server:
-        connections: list[http_runner.Connection] = []
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        hook = replace(spec(type="http", url=f"http://127.0.0.1:{server.server_port}/"), timeout=60)
+        runner = http_runner.open_runner([hook], lambda _spec, _text: None)
+        results: list[HookResult] = []
 
         async def keep() -> None:
-            connections.append(await http_runner.connect("127.0.0.1", server.server_port, None, TIMEOUT))
+            results.append(await runner.run(hook, Document(b"{}", {}), {}))
 
         with anyio.fail_after(20):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(keep)
                 await anyio.lowlevel.checkpoint()
                 stall(lambda: None)
-        connections[0].close()
+            await runner.aclose()
+        server.shutdown()
+        thread.join()
+    assert (results[0].ended, results[0].detail) == (Ended.EXITED, "")
 
 
 async def test_a_python_function_that_returned_during_a_stall_has_returned() -> None:

@@ -10,14 +10,13 @@ import socket
 import ssl
 import struct
 import subprocess
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
 import anyio
 import anyio.abc
-import h11
 import pytest
 from msgspec.structs import replace
 
@@ -25,7 +24,6 @@ from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Document, Ended, Event, HookResult, HookSpec
 from hookproxy.runners import http
 from hookproxy.runners.event_watch import get_watch
-from hookproxy.runners.http import Connection, connect
 from hookproxy.transports.event_loop import new_loop
 
 pytestmark = pytest.mark.anyio
@@ -301,58 +299,56 @@ async def serving_packets(
         await asyncio.sleep(0)
 
 
-async def post(connection: Connection) -> bytes:
-    headers = [("Host", "x"), ("Content-Length", "3")]
-    response = await connection.send(h11.Request(method="POST", target="/", headers=headers), b"abc")
-    assert response.status_code == 200
-    body = await connection.body(1000)
-    assert body is not None
-    return body
-
-
 async def until(condition: Callable[[], bool]) -> None:
     with anyio.fail_after(20):
         while not condition():  # noqa: ASYNC110 - there is no event for it
             await anyio.sleep(0.001)
 
 
+@asynccontextmanager
+async def posting(port: int, **changes: object) -> AsyncIterator[Callable[[], Awaitable[HookResult]]]:
+    hook = HookSpec("hookproxy", "f: k", Event.PRE_TOOL_USE, "h", type="http", url=f"http://127.0.0.1:{port}/")
+    hook = replace(hook, **changes)
+    runner = http.open_runner([hook], lambda _spec, _text: None)
+
+    async def post() -> HookResult:
+        with anyio.fail_after(20):
+            return await runner.run(hook, Document(b"abc", {}), {})
+
+    yield post
+    await runner.aclose()
+
+
 async def test_a_request_is_one_packet_and_the_connection_serves_the_next() -> None:
-    async with serving_packets() as port:
-        connection = await connect("127.0.0.1", port, None, 5)
+    async with serving_packets() as port, posting(port) as post:
         for _ in range(3):
-            assert await post(connection) == b"{}"
-            assert connection.make_idle()
-            assert connection.is_reusable(60)
+            assert (await post()).stdout == b"{}"
         (packet_server,) = packet_servers
         assert [packet.endswith(b"\r\n\r\nabc") for packet in packet_server.packets] == [True] * 3
-        connection.close()
-        assert not connection.make_idle()
 
 
-@pytest.mark.parametrize("when", ["with the response", "later"])
-async def test_unexpected_bytes_end_the_connection(when: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if when == "with the response":
-        monkeypatch.setattr(PacketServer, "extra", PACKET)
-    async with serving_packets() as port:
-        connection = await connect("127.0.0.1", port, None, 5)
-        await post(connection)
-        if when == "later":
-            assert connection.make_idle()
-            packet_servers[0].transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nbad")
-            await until(lambda: not connection.is_reusable(60))
-        else:
-            assert not connection.make_idle()
-        connection.close()
+async def test_a_response_with_more_bytes_than_its_own_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PacketServer, "extra", PACKET)
+    async with serving_packets() as port, posting(port) as post:
+        result = await post()
+    assert (result.ended, result.detail) == (Ended.FAILED, "could not be called: it has sent a second response")
+
+
+async def test_what_a_server_sends_unasked_is_not_taken_for_the_next_response() -> None:
+    async with serving_packets() as port, posting(port) as post:
+        await post()
+        packet_servers[0].transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nbad")
+        assert (await post()).stdout == b"{}"
+        assert len(packet_servers) == 2
 
 
 async def test_a_connection_that_the_other_side_has_closed_is_not_used_again() -> None:
-    async with serving_packets() as port:
-        connection = await connect("127.0.0.1", port, None, 5)
-        await post(connection)
-        assert connection.make_idle()
-        packet_servers[0].transport.close()
-        await until(lambda: not connection.is_reusable(60))
-        connection.close()
+    async with serving_packets() as port, posting(port) as post:
+        await post()
+        packet_servers[0].transport.abort()
+        await anyio.wait_all_tasks_blocked()
+        assert (await post()).stdout == b"{}"
+        assert len(packet_servers) == 2
 
 
 class BreakingServer(PacketServer):
@@ -366,28 +362,28 @@ class BreakingServer(PacketServer):
 
 
 async def test_a_response_whose_connection_broke_is_incomplete() -> None:
-    async with serving_packets(BreakingServer) as port:
-        connection = await connect("127.0.0.1", port, None, 5)
-        with pytest.raises(OSError, match="broke before the response was complete"):
-            await post(connection)
-        connection.close()
+    async with serving_packets(BreakingServer) as port, posting(port) as post:
+        result = await post()
+    assert result.ended is Ended.FAILED
+    assert "could not be called: the connection broke" in result.detail
 
 
-async def test_a_connection_that_was_idle_too_long_is_not_used_again() -> None:
-    async with serving_packets() as port:
-        connection = await connect("127.0.0.1", port, None, 5)
-        await post(connection)
-        assert connection.make_idle()
-        await until(lambda: not connection.is_reusable(0.001))
-        connection.close()
+async def test_a_connection_that_was_idle_too_long_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "_IDLE_SECONDS", -1.0)
+    async with serving_packets() as port, posting(port) as post:
+        for _ in range(2):
+            assert (await post()).stdout == b"{}"
+        assert len(packet_servers) == 2
 
 
 async def test_a_connection_that_times_out_leaves_nothing_open() -> None:
     get_watch(asyncio.get_running_loop())  # it keeps a descriptor
     before = os.listdir("/proc/self/fd")
-    async with serving_packets(asyncio.Protocol) as port:  # it never begins its part of the handshake
-        with pytest.raises(OSError, match=r"there was no connection within 0\.05 s"):
-            await connect("127.0.0.1", port, ssl.create_default_context(), 0.05)
+    async with (
+        serving_packets(asyncio.Protocol) as port,  # it never begins its part of the handshake
+        posting(port, url=f"https://127.0.0.1:{port}/", timeout=0.25) as post,
+    ):
+        assert (await post()).detail == "could not be called: there was no connection within 0.1 s"
     await until(lambda: len(os.listdir("/proc/self/fd")) <= len(before))
 
 

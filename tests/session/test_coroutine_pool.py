@@ -10,9 +10,9 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from hookproxy.network.epoll_loop import DirectLoop
 from hookproxy.protocol.calls import Call
 from hookproxy.session.coroutine_pool import CallCoroutine, CoroutinePool
-from hookproxy.transports.epoll_loop import DirectLoop
 from tests.support.proxy_rig import DIRECT_LOOP
 
 pytestmark = pytest.mark.anyio

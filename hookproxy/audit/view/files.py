@@ -66,8 +66,12 @@ def since(text: str, now: datetime) -> datetime:
     """Parse the value of `--since`; a time without a zone is local time. Raises UserError."""
     try:
         if ago := _DURATION.fullmatch(text):
-            return now - timedelta(seconds=int(ago[1]) * _UNITS[ago[2]])
-        return datetime.fromisoformat(text).astimezone()
+            time = now - timedelta(seconds=int(ago[1]) * _UNITS[ago[2]])
+        else:
+            time = datetime.fromisoformat(text).astimezone()
+        if not datetime.min.year + 1 < time.year < datetime.max.year:  # nearer ones overflow
+            raise ValueError
+        return time
     except (ValueError, OverflowError):
         raise UserError(f"--since {text!r}: is not a time", _HINT) from None
 

@@ -158,7 +158,9 @@ def test_a_date_is_in_local_time() -> None:
     assert files.since("2026-11-01", NOW) == datetime(2026, 11, 1).astimezone()
 
 
-@pytest.mark.parametrize("text", ["yesterday", "7", "h", "-2h", "2 h", "999999w", "2026-13-01", "", "٢h"])
+@pytest.mark.parametrize(
+    "text", ["yesterday", "7", "h", "-2h", "2 h", "999999w", "2026-13-01", "", "٢h", "0001-01-01", "9999-12-31"]
+)
 def test_an_invalid_time_is_refused(text: str) -> None:
     with pytest.raises(UserError, match="is not a time"):
         files.since(text, NOW)

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hookproxy.jsonrpc import raw_json
+from hookproxy.network.connection import Connection
 from hookproxy.protocol.actions import PASS, StartCall
 from hookproxy.protocol.router import Router
 from hookproxy.transports.http.client import Client
-from hookproxy.transports.http.connection import Connection
 from hookproxy.transports.http.exchange import Exchange
 
 HELD = b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"danger"}}'

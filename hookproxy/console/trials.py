@@ -1,0 +1,102 @@
+"""What a page runs: the hooks on a call, recorded calls through a configuration, the server that lists its tools.
+
+One of them at a time: hooks run for real. All of it ends with the console.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import AsyncIterator, Callable
+from http import HTTPStatus
+from typing import TypeVar
+
+import anyio
+import anyio.to_thread
+
+from ..checks.report import CheckedServer
+from ..checks.server_tools import list_tools
+from ..config.load import Loaded, make_data_folders
+from ..hooks.coverage import coverage
+from ..model.errors import UserError
+from ..model.hooks import Session
+from ..trial.report import TrialReport, json_object, try_call
+from ..trial.run import TrialCall
+from . import policy, replay
+from .history import Query
+from .mistakes import Mistake, as_mistakes
+from .options import Options
+from .pages import replay as replay_page
+from .pages import trial as trial_page
+
+_Result = TypeVar("_Result")
+
+
+class Trials:
+    """Runs one thing at a time for the pages of one console."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._lock = anyio.Lock()
+        self._scope = anyio.CancelScope()  # of what runs now
+
+    def close(self) -> None:
+        """End what runs."""
+        self._scope.cancel()
+
+    async def try_call(self, typed: trial_page.Form) -> TrialReport:
+        """Run the hooks on a call. Raises UserError."""
+        if not typed.tool:
+            raise Mistake("no tool is named", "write the server's own name of the tool")
+        with as_mistakes():
+            arguments = json_object("Arguments", (typed.arguments or "{}").encode(errors="replace"))
+            result = json_object("Result", typed.result.encode(errors="replace")) if typed.result else None
+        loaded = await in_thread(self._options.load)
+        make_data_folders(loaded)
+        environ, cwd = self._options.environ, self._options.cwd
+        project = environ.get("CLAUDE_PROJECT_DIR") or cwd
+        session = Session(str(uuid.uuid4()), typed.server or "server", cwd, project).in_project(loaded.project)
+        async with self._alone():
+            return await try_call(loaded, TrialCall(typed.tool, arguments, result), None, session, environ)
+
+    async def replay(self, typed: replay_page.Form, query: Query) -> replay_page.Replayed:
+        """Run the recorded calls through one of the configurations. Raises UserError."""
+        loads = [self._options.load, *self._options.compared.values()]
+
+        def read() -> tuple[Loaded, replay.Recorded]:
+            loaded = loads[typed.configuration]()
+            with as_mistakes():
+                loaded = policy.with_rules(loaded, typed.rules)
+            make_data_folders(loaded)
+            return loaded, replay.newest(self._options.audit_path(), query, typed.newest)
+
+        loaded, recorded = await in_thread(read)
+        async with self._alone():
+            return await replay.replay(loaded, recorded, self._options.environ, self._options.cwd)
+
+    async def checked_server(self, loaded: Loaded) -> CheckedServer:
+        """What hooks see of the server that the command line names."""
+        command, name = self._options.command, self._options.server
+        try:
+            async with self._alone():
+                listed = await list_tools(command, self._options.environ)
+        except UserError as error:
+            return CheckedServer(name, tuple(command), failure=error.message)
+        seen = coverage(loaded.groups, loaded.settings, name, listed.tools, command, listed.server_info)
+        return CheckedServer(name, tuple(command), seen, info=listed.server_info, noise=listed.noise)
+
+    @contextlib.asynccontextmanager
+    async def _alone(self) -> AsyncIterator[None]:
+        """Run the block if nothing else runs. Raises UserError if something does, or if the console ends."""
+        if self._lock.locked():
+            raise Mistake("another trial runs now", "wait until it has ended, then try again", HTTPStatus.CONFLICT)
+        async with self._lock:
+            with anyio.CancelScope() as self._scope:
+                yield
+            if self._scope.cancelled_caught:
+                raise UserError("the trial was ended", "the console ends")
+
+
+async def in_thread(read: Callable[[], _Result]) -> _Result:
+    """The result of what reads files or takes time, from a worker thread. On cancel it goes on: it changes nothing."""
+    return await anyio.to_thread.run_sync(read, abandon_on_cancel=True)

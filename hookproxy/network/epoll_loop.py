@@ -1,0 +1,198 @@
+"""An event loop that runs the callbacks of some descriptors inside its wait: relayed messages concern no task.
+
+asyncio spends a handle, a queue and one turn of the loop on each ready descriptor: about as much again as the read and
+the write that follow. Here a direct callback runs as soon as epoll reports its descriptor, and the loop goes back to
+waiting unless the callback scheduled something. Everything else about the loop is asyncio's own.
+Only Linux has epoll; `event_loop` chooses.
+
+A small call through `run` takes 47 µs of processor time with it and 60 µs with asyncio's loop, and 83 and 93 µs from
+the agent's request to its response, the server's own time included. `tcp` gains more, and is built on it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import select
+import selectors
+import sys
+from collections.abc import Callable, Mapping
+from time import monotonic
+from typing import TYPE_CHECKING, Final, Protocol
+
+from ..processes.loop_callbacks import READABLE, WRITABLE
+
+if TYPE_CHECKING:
+    from collections import deque
+    from contextvars import Context
+
+    from _typeshed import FileDescriptorLike
+
+_EVENTS_AT_ONCE: Final = 64  # a proxy waits for few descriptors, and each wait allocates a buffer for so many
+
+
+class _Epoll(Protocol):
+    """What is used of `select.epoll`, which only Linux has: this module can be imported elsewhere, too."""
+
+    def register(self, fd: int, events: int) -> None:
+        """As documented."""
+
+    def modify(self, fd: int, events: int) -> None:
+        """As documented."""
+
+    def unregister(self, fd: int) -> None:
+        """As documented."""
+
+    def poll(self, timeout: float | None, maxevents: int) -> list[tuple[int, int]]:
+        """As documented."""
+
+    def close(self) -> None:
+        """As documented."""
+
+
+def _new_epoll() -> _Epoll:
+    if sys.platform == "linux":
+        return select.epoll()
+    raise NotImplementedError("epoll")
+
+
+class DirectSelector(selectors.BaseSelector):
+    """A selector over epoll with a second kind of registration: direct callbacks, which run inside `select`."""
+
+    def __init__(self) -> None:
+        self._epoll = _new_epoll()
+        self._keys: dict[FileDescriptorLike, selectors.SelectorKey] = {}
+        self._direct: dict[int, Callable[[], None]] = {}
+        self.woken = False
+        """Something was scheduled in the loop since the last wait began."""
+        self.serving = False
+        """A direct callback runs for the only ready descriptor, and no task runs: a task it wakes may run at once."""
+        self._removed: set[int] = set()  # descriptors removed since epoll last reported
+
+    def add_direct(self, fd: int, events: int, callback: Callable[[], None]) -> None:
+        """Run `callback` whenever epoll reports one of `events`, an error or a hang-up for `fd`.
+
+        Raises PermissionError for what cannot be waited for: a regular file, /dev/null.
+        """
+        self._epoll.register(fd, events)
+        self._direct[fd] = callback
+
+    def modify_direct(self, fd: int, events: int) -> None:
+        """Wait for other events from now on; with 0 only errors and hang-ups are reported."""
+        self._epoll.modify(fd, events)
+
+    def remove_direct(self, fd: int) -> None:
+        """Undo `add_direct`; it may have been undone already. Call it before the descriptor is closed."""
+        if self._direct.pop(fd, None) is not None:
+            self._epoll.unregister(fd)
+            self._removed.add(fd)
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """As documented for selectors; direct callbacks run meanwhile, in the order of epoll's reports."""
+        self.woken = False
+        try:
+            return self._serve(None if timeout is None else max(timeout, 0.0))
+        finally:
+            self.serving = False
+
+    def _serve(self, wait: float | None) -> list[tuple[selectors.SelectorKey, int]]:
+        end = None if wait is None else monotonic() + wait
+        poll, direct, removed = self._epoll.poll, self._direct, self._removed
+        ready: list[tuple[selectors.SelectorKey, int]] = []
+        while True:
+            removed.clear()
+            events = poll(wait, _EVENTS_AT_ONCE)
+            self.serving = len(events) == 1  # with several ready, tasks continue in the loop's next turn
+            for fd, what in events:
+                if fd in removed:  # a new descriptor may have its number; epoll reports that one later
+                    continue
+                if (callback := direct.get(fd)) is not None:
+                    callback()
+                elif (key := self._keys.get(fd)) is not None:
+                    ready.append((key, _selector_events(what) & key.events))
+            if end is not None:
+                wait = end - monotonic()
+            if ready or self.woken or (wait is not None and wait <= 0):
+                return ready
+
+    def register(self, fileobj: FileDescriptorLike, events: int, data: object = None) -> selectors.SelectorKey:
+        """As documented for selectors."""
+        fd = _descriptor(fileobj)
+        if fd in self._keys:
+            raise KeyError(f"{fileobj!r} is already registered")
+        key = selectors.SelectorKey(fileobj, fd, events, data)
+        self._epoll.register(fd, _epoll_events(events))
+        self._keys[fd] = key
+        return key
+
+    def unregister(self, fileobj: FileDescriptorLike) -> selectors.SelectorKey:
+        """As documented for selectors."""
+        key = self._keys.pop(_descriptor(fileobj))
+        with contextlib.suppress(OSError):  # closed before it was unregistered: epoll forgot it by itself
+            self._epoll.unregister(key.fd)
+        self._removed.add(key.fd)
+        return key
+
+    def modify(self, fileobj: FileDescriptorLike, events: int, data: object = None) -> selectors.SelectorKey:
+        """As documented for selectors."""
+        fd = _descriptor(fileobj)
+        key = self._keys[fd]
+        if events != key.events:
+            self._epoll.modify(fd, _epoll_events(events))
+        self._keys[fd] = key._replace(events=events, data=data)
+        return self._keys[fd]
+
+    def get_map(self) -> Mapping[FileDescriptorLike, selectors.SelectorKey]:
+        """As documented for selectors."""
+        return self._keys
+
+    def get_key(self, fileobj: FileDescriptorLike) -> selectors.SelectorKey:
+        """As documented for selectors."""
+        return self._keys[_descriptor(fileobj)]
+
+    def close(self) -> None:
+        """Close epoll itself, but no registered descriptor."""
+        self._epoll.close()
+        self._keys.clear()
+        self._direct.clear()
+
+
+def _descriptor(fileobj: FileDescriptorLike) -> int:
+    return fileobj if isinstance(fileobj, int) else fileobj.fileno()
+
+
+def _epoll_events(events: int) -> int:
+    return (READABLE if events & selectors.EVENT_READ else 0) | (WRITABLE if events & selectors.EVENT_WRITE else 0)
+
+
+def _selector_events(what: int) -> int:
+    """As in the standard library: after an error or hang-up a descriptor is both readable and writable."""
+    return (selectors.EVENT_READ if what & ~WRITABLE else 0) | (selectors.EVENT_WRITE if what & ~READABLE else 0)
+
+
+class DirectLoop(asyncio.SelectorEventLoop):
+    """asyncio's loop over a DirectSelector, whose wait ends when something is scheduled."""
+
+    def __init__(self) -> None:
+        self.direct = DirectSelector()
+        super().__init__(self.direct)
+        self._soon: deque[asyncio.Handle] = vars(self)["_ready"]  # asyncio's own queue
+
+    time = staticmethod(monotonic)
+    """As asyncio's, which calls the same, without a call in between."""
+
+    def call_soon(
+        self, callback: Callable[..., object], *args: object, context: Context | None = None
+    ) -> asyncio.Handle:
+        """As asyncio's, in one step instead of four; it also ends a wait that runs direct callbacks."""
+        self.direct.woken = True
+        handle = asyncio.Handle(callback, args, self, context)
+        self._soon.append(handle)
+        return handle
+
+    def call_at(
+        self, when: float, callback: Callable[..., object], *args: object, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        """As asyncio's; it also ends a wait that runs direct callbacks."""
+        self.direct.woken = True
+        return super().call_at(when, callback, *args, context=context)
