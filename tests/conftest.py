@@ -6,7 +6,9 @@ import os
 import shutil
 import signal
 import tempfile
+from itertools import count
 from pathlib import Path
+from typing import Final
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -24,6 +26,7 @@ for _number in (signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT, signal.SIGUSR1):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, lambda _number, _frame: None)
 
+_HOMES: Final = count()
 _LEAKS = (
     "CLAUDE_PROJECT_DIR",
     "PYTHONUNBUFFERED",
@@ -65,10 +68,17 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of all homes. `mktemp` would list it to number each of thousands, which takes milliseconds a test."""
+    return tmp_path_factory.mktemp("home", numbered=False)
+
+
 @pytest.fixture(autouse=True)
-def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(homes: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The home folder of this test, empty."""
-    folder = tmp_path_factory.mktemp("home")
+    folder = homes / str(next(_HOMES))
+    folder.mkdir(0o700)
     for name in [*_LEAKS, *(name for name in os.environ if name.startswith(("XDG_", "HOOK")))]:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(folder))

@@ -16,7 +16,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..dialects.agent_side import AgentSide, Entry, split_mcp_name, text_outcome
+from ..dialects.agent_side import AgentSide, split_mcp_name, text_outcome
+from ..dialects.dialect import WrittenEntry
 from ..dialects.registry import DIALECTS
 from ..model.hooks import Document, Event, EventContext, HookSpec, Session
 from ..processes.short_command import output_of
@@ -30,7 +31,7 @@ _SECONDS: Final = 60.0
 """How long an entry may take: hooks of most systems have that long, and people wait here."""
 
 _REFUSED: Final = 2
-"""The exit status of a hook that refuses a call, which is no failure."""
+"""The exit status of a hook that refuses a call, which is not a failure."""
 
 _ERROR: Final = re.compile(r'(?:^|")error: ([^\n\\"]*)', re.M)
 """An error of `hookproxy hook` itself: on standard error, or as the reason in a document."""
@@ -72,7 +73,7 @@ def _calls(converted: Converted, target: AgentSide, folder: str, path: str) -> I
         yield from calls or filter(None, (_call(entry, target, tool, folder, path) for tool in HARMLESS))
 
 
-def _call(entry: Entry, target: AgentSide, tool: str, folder: str, path: str) -> DryCall | None:
+def _call(entry: WrittenEntry, target: AgentSide, tool: str, folder: str, path: str) -> DryCall | None:
     """A call of the tool; None if the entry's event is about another tool of the agent."""
     event = target.events[entry.event_name]
     spec = HookSpec(target.name, entry.event_name, event, entry.event_name, event_name=entry.event_name)

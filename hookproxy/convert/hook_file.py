@@ -14,8 +14,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..dialects.agent_side import AgentSide, Can, Entry, agent_side, event_names, split_mcp_name, user_path
-from ..dialects.dialect import Dialect, Group
+from ..dialects.agent_side import AgentSide, Can, agent_side, event_names, split_mcp_name, user_path
+from ..dialects.dialect import Dialect, Group, WrittenEntry
 from ..dialects.registry import DIALECTS
 from ..model.hooks import Event, HookSpec, Order
 from ..policy import matchers
@@ -81,7 +81,7 @@ class Converted(Struct, frozen=True):
     notes: tuple[str, ...]
     hooks: int
     """The number of hooks in them."""
-    entries: tuple[Entry, ...]
+    entries: tuple[WrittenEntry, ...]
     program: str
     """What the entries start."""
     tools: Mapping[str, tuple[str, ...]]
@@ -142,7 +142,7 @@ def _note(text: str, sources: Sequence[str]) -> str:
     return f"{subject}: {text}"
 
 
-def _files(entries: Sequence[Entry], target: AgentSide, place: Place) -> Mapping[str, str]:
+def _files(entries: Sequence[WrittenEntry], target: AgentSide, place: Place) -> Mapping[str, str]:
     """The target's hook file, with a script for each command line if it holds paths only."""
     if not entries:
         return {}
@@ -205,10 +205,10 @@ def _hook(spec: HookSpec, source: Dialect, target: AgentSide, place: Place) -> _
     )
 
 
-def _entry(event_name: str, hooks: Mapping[_Hook, Event], target: AgentSide, place: Place) -> Entry:
+def _entry(event_name: str, hooks: Mapping[_Hook, Event], target: AgentSide, place: Place) -> WrittenEntry:
     """The entry that runs all hooks of an event."""
     events = set(hooks.values())
-    return Entry(
+    return WrittenEntry(
         event_name,
         _command(list(hooks), target, place, judges=bool(events & _JUDGING)),
         names=tuple(dict.fromkeys(name for hook in hooks for name in hook.names))

@@ -16,8 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..dialects.agent_documents import Members, agents_of
-from ..dialects.agent_side import AgentSide, Entry, HookDecision, HookOutput, agent_side, event_names, names
-from ..dialects.dialect import Dialect, Group, HookFile, HookList
+from ..dialects.agent_side import AgentSide, HookDecision, HookOutput, agent_side, event_names, names
+from ..dialects.dialect import Dialect, Group, HookFile, HookList, WrittenEntry
 from ..dialects.shared.hook_file import merge
 from ..hooks.evaluate import Evaluation, Hooks
 from ..jsonrpc import nesting, normalize
@@ -167,7 +167,7 @@ def _read_hook(hook: ForeignHook, context: EventContext, agent: AgentSide) -> Ho
         raise UserError(f"hooks of {hook.dialect.name} cannot run in other agents", f"--as one of {', '.join(names())}")
     event = (hook.event_name,) if hook.event_name else event_names(side, context.event)
     matcher = "" if _may_name_server(hook, context, agent) else hook.matcher
-    entries = [Entry(name, hook.command, (), matcher, hook.only_if, hook.timeout) for name in event]
+    entries = [WrittenEntry(name, hook.command, (), matcher, hook.only_if, hook.timeout) for name in event]
     project = context.session.project_dir
     if side.read_command is not None:
         return merge(side.read_command(entry, project) for entry in entries)

@@ -17,7 +17,7 @@ from ..jsonrpc import raw_json
 from ..model.aliases import Alias, ToolSpellings
 from ..model.hooks import Event, EventContext, Outcome, Permission, Session
 from .agent_documents import DocumentSigns, Members
-from .dialect import HookList
+from .dialect import HookList, WrittenEntry
 from .index import DOCUMENTS
 from .registry import DIALECTS, module_name
 
@@ -72,22 +72,6 @@ class AgentEvent(Struct, frozen=True):
     """Further parts of the same call, if no single one expresses it: a hook runs for each of them."""
 
 
-class Entry(Struct, frozen=True):
-    """One hook of a hook file that is written."""
-
-    event_name: str
-    command: str
-    """A command line for the shell."""
-    names: tuple[str, ...] = ()
-    """The tools for which it runs, as the system spells them; empty: all."""
-    matcher: str = ""
-    """Instead of `names`: a matcher in the system's own syntax."""
-    only_if: str = ""
-    timeout: float = 0.0
-    """Seconds; 0: the system's default."""
-    fails_closed: bool = False
-
-
 def refuse_by_status(reason: str) -> HookOutput:
     """The output that refuses a call, whatever it is about: exit status 2, with the reason on standard error."""
     return HookOutput(stderr=reason, status=2)
@@ -105,7 +89,7 @@ class AgentSide(Struct, frozen=True):
     """Raises ValueError for a document that it cannot read."""
     write_output: Callable[[AgentEvent, HookDecision], HookOutput]
     """`HookDecision` has nothing that is beyond `can`."""
-    write_hook_file: Callable[[Sequence[Entry]], Mapping[str, str]]
+    write_hook_file: Callable[[Sequence[WrittenEntry]], Mapping[str, str]]
     """The texts of the hook files, by their paths in the project."""
     events: Mapping[str, Event]
     """Its names of events. Several may stand for one: then a hook of that event is one for each."""
@@ -119,7 +103,7 @@ class AgentSide(Struct, frozen=True):
     """Events that have the name of another one, which `events` has: a document's other members tell which it is."""
     merges: bool = False
     """It changes only the arguments that a hook names, so that a hook cannot remove one."""
-    read_command: Callable[[Entry, str], HookList] | None = None
+    read_command: Callable[[WrittenEntry, str], HookList] | None = None
     """The hooks of an entry, for a project folder, where no text of a file describes them: its hooks are programs."""
     own_tools: ToolSpellings = field(default_factory=dict)
     """Its own tools, where its dialect has none, or others that its hooks may know as well; empty: the dialect's."""
@@ -273,7 +257,7 @@ def result_outcome(raw: bytes, *, failed: bool = False, duration_ms: int = 0) ->
 
 
 def split_mcp_name(name: str) -> tuple[str, str] | None:
-    """Server and tool of a name as Claude Code composes it; None: it is no such name."""
+    """Server and tool of a name as Claude Code composes it; None: it is not such a name."""
     if not name.startswith("mcp__"):
         return None
     server, separator, tool = name[5:].partition("__")
@@ -299,32 +283,8 @@ def json_output(value: Mapping[str, object]) -> HookOutput:
     return HookOutput(raw_json.encode(value) + b"\n" if value else b"")
 
 
-def regular_expression(names: Sequence[str]) -> str:
-    """A regular expression that matches exactly these names; empty: there are none."""
-    import re
-
-    return f"^(?:{'|'.join(map(re.escape, names))})$" if names else ""
-
-
 def output_by_status(event: AgentEvent, decision: HookDecision) -> HookOutput:
     """The output for an agent that reads nothing but the exit status and the reason on standard error."""
     if event.context.event is Event.PRE_TOOL_USE and decision.permission is Permission.DENY:
         return refuse_by_status(decision.reason or "denied by a hook")
     return HookOutput(stderr=decision.message)
-
-
-def seconds(timeout: float) -> float:
-    """A timeout as people write it: without a fraction that is zero."""
-    return timeout if timeout % 1 else int(timeout)
-
-
-def hook_file(
-    path: str, entries: Sequence[Entry], hook: Callable[[Entry], Mapping[str, object]], **members: object
-) -> Mapping[str, str]:
-    """A JSON file with `members` and lists of hooks by event; `hook` writes one."""
-    import json
-
-    events: dict[str, list[object]] = {}
-    for entry in entries:
-        events.setdefault(entry.event_name, []).append(hook(entry))
-    return {path: json.dumps({**members, "hooks": events}, indent=2, ensure_ascii=False) + "\n"}

@@ -104,6 +104,22 @@ class HookFile(Struct, frozen=True):
     """The working directory of this process and of the server."""
 
 
+class WrittenEntry(Struct, frozen=True):
+    """One hook of a hook file that is written."""
+
+    event_name: str
+    command: str
+    """A command line for the shell."""
+    names: tuple[str, ...] = ()
+    """The tools for which it runs, as the system spells them; empty: all."""
+    matcher: str = ""
+    """Instead of `names`: a matcher in the system's own syntax."""
+    only_if: str = ""
+    timeout: float = 0.0
+    """Seconds; 0: the system's default."""
+    fails_closed: bool = False
+
+
 class HookList(Struct, frozen=True):
     """The hooks of a file that can run, and sentences about its other entries, each with its place.
 

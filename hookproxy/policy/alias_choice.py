@@ -7,7 +7,7 @@ from typing import Final
 
 from ..jsonrpc import raw_json
 from ..model.aliases import Alias
-from . import command_tools
+from ..model.command_line import is_command, word_arguments
 from .recognisers import COMMAND, CONTENT, NEW, PATH, URL, plain
 from .tool_names import TABLE, is_editor, words_of
 
@@ -69,8 +69,8 @@ def _unlisted_commands(aliases: Sequence[Alias], arguments: Iterable[str], liste
     """What a call of a listed tool that is Bash has beside its command, as if it were another one, or words of it."""
     commands = [own for alias in aliases if alias.name == "Bash" for own in alias.needed if own in listed]
     unlisted = [own for own in arguments if own not in listed]
-    others = [own for own in unlisted if command_tools.is_command(own) or plain(own) in COMMAND]
-    others += command_tools.word_arguments(unlisted)
+    others = [own for own in unlisted if is_command(own) or plain(own) in COMMAND]
+    others += word_arguments(unlisted)
     return [commands[0], *others] if commands and others else []
 
 

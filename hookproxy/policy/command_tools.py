@@ -13,8 +13,6 @@ from typing import Final
 from ..model.aliases import Alias
 from ..model.command_line import Parts, is_command, is_program, shell_arguments, word_arguments
 
-__all__ = ["is_command", "word_arguments"]  # as policy/familiar_names knows them
-
 
 def _set(words: str) -> frozenset[str]:
     return frozenset(words.split())

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 
 from ..shell import commands, options, programs
 from ..shell.words import GLOB, UNKNOWN, Word, literal
-from .globs import COMMAND_SEPARATORS, PREFIX_ENDINGS, BudgetExceeded, WorkBudget, command_pattern, glob
+from .globs import COMMAND_SEPARATORS, PREFIX_ENDINGS, BudgetExceeded, WorkBudget, command_pattern
 
 _VARIABLE: Final = re.compile(r"\$\{?([A-Za-z_]\w*)(?!\w)\}?(?![\[:/#%^,@+=?-])")
 _FOLDER: Final = re.compile(r"[^\s*]*/(?=[^\s*/])")
@@ -80,7 +80,9 @@ def _runs(read: commands.Line, rule: _RuleCommands, budget: WorkBudget) -> Runs:
         if rule.names(words):
             return _DOES
         if not may_become and rule.may_name(words, read.sets):
-            may_become = f"{' '.join(word.source for word in words)[:_LONGEST_SHOWN]!r} is not literal"
+            unknown = next(word.source for word in words if not word.literal)
+            shown = " ".join(word.source for word in words)[:_LONGEST_SHOWN]
+            may_become = f"in {shown!r}, {unknown[:_LONGEST_SHOWN]!r} is only known when it runs"
     reason = may_become or read.unreadable or _suspected(read, rule, budget)
     return Runs(False, reason) if reason else _DOES_NOT
 
@@ -98,14 +100,15 @@ class _RuleCommands:
     """The commands that a rule names."""
 
     __slots__ = (
+        "_any_program",
         "_by_name",
-        "_first",
         "_is_open",
         "_is_prefix",
         "_mentioned",
         "_others",
         "_pattern",
         "_pieces",
+        "_program",
         "_spoken",
         "_wanted",
     )
@@ -122,7 +125,8 @@ class _RuleCommands:
         self._pieces = re.split(r"\*+", body + " *" if self._is_prefix else body)
         """The literal parts between its stars."""
         first = body.split(maxsplit=1)[0] if body.strip() else ""
-        self._first = re.compile(glob(first), re.DOTALL) if first else None
+        self._program = first
+        self._any_program = not first or "*" in first
         words = body.split()
         self._wanted = None
         """Its words in normal form, if it has options, and no star but one at its end."""
@@ -165,7 +169,7 @@ class _RuleCommands:
 
     def names_program(self, word: Word) -> bool:
         """True if the rule may be about commands of this program."""
-        return self._first is None or self._first.fullmatch(_name(word)) is not None or "*" in self._first.pattern
+        return self._any_program or self._program == _name(word)
 
     def names(self, words: Sequence[Word]) -> bool:
         """True if these words are one of the commands."""
@@ -214,7 +218,8 @@ def _is_operand(words: Sequence[Word], sets: frozenset[str]) -> bool:
 
 
 def _name(word: Word) -> str:
-    return word.text.rpartition("/")[2].removeprefix("=").removesuffix(".exe")  # zsh: `=rm` is the path of rm
+    name = word.text.rpartition("/")[2]
+    return name if name.isalnum() else name.removeprefix("=").removesuffix(".exe")  # zsh: `=rm` is the path of rm
 
 
 def _subcommand_places(words: Sequence[Word]) -> Sequence[int]:

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from ..model.command_line import has_command_inside
+from ..model.command_line import has_command_inside, is_command
 from . import command_tools
 
 _TYPES: Final = {"string": "string", "array": "array", "object": "object", "boolean": "boolean"} | dict.fromkeys(
@@ -60,7 +60,7 @@ def listed_arguments(schema: bytes) -> ToolArguments:
     known = bool(properties) or (isinstance(root, dict) and isinstance(root.get("properties"), dict))
     nested = tuple(name for name, part in properties.items() if reader.holds_command(part))
     is_open = _takes_others(root, properties) or any(
-        reader.is_open(part) or (command_tools.is_command(name) and types[name] not in command_tools.TEXTS)
+        reader.is_open(part) or (is_command(name) and types[name] not in command_tools.TEXTS)
         for name, part in properties.items()
     )
     return ToolArguments(types, names, choices, nested, known, is_open) if reader.parts_left > 0 else _NOT_LISTED

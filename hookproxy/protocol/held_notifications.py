@@ -4,7 +4,7 @@ With `[hooks] notifications = "hold"`, everything that could show a person or a 
 post hooks may replace waits: progress of the call, log messages, and what is said of its task (law 1). A log message
 names no call, so it waits for all of them that are at the server. The states of a notification: it waits for one or
 more calls; each call ends, with output that passes or not; then it passes, unless it waited for one whose output does
-not.
+not. A response about a task cannot wait: `mcp_task` takes the text out of it.
 """
 
 from __future__ import annotations

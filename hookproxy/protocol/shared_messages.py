@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ..jsonrpc import raw_json
 from ..jsonrpc.raw_json import Span
-from . import calls, fast_scan
+from . import calls, fast_scan, feedback
 
 MAX_ID_BYTES: Final = 1024
 """Of an id or a progress token of a client: both are kept while the request is in flight. SDKs use up to 40."""
@@ -50,6 +50,17 @@ _CALL_START: Final = b'{"jsonrpc":"2.0","id":'  # of a call as nearly every agen
 _VERSION: Final = calls.PROTOCOL_VERSION_KEY
 _REMEMBERED_BYTES: Final = 1024  # of a `_meta` that is remembered: they have 100 to 400
 _NONE: Final[Mapping[str, Span]] = {}
+
+
+class Send(Struct, frozen=True):
+    """One line, and who gets it."""
+
+    to: int
+    """The number of a client; 0: the server."""
+    line: bytes
+    """It ends with a line end."""
+    refused: tuple[str, bytes, bytes] | None = None
+    """Of a refusal: what `Refuses.on_refused` is called with."""
 
 
 class Message(Struct):
@@ -197,6 +208,12 @@ def _refuse_lookalikes(spans: Mapping[str, Span], known: frozenset[str], folded:
             raise raw_json.Unreadable(f"its member {key!r} is taken for {meant!r} by some readers")
 
 
+def refused(client: int, line: bytes, raw_id: bytes, why: str, *, unreadable: bool = False) -> Send:
+    """The refusal of the client's message in a line."""
+    named = raw_id if is_id(raw_id) else b"null"
+    return Send(client, feedback.refused_message(named, why, unreadable=unreadable), (why, named, line))
+
+
 def place_in_result(message: Message, *path: str) -> Span | None:
     """Return the place in the line of a member deep in the result; None: there is none, or it cannot be read."""
     start, end = message.content
@@ -214,3 +231,8 @@ def place_in_result(message: Message, *path: str) -> Span | None:
 def is_id(raw: bytes) -> bool:
     """True for a string or a number that is short enough to be kept."""
     return len(raw) <= MAX_ID_BYTES and (raw[:1] == b'"' or raw[:1] == b"-" or raw[:1].isdigit())
+
+
+def ended(line: bytes) -> bytes:
+    """The line with a line end."""
+    return line if line.endswith(b"\n") else line + b"\n"

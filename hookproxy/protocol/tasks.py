@@ -7,7 +7,7 @@ tasks extension, the output is a member of the `tasks/get` response and of `noti
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum, auto
 from typing import Final
 
@@ -42,6 +42,9 @@ _TASK_MEMBERS: Final = frozenset(
     | {"ttl", "ttlMs", "pollInterval", "pollIntervalMs", "pollFrequency"}
 )
 """The members of a task that say nothing of its output: `statusMessage` may."""
+
+_STATUS_MESSAGE: Final = "statusmessage"
+"""The member of a task with a text for people, folded: it may say what the output says."""
 
 _RESULT_MEMBERS: Final = frozenset({"content", "structuredContent", "isError", "_meta", "resultType"})
 
@@ -435,6 +438,36 @@ def _with_only(raw: bytes, names: frozenset[str]) -> bytes:
     """Return an object without its other members."""
     for name in raw_json.members(raw).keys() - names:
         raw = raw_json.without_member(raw, name)
+    return raw
+
+
+def without_status_message(line: bytes, withheld: Callable[[str], bool]) -> bytes:
+    """Remove from a message what the server says about the state of tasks, where the text of this task is withheld.
+
+    `line` is the message as the agent would get it: a handle, a task, a list of tasks, or a notification.
+    """
+    spans = raw_json.members(line)
+    start, end = spans["result"] if "result" in spans else spans.get("params", (0, 0))
+    quiet = _without_status_message(line[start:end], withheld) if line[start : start + 1] == b"{" and start else b""
+    return raw_json.splice(line, [((start, end), quiet)]) if quiet else line
+
+
+def _without_status_message(raw: bytes, withheld: Callable[[str], bool]) -> bytes:
+    """As above for an object."""
+    spans = raw_json.members(raw)
+    if "taskId" in spans and withheld(raw_json.text(raw[slice(*spans["taskId"])]) or ""):
+        for name in [name for name in spans if raw_json.folded_key(name) == _STATUS_MESSAGE]:
+            raw = raw_json.without_member(raw, name)
+    for name in [name for name in spans if name in ("task", "tasks")]:
+        start, end = raw_json.members(raw)[name]
+        inner = raw[start:end]
+        if inner[:1] == b"{":
+            inner = _without_status_message(inner, withheld)
+        elif inner[:1] == b"[":
+            items = raw_json.all_items(inner)
+            quiet = [_without_status_message(item, withheld) if item[:1] == b"{" else item for item in items]
+            inner = inner if quiet == items else b"[%b]" % b",".join(quiet)
+        raw = raw_json.splice(raw, [((start, end), inner)])
     return raw
 
 

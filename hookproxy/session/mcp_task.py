@@ -81,7 +81,14 @@ class McpTasks:
             self._services.release_notifications(task.call)
             if self._records.pop(task, None):
                 self._services.report(f"a task of {task.call.tool} is no longer followed: there are too many")
-        return tasks.without_immediate_response(line) if any(task.guarded for task in started_tasks) else line
+        if any(task.guarded for task in started_tasks):
+            line = tasks.without_immediate_response(line)
+        return tasks.without_status_message(line, self._is_withheld) if call.holds_notifications else line
+
+    def _is_withheld(self, task_id: str) -> bool:
+        """Notifications of the task's call are held, and so is what else might repeat its output."""
+        task = self._tasks.find(task_id)
+        return task is not None and task.call.holds_notifications and not task.call.output_passes
 
     def close(self, call: Call) -> None:
         """The call has ended: withhold the output of its tasks that are not followed, because no hook would see it."""
@@ -130,7 +137,8 @@ class McpTasks:
             await self._changes.until(can_be_handled)
             if task_request.task_id not in self._tasks and any(call.phase is not Phase.ANSWERED for call in before):
                 raise raw_json.Unreadable("a call ended without a response, and the task may belong to it")
-            self._to_agent(await self._after_hooks(task_request, task_request.line))
+            line = await self._after_hooks(task_request, task_request.line)
+            self._to_agent(self._without_withheld(line))
         except ValueError as problem:
             self._services.report(f"a notification about a task is withheld: {problem}")
         finally:
@@ -143,11 +151,16 @@ class McpTasks:
                 task_request.ended_because = self._services.why_lost()
             return
         try:
-            line = await self._after_hooks(task_request, response)
+            line = self._without_withheld(await self._after_hooks(task_request, response))
         except ValueError as problem:
             self._services.report(f"a response about a task is withheld: {problem}")
             line = feedback.ambiguous(task_request.id, str(problem))
         self._services.respond(task_request, line)
+
+    def _without_withheld(self, line: bytes) -> bytes:
+        """The message without the texts about tasks whose calls hold them. Raises Unreadable, DuplicateKeys."""
+        holds = any(task.call.holds_notifications for task in self._tasks.values())
+        return tasks.without_status_message(line, self._is_withheld) if holds else line
 
     async def _after_hooks(self, task_request: TaskRequest, line: bytes) -> bytes:
         """The message after the hooks, as the agent may get it. Raises Unreadable, DuplicateKeys if it must not."""

@@ -14,7 +14,8 @@ from ..model.env_references import REFERENCE
 from ..model.errors import UserError
 from ..model.settings import Settings
 from ..network.address import Address, find_proxy
-from ..transports.http.channel import HttpChannel, Remote
+from ..transports.http.channel import HttpChannel
+from ..transports.http.remote import Remote
 from .relay import MAX_UNREAD_BYTES
 from .server_end import RemoteServer, ServerEnd
 

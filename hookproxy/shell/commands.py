@@ -11,46 +11,22 @@ from typing import Final
 from msgspec import Struct
 
 from . import embedded
-from .programs import Code, Foreign, Started, assigned, program_name, runs_command, started, table
-from .read import Command, Script, echoed, read
-from .words import HOLE, Word, literal
+from .files import Files
+from .program_table import Known, table
+from .programs import Code, Foreign, Started, assigned, runs_command, started
+from .read import LONGEST, read
+from .words import HOLE, Command, Word, literal
 
 _DEEPEST: Final = 12  # commands that start commands: people write three
 _MOST_COMMANDS: Final = 1024  # of one line, together
 _MOST_WORK: Final = 150_000  # characters of all texts that start each other, and eight for each word: some 20 ms
-_IN_PLACE: Final = re.compile(r"-[A-Za-z]*i|--in-place|.*(?<!\w)[wW]\s*\S")
-_CHANGES: Final = {
-    "sed": _IN_PLACE, "perl": _IN_PLACE, "ruby": _IN_PLACE, "awk": re.compile(".*>", re.DOTALL),
-    "gawk": re.compile(".*>|-i", re.DOTALL), "mawk": re.compile(".*>", re.DOTALL), "find": re.compile("-fp|-fls"),
-    "sort": re.compile("-[A-Za-z]*o|--o"), "patch": re.compile(""), "ed": re.compile(""), "ex": re.compile(""),
-    "rsync": re.compile(""), "scp": re.compile(""),
-}  # fmt: skip
-"""Programs that change the files that their words name, each with a word that is there if it does."""
-_COPIES: Final = frozenset({"rsync", "scp"})
-"""Programs that write to their last operand."""
-_FILE: Final = re.compile(r"[^\s/'\"`=,;:(){}<>|&]+")
-_INTERPRETER: Final = re.compile(r"#!\s*(?:\S*/env\s+(?:-S\s+)?)?(\S+)")
-_BY_ENDING: Final = {
-    "py": "python",
-    "js": "node",
-    "mjs": "node",
-    "cjs": "node",
-    "ts": "node",
-    "pl": "perl",
-    "rb": "ruby",
-}
-_OTHER_ESCAPE: Final = re.compile(r"\\(?![nt\\\n])")
-_ESCAPE: Final = re.compile(r"\\([nt\\])")
-_FOR_GIT: Final = re.compile(
-    r"(?:\A|/)\.git/|\.gitconfig\Z|hooks/|\.config/git/|(?:\A|/)(?:pre|post|commit|prepare|update|applypatch|push)-[a-z-]+\Z"
-)
 _SPACED: Final = re.compile(r"\s")
 _DECLARES: Final = frozenset({"export", "declare", "typeset", "local", "readonly"})
-_WRITES: Final = frozenset({"curl", "wget", "tee", "cp", "mv", "ln", "install", "dd", "aria2c", "base64", "xxd"})
 _EVALUATES: Final = frozenset({
     "let", "test", "[", "printf", "read", "unset", "wait", "getopts", *_DECLARES, "mapfile", "readarray", "eval",
 })  # fmt: skip
 """Builtins that evaluate subscripts in their arguments, and run what is substituted there."""
+_BUILTINS: Final = _EVALUATES | {"alias", "hash"}
 _SUBSTITUTES: Final = re.compile(r"\$\(|`")
 _ASSIGNED: Final = re.compile(r"[A-Za-z_]\w*\+?=")
 _NAME: Final = re.compile(r"(?<![\w$])(?<!\$\{)[A-Za-z_]\w*")
@@ -120,20 +96,22 @@ def _writes(words: Sequence[Word]) -> bool:
 
 
 class _Collector:
-    """Collects commands, each once."""
+    """Collects the commands of a line, each once.
+
+    It owns what the line sets while it runs: variables, aliases and files. Texts and commands that start each other are
+    read as far as the budget of work goes, in the order in which they are found; the reading stops where that is spent,
+    and then the line is unreadable.
+    """
 
     def __init__(self) -> None:
         self.commands: Final[dict[tuple[Word, ...], None]] = {}
         self.variables: Final[dict[str, str]] = {}
-        self._aliases: Final[dict[str, str]] = {}
-        """Other names of commands, as `alias` and `hash -p` give them."""
         self.unreadable = ""
         self.suspects: Final[dict[Suspect, None]] = {}
-        self._files: Final[dict[str, str | None]] = {}
-        """The files that the line writes, without folders, with their contents; None: not known."""
+        self._aliases: Final[dict[str, str]] = {}
+        """Other names of commands, as `alias` and `hash -p` give them."""
+        self._files: Final = Files()
         self._read: Final[set[str]] = set()
-        self._for_git = False
-        """The line writes a file from which git takes commands."""
         self._left = _MOST_WORK
 
     def read(self, text: str, depth: int) -> None:
@@ -143,7 +121,7 @@ class _Collector:
         self._read.add(text)
         if not self._may_go_on(depth, len(text)):
             return
-        script: Script = read(text)
+        script = read(text)
         if script.unreadable:
             self._note(script.unreadable)
         for command in script.commands:
@@ -152,66 +130,98 @@ class _Collector:
     def _note(self, reason: str) -> None:
         self.unreadable = self.unreadable or reason
 
+    def _may_go_on(self, depth: int, work: int) -> bool:
+        """Spend some work; False if there is too much of it: the agent decides how long a line is."""
+        self._left -= work
+        if depth <= _DEEPEST and len(self.commands) <= _MOST_COMMANDS and self._left >= 0:
+            return True
+        self._note("it has too many commands that start each other")
+        return False
+
     def _add(self, command: Command, depth: int) -> None:
         for name, value in command.assignments:
             self._assign(name, value, depth)
         words = command.words
         while words and words[0].text == "!":  # behind `time`, it is a word for the grammar, as what follows it
             words = tuple(dropwhile(lambda word: _ASSIGNED.match(word.text), words[1:]))
-        if words and self._may_go_on(depth, 8 * len(words)):
-            self._add_words(words, command, depth)
-
-    def _add_words(self, words: tuple[Word, ...], command: Command, depth: int) -> None:
-        known = words in self.commands
+        if not words or not self._may_go_on(depth, 8 * len(words)):
+            return
+        before = len(self.commands)
         self.commands[words] = None
         program = _certain_name(words[0])
         if program is None:
-            self._note(f"the command {words[0].source[:60]!r} is not literal")
+            self._note(_without_name(words[0]))
             return
-        self._builtin(program, words, depth)
-        self._expand_alias(program, command, depth)
-        self._check_files(program, command, depth)
-        if known and command.input.kind == "inherited":
+        self._follow(program, words, command, depth)
+        if len(self.commands) > before or command.input.kind != "inherited":
+            self._add_started(program, words, command, depth)
+
+    def _follow(self, program: str, words: tuple[Word, ...], command: Command, depth: int) -> None:
+        """Follow what a command changes for later ones, and what it runs of that."""
+        if program in _BUILTINS:
+            self._follow_builtin(program, words, depth)
+        if program in self._aliases:
+            self._expand_alias(program, command, depth)
+        for started_ in self._files.follow(program, command):
+            self._start(started_, depth + 1)
+
+    def _add_started(self, program: str, words: tuple[Word, ...], command: Command, depth: int) -> None:
+        """Add what a command starts, or may start."""
+        known = table().program(program)
+        text = command.input.text if command.input.kind in ("text", "pipe") else ""
+        if text or not known.is_inert:
+            self._suspect(known, program, words, text)
+        if known.entry is None:
             return
-        self._suspect(program, words, command)
         if program != command.words[0].text:
             command = Command((literal(program), *words[1:]), command.assignments, command.input)
-        for each in started(command):
-            self._start(each, depth + 1)
+        for started_ in started(command):
+            self._start(started_, depth + 1)
             if self._left < 0:
                 break
 
-    def _suspect(self, program: str, words: tuple[Word, ...], command: Command) -> None:
+    def _suspect(self, known: Known, program: str, words: tuple[Word, ...], text: str) -> None:
         """Note what a program is given that may start it. All of its arguments are data if it is known for that."""
-        programs = table()
-        text = command.input.text if command.input.kind in ("text", "pipe") else ""
         given = words[1:]
-        if programs.is_inert(program):
+        if known.is_inert:
             given = ()
-            text = text if programs.runs_script(program) and _names_script(words) else ""
-        elif programs.reads_words(program):
+            text = text if known.runs_script and _names_script(words) else ""
+        elif known.reads_words:
             given = tuple(word for word in given if _SPACED.search(word.text))
-        elif programs.has_subcommands(program):
-            given = () if any(word.text in programs.verbs for word in given) else given[1:]
+        elif known.entry is not None:
+            given = () if any(word.text in table().verbs for word in given) else given[1:]
         if given or text:
             self.suspects[Suspect(program, given, input=text)] = None
 
-    def _may_go_on(self, depth: int, work: int) -> bool:
-        """Spend some work; False if there is too much of it: the agent decides how long a line is."""
-        self._left -= work
-        if depth <= _DEEPEST and len(self.commands) <= _MOST_COMMANDS and self._left >= 0:
-            return True
-        self._note("too many commands start each other")
-        return False
+    def _start(self, started_: Started, depth: int) -> None:
+        if isinstance(started_, Command):
+            self._add(started_, depth)
+        elif isinstance(started_, Code):
+            if not started_.whole:
+                self._note(f"the line of shell {started_.text[:60]!r} is only known in full when it runs")
+            self.read(started_.text, depth)
+        elif isinstance(started_, Foreign):
+            if depth <= _DEEPEST and self._may_go_on(depth, 400 + 4 * len(started_.text)):
+                if started_.language in embedded.READ_BY_NAMES:
+                    self.suspects[Suspect(f"a program in {started_.language}", (), started_.text)] = None
+                for inner in embedded.commands_in(started_):
+                    self._start(inner, depth + 1)
+        else:
+            self._note(started_.about)
 
-    def _builtin(self, program: str, words: tuple[Word, ...], depth: int) -> None:
+    # --- builtins, aliases and variables ---
+
+    def _follow_builtin(self, program: str, words: tuple[Word, ...], depth: int) -> None:
         """Follow what builtins of the shell set and evaluate."""
         if program in _DECLARES:
-            self._declared(words, depth)
+            for word in words[1:]:
+                name, equals, value = word.text.partition("=")
+                if equals:
+                    self._assign(name, Word(value, word.source.partition("=")[2]), depth)
         if program in ("alias", "hash"):
             self._note_aliases(program, words)
         if program in _EVALUATES and any("[" in word.text and _SUBSTITUTES.search(word.text) for word in words):
-            self._note("a subscript that is evaluated")
+            self._note(f"{program!r} evaluates a subscript in its arguments")
 
     def _note_aliases(self, program: str, words: tuple[Word, ...]) -> None:
         for at, word in enumerate(words[1:], 1):
@@ -222,87 +232,21 @@ class _Collector:
                 self._aliases.update((other.text, word.source) for other in words[at + 1 :])
 
     def _expand_alias(self, program: str, command: Command, depth: int) -> None:
-        alias = self._aliases.pop(program, None)  # in what it stands for, its name is not an alias
-        if alias is None:
-            return
+        alias = self._aliases.pop(program)  # in what it stands for, its name is not an alias
         body = read(alias).commands
         if body:
             self._add(Command((*body[-1].words, *command.words[1:]), (), command.input), depth + 1)
         self._aliases[program] = alias
 
-    def _start(self, each: Started, depth: int) -> None:
-        if isinstance(each, Command):
-            self._add(each, depth)
-        elif isinstance(each, Code):
-            if not each.whole:
-                self._note("a line of shell is not literal")
-            self.read(each.text, depth)
-        elif isinstance(each, Foreign):
-            if depth <= _DEEPEST and self._may_go_on(depth, 200 + 2 * len(each.text)):
-                if each.language in embedded.READ_BY_NAMES:
-                    self.suspects[Suspect(f"a program in {each.language}", (), each.text)] = None
-                for inner in embedded.commands_in(each):
-                    self._start(inner, depth + 1)
-        else:
-            self._note(each.about)
-
     def _assign(self, name: str, value: Word, depth: int) -> None:
         if value.literal:
             self.variables[name] = value.text
-            self._check_value(name, value, depth)
-        for each in assigned(name, value):
-            self._start(each, depth + 1)
-
-    def _check_value(self, name: str, value: Word, depth: int) -> None:
-        """Read a file that the line itself writes, and that a variable such as BASH_ENV names."""
-        if name in table().options:
-            self.suspects[Suspect(name, (value,))] = None
-        if self._files and (
-            table().variables.fullmatch(name) or name in table().options or name.startswith("GIT_CONFIG")
-        ):
-            for word in _FILE.findall(value.text):
-                if word in self._files:
-                    self.read(self._files[word] or "", depth + 1)
-                    self._note(f"{name} names {word!r}, which the line writes")
-
-    def _declared(self, words: tuple[Word, ...], depth: int) -> None:
-        for word in words[1:]:
-            name, equals, value = word.text.partition("=")
-            if equals:
-                self._assign(name, Word(value, word.source.partition("=")[2]), depth)
-
-    def _check_files(self, program: str, command: Command, depth: int) -> None:
-        """Read the files that the line itself writes and runs; all other scripts are not read."""
-        changes = program in _WRITES or _changes(program, command)
-        if not (self._files or command.written or changes):
-            return
-        self._run_files(program, command, depth)
-        if changes:
-            for name in _named_files(program, command):
-                self._files[name] = _written(program, command) if program in _WRITES else None
-        for path in command.written:
-            name = path.rpartition("/")[2]
-            text = _written(program, command)
-            if name in self._files and program == "printf":  # it writes no end of a line
-                text = None
-            if name in self._files:  # whether it is written anew or continued does not matter: both are read
-                text = f"{self._files[name]}\n{text}" if text and self._files[name] else None
-            self._files[name] = text
-            self._for_git |= _FOR_GIT.search(path) is not None
-
-    def _run_files(self, program: str, command: Command, depth: int) -> None:
-        if program == "git" and (self._for_git or any(name.startswith("git-") for name in self._files)):
-            self._note("git runs what the line has written")
-        if not self._files:
-            return
-        for run, language in [(program, ""), *table().run_files((literal(program), *command.words[1:]))]:
-            for name in self._files.keys() & {run, f"{run}.py", f"{run}.js", f"{run}.pm"}:
-                text = self._files[name]
-                if text is None:
-                    self._note(f"it runs {name!r}, which it writes")
-                else:
-                    language = language or _language_of(name, text)
-                    self._start(Foreign(language, text, True) if language else Code(text, True), depth + 1)
+            if name in table().options:
+                self.suspects[Suspect(name, (value,))] = None
+            for started_ in self._files.read_by(name, value):
+                self._start(started_, depth + 1)
+        for started_ in assigned(name, value):
+            self._start(started_, depth + 1)
 
 
 def _certain_name(word: Word) -> str | None:
@@ -315,15 +259,12 @@ def _certain_name(word: Word) -> str | None:
     return name
 
 
-def _written(program: str, command: Command) -> str | None:
-    """What a command writes into a file; None if that is not known."""
-    if program in ("cat", "tee"):
-        return command.input.text if command.input.whole else None
-    text = echoed(command) if all(word.literal for word in command.words) else ""
-    if program == "printf" and len(command.words) == 2 and "%" not in text and not _OTHER_ESCAPE.search(text):
-        return _ESCAPE.sub(lambda escape: {"n": "\n", "t": "\t"}.get(escape[1], escape[1]), command.words[1].source)
-    options = any(word.text.startswith("-") for word in command.words)
-    return text if text and "%" not in text and "\\" not in text and not options else None
+def _without_name(word: Word) -> str:
+    """Why it is not known which program this word names."""
+    shown = repr(word.source[:60])
+    if word.literal and not word.text.startswith("~"):
+        return f"a command has no name ({shown})"
+    return f"the name of a command is {shown}, which is only known when it runs"
 
 
 def _names_script(words: Sequence[Word]) -> bool:
@@ -331,36 +272,20 @@ def _names_script(words: Sequence[Word]) -> bool:
     return len(words) > 1 and not any(word.text in ("-", "/dev/stdin") for word in words)
 
 
-def _language_of(file: str, text: str) -> str:
-    """The language of a file that is run by its name; "" is that of a shell."""
-    interpreter = _INTERPRETER.match(text)
-    program = program_name(interpreter[1]) if interpreter else _BY_ENDING.get(file.rpartition(".")[2], "sh")
-    return next((language for _, language in table().run_files((literal(program), literal(file)))), "")
-
-
-def _changes(program: str, command: Command) -> bool:
-    """True if a program may change files that its words name."""
-    changes = _CHANGES.get(program)
-    return changes is not None and any(changes.match(word.text) for word in command.words[1:])
-
-
-def _named_files(program: str, command: Command) -> set[str]:
-    """The names of files, without folders, that may stand in the words behind a program."""
-    texts = [word.text for word in command.words[1:]]
-    if program in _COPIES:
-        texts = texts[-1:]
-    texts += [text[2:] for text in texts if text[:1] == "-"]
-    return {name for text in texts for name in _FILE.findall(text)}
-
-
 def _with_variables(line: str, variables: dict[str, str]) -> str:
-    """The line with the values of variables that it sets itself, and with default values of others."""
-    if "$" not in line:
+    """The line with the values of variables that it sets itself, and with default values of others.
+
+    It stays as it is where that would become too long to be read.
+    """
+    if "$" not in line or (not variables and "${" not in line):
         return line
+    left = LONGEST - len(line)
 
     def value(part: re.Match[str]) -> str:
-        if part[3] is not None:
-            return part[3]
-        return variables.get(part[1] or part[2], part[0])
+        nonlocal left
+        text = part[3] if part[3] is not None else variables.get(part[1] or part[2], part[0])
+        left -= len(text)
+        return text if left >= 0 else ""
 
-    return _VARIABLE.sub(value, line)
+    resolved = _VARIABLE.sub(value, line)
+    return resolved if left >= 0 else line

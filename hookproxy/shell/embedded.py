@@ -12,8 +12,7 @@ from typing import Final, NamedTuple
 
 from . import python_code
 from .programs import Code, Foreign, Started, Unreadable, setting
-from .read import Command
-from .words import PRIVATE, literal
+from .words import PRIVATE, Command, literal
 
 _STRING: Final = re.compile(
     r"""[rbuRBU]{0,2}(?:'''(?:[^\\]|\\.)*?'''|\"\"\"(?:[^\\]|\\.)*?\"\"\"|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")""",

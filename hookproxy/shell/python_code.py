@@ -15,18 +15,21 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from .programs import Code, Foreign, Started, Unreadable
-from .read import Command
-from .words import HOLE, PRIVATE, SPLIT, Word, literal
+from .words import HOLE, PRIVATE, SPLIT, Command, Word, literal
 
 if TYPE_CHECKING:
     import ast
 
 LONGEST: Final = 20_000
 """Characters of a program: parsing more takes 20 ms and longer."""
-_STARTS: Final = re.compile(
-    r"system|popen[234]?|Popen|spawn(?:[lv]p?e?)?|exec[lv]p?e?|check_output|check_call|getoutput|getstatusoutput|posix_spawnp?|"
-    r"create_subprocess_(?:exec|shell)|run_process|open_process|exec_command|subprocess_(?:exec|shell)|fork(?:pty)?|startfile|fork_exec"
-)
+_STARTS: Final = frozenset({
+    "system", "popen", "popen2", "popen3", "popen4", "Popen", "spawn", "spawnl", "spawnv", "spawnlp", "spawnvp",
+    "spawnle", "spawnve", "spawnlpe", "spawnvpe", "spawnv_passfds",
+    "execl", "execv", "execlp", "execvp", "execle", "execve",
+    "execlpe", "execvpe", "check_output", "check_call", "getoutput", "getstatusoutput", "posix_spawn",
+    "posix_spawnp", "create_subprocess_exec", "create_subprocess_shell", "run_process", "open_process",
+    "exec_command", "subprocess_exec", "subprocess_shell", "fork", "forkpty", "startfile", "fork_exec",
+})  # fmt: skip
 """Functions that start a process, whatever module they are of."""
 _SUBPROCESS: Final = frozenset({"run", "call"})
 """Functions that start one if they are of `subprocess`: others are called so, too."""
@@ -37,7 +40,8 @@ _HIDING_ATTRIBUTES: Final = frozenset({
     "__dict__", "__globals__", "__builtins__", "__getattribute__", "__subclasses__", "__loader__", "__spec__",
     "__import__", "__self__", "__code__", "__closure__", "__reduce__", "__reduce_ex__", "import_module", "exec_module",
     "load_module", "run_path", "run_module", "resolve_name", "locate", "getmembers", "getattr_static", "attrgetter",
-    "methodcaller", "dictConfig", "fileConfig", "modules", "interact", "runsource", "runcode",
+    "methodcaller", "dictConfig", "fileConfig", "modules", "interact", "runsource", "runcode", "f_builtins",
+    "f_globals", "f_locals", "get_objects", "get_referents", "get_referrers", "get_field",
 })  # fmt: skip
 """Names with which every other one can be reached, or text can be run."""
 _HIDING_MODULES: Final = frozenset({
@@ -48,11 +52,20 @@ _HIDING_MODULES: Final = frozenset({
     "timeit", "trace", "turtledemo", "venv", "webbrowser", "xonsh", "zipimport",
 })  # fmt: skip
 """Modules that are for starting processes, or that run text or what they load."""
+_OF_INTEREST: Final = (
+    _STARTS | _RUNS_TEXT | _REACHES_ALL | _HIDING_ATTRIBUTES | _HIDING_MODULES | {"getattr", "setattr", "delattr", "py"}
+)
+_WORD: Final = re.compile(r"\w+")
+_ODD: Final = re.compile(r"['\"]\s*[A-Za-z]{0,3}['\"]|[\\#]|^\s*[!%]|subprocess|spawn|fork|popen", re.MULTILINE)
+"""What may put a name together, or is about processes."""
+_MOST_AT_A_GLANCE: Final = 1000  # characters: Python reads so many, however they are nested
 _IDENTIFIER: Final = re.compile(r"(?!__)[A-Za-z_]\w*")
 
 
 def commands_in(text: str) -> Iterator[Started] | None:
     """Return what a program starts; None if this is not Python 3."""
+    if len(text) <= _MOST_AT_A_GLANCE and starts_nothing(text):
+        return iter(())
     import ast  # some 4 ms, and only for lines with such a program
 
     if len(text) > LONGEST:
@@ -71,10 +84,15 @@ def commands_in(text: str) -> Iterator[Started] | None:
     return program.started()
 
 
+def starts_nothing(text: str) -> bool:
+    """True if it is certain at a glance: no name of interest stands in the program, not even in parts."""
+    return text.isascii() and not _ODD.search(text) and _OF_INTEREST.isdisjoint(_WORD.findall(text))
+
+
 def speaks_of_starting(text: str) -> bool:
     """True if a name with which a process can be started stands anywhere in a program, even inside of its strings."""
     names = _STARTS_OR_RUNS.findall(text)
-    return any(_STARTS.fullmatch(name) or name in _RUNS_TEXT for name in names)
+    return any(name in _STARTS or name in _RUNS_TEXT for name in names)
 
 
 class _Program:
@@ -102,6 +120,8 @@ class _Program:
                 self._used.append((node, name, ""))
             case ast.Attribute(value=value, attr=name):
                 self._used.append((node, name, value.id if isinstance(value, ast.Name) else "?"))
+            case ast.MatchClass(kwd_attrs=names):
+                self._used.extend((node, name, "?") for name in names)
             case ast.Import(names=names):
                 self._modules.update((alias.asname or alias.name.partition(".")[0], alias.name) for alias in names)
             case ast.ImportFrom(module=module, names=names):
@@ -145,7 +165,7 @@ class _Program:
         """True if this name, of this module or value, starts a process."""
         if not of:
             name = self._imported.get(name, name)
-        if _STARTS.fullmatch(name):
+        if name in _STARTS:
             return True
         if name not in _SUBPROCESS or not any("subprocess" in module for module in self._modules.values()):
             return name in _SUBPROCESS and of == "subprocess"

@@ -73,7 +73,7 @@ class Word(Struct, frozen=True):
     @property
     def literal(self) -> bool:
         """True if the program certainly gets `text`."""
-        return UNKNOWN.search(self.text) is None
+        return self.text.isascii() or UNKNOWN.search(self.text) is None
 
     @property
     def splits(self) -> bool:
@@ -103,6 +103,26 @@ class Input(NamedTuple):
 
 
 INHERITED: Final = Input("inherited")
+
+
+class Command(Struct, frozen=True):
+    """A simple command, and what it reads."""
+
+    words: tuple[Word, ...]
+    assignments: tuple[tuple[str, Word], ...] = ()
+    input: Input = INHERITED
+    written: tuple[str, ...] = ()
+    """The files that its output goes to, as far as they are certain."""
+
+
+def echoed(command: Command) -> str:
+    """What a literal `echo` or `printf`, or a `cat` of a here-document writes; empty if it is another command."""
+    words = command.words
+    if len(words) == 1 and words[0].text == "cat" and command.input.whole:
+        return command.input.text
+    if not words or words[0].text not in ("echo", "printf"):
+        return ""
+    return " ".join(word.source for word in words[1:] if not word.text.startswith("-")).replace("\\n", "\n")
 
 
 class Lexed(Struct, frozen=True):
@@ -175,7 +195,8 @@ class Lexer:
                     raise Disagreement("a here-document")
                 return self._heredocs[int(target[1:])]
             return Input("file", target)
-        if UNKNOWN.search(target) is None:
+        names_file = target != "/dev/null" and not (operator == ">&" and target.isdecimal())
+        if names_file and UNKNOWN.search(target) is None:
             written.append(target)
         return None
 
@@ -199,7 +220,7 @@ class Lexer:
                     yield operator, "-", "-", False
                     operator = ""
                 continue
-            raw, source, bare, stop = self._word(at, end)
+            raw, source, bare, stop = self.word(at, end)
             if stop == at:
                 raise Disagreement(f"{line[at]!r} in a command")
             at = stop
@@ -234,7 +255,7 @@ class Lexer:
                 break
         return at
 
-    def _word(self, at: int, end: int) -> tuple[str, str, bool, int]:  # noqa: C901 - one branch for each sign of bash
+    def word(self, at: int, end: int) -> tuple[str, str, bool, int]:  # noqa: C901 - one branch for each sign of bash
         """Read the word that begins here: its text with marks, its source, whether it is bare, and its end."""
         line, raw, source, bare = self._line, [], [], True
         while at < end:
@@ -404,6 +425,12 @@ def _words(raw: str, source: str, bare: bool) -> Iterator[Word]:
             text = _without_marks(each)
             if text:  # without quotes, an empty word is none; with quotes it might be one, which changes no name
                 yield Word(text, text)
+
+
+def expand_braces(text: str) -> Iterator[Word]:
+    """Yield the words of a text of plain characters, patterns and braces."""
+    raw, source, bare, _ = Lexer(text, {}).word(0, len(text))
+    return _words(raw, source, bare)
 
 
 def _expand(raw: str) -> list[str]:

@@ -165,7 +165,7 @@ class StreamedLine:
         return kept
 
     def clear_id(self) -> bytes | None:
-        """Return the id of the response, once the line has ended: empty if it is no response; None if it is unclear."""
+        """Return the id of the response, once the line has ended: empty if it is none; None if it is unclear."""
         return None if self._envelope is None else self._envelope.clear_id()
 
     @property

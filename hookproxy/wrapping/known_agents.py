@@ -91,7 +91,7 @@ AGENTS: Final = (
         dialect="claude",
     ),
     Agent("claude-desktop", "Claude Desktop", (f"{_APPLICATIONS}/Claude/claude_desktop_config.json",)),
-    Agent("cursor", "Cursor", ("~/.cursor/mcp.json",), (".cursor/mcp.json",)),
+    Agent("cursor", "Cursor", ("~/.cursor/mcp.json",), (".cursor/mcp.json",), dialect="cursor"),
     Agent(
         "vscode",
         "VS Code",
@@ -100,13 +100,17 @@ AGENTS: Final = (
             "~/.vscode-server/data/User/mcp.json",
         ),
         (".vscode/mcp.json", ".vscode/settings.json"),
+        dialect="vscode",
     ),
-    Agent("codex", "Codex", ("~/.codex/config.toml", "$CODEX_HOME/config.toml"), (".codex/config.toml",)),
+    Agent(
+        "codex", "Codex", ("~/.codex/config.toml", "$CODEX_HOME/config.toml"), (".codex/config.toml",), dialect="codex"
+    ),
     Agent(
         "gemini",
         "Gemini CLI",
         ("~/.gemini/settings.json", "$GEMINI_CLI_HOME/.gemini/settings.json"),
         (".gemini/settings.json",),
+        dialect="gemini",
     ),
     Agent(
         "windsurf",
@@ -116,6 +120,7 @@ AGENTS: Final = (
             "~/.codeium/windsurf-next/mcp_config.json",
             "~/.codeium/mcp_config.json",  # its plugin for JetBrains
         ),
+        dialect="cascade",
     ),
     Agent(
         "zed",
@@ -135,6 +140,7 @@ AGENTS: Final = (
             "$XDG_CONFIG_HOME/goose/config.yaml",
             "$GOOSE_PATH_ROOT/config/config.yaml",
         ),
+        dialect="goose",
     ),
     Agent(
         "opencode",
@@ -164,6 +170,7 @@ AGENTS: Final = (
             "$CLINE_DIR/data/settings/cline_mcp_settings.json",
             *(f"{folder}/{_CLINE_FILE}" for folder in _CLINE_FOLDERS),
         ),
+        dialect="cline",
     ),
 )
 

@@ -3,6 +3,7 @@
 A page may have hand-written text around generated parts, which are between `<!-- made: NAME -->` and `<!-- end -->`.
 """
 
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ import tables
 import verbs
 
 ROOT = Path(__file__).resolve().parents[2]
+INDEX = ROOT / "hookproxy" / "dialects" / "index.py"
 
 MARKS = re.compile(r"(?<=<!-- made: )(\S+)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
 
@@ -53,6 +55,9 @@ def pages() -> Iterator[tuple[Path, str]]:
     """Each file with generated parts, and its text as it should be."""
     for name, make in WHOLE.items():
         yield ROOT / name, make()
+    for path, text in dialects.new_pages():
+        yield ROOT / path, text
+    yield ROOT / "mkdocs.yml", dialects.navigation((ROOT / "mkdocs.yml").read_text("utf-8"))
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         text = path.read_text("utf-8")
         yield path, MARKS.sub(lambda part: f"{part[1]}{part[2]}{PARTS[part[1]]()}\n", text)
@@ -66,6 +71,8 @@ def main(arguments: list[str]) -> int:
             continue
         if arguments == ["--write"]:
             path.write_text(text, "utf-8")
+            if path == INDEX:  # from now on all dialects are known
+                os.execv(sys.executable, (sys.executable, *sys.argv))
         else:
             print(f"{path.relative_to(ROOT)} is not current: run scripts/docs --write")
             status = 1

@@ -1,8 +1,10 @@
 """The generated part of a page of docs/dialects: a dialect's data, and what its own functions write and read."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 
 from tables import EVENT_TEXTS, row
 
@@ -49,6 +51,27 @@ AFTER = Outcome(b'[{"type":"text","text":"hello"}]', True, duration_ms=3)
 def parts() -> dict[str, Callable[[], str]]:
     """The generated part of each dialect's page, by the dialect's name."""
     return {name: partial(_page, name) for name in DIALECTS}
+
+
+def new_pages() -> Iterator[tuple[str, str]]:
+    """The pages of dialects that have none yet: the generated part, under a title for people to complete."""
+    for name in _families():
+        path = f"docs/dialects/{name}.md"
+        if not Path(path).exists():
+            yield (
+                path,
+                f"# {name}: {name.replace('-', ' ').title()}\n\n<!-- made: {name} -->\n{_page(name)}\n<!-- end -->\n",
+            )
+
+
+def navigation(text: str) -> str:
+    """The text of mkdocs.yml with the page of each dialect."""
+    lines = "".join(f"          - dialects/{name}.md\n" for name in ("README", *_families()))
+    return re.sub(r"(?: +- dialects/\S+\.md\n)+", lines, text)
+
+
+def _families() -> list[str]:
+    return [name for name in DIALECTS if "@" not in name]
 
 
 def _page(name: str) -> str:

@@ -79,8 +79,9 @@ def systems() -> str:
     """Each system, its dialect, and the folders in which its files are recognised."""
     rows = [row("system", "dialect", "its hook files are in"), row(*["---"] * 3)]
     for dialect in shown():
-        page = (PAGES / f"{dialect.name}.md").read_text("utf-8")
-        title = re.sub(r"^# [^:]*: ", "", page.partition("\n")[0])
+        page = PAGES / f"{dialect.name}.md"
+        text = page.read_text("utf-8") if page.exists() else dialect.name
+        title = re.sub(r"^# [^:]*: ", "", text.partition("\n")[0])
         editions = [name for name in DIALECTS if name.startswith(f"{dialect.name}@")]
         names = [f"[`{dialect.name}`]({dialect.name}.md)", *(f"`{name}`" for name in editions)]
         folders = ", ".join(f"`{folder}`" for folder in dialect.folders)

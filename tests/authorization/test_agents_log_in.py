@@ -24,7 +24,9 @@ from hookproxy.cli.login import open_store
 from hookproxy.cli.main import main
 from hookproxy.model.credentials import NotReady
 from hookproxy.model.principal import Principal
-from hookproxy.transports.http.listener import Listener, Request, Responder
+from hookproxy.transports.http.listener import Listener
+from hookproxy.transports.http.request_reader import Request
+from hookproxy.transports.http.responder import Responder
 from tests.support.http_post import post
 from tests.support.oauth_server import OAuthServer
 from tests.support.signed_tokens import SigningKey

@@ -324,6 +324,21 @@ def test_all_agents_are_set_up_with_one_command_and_every_byte_comes_back(
     assert agent_homes.content(files) == files
 
 
+def test_an_agents_own_hooks_are_not_put_in_front_of_its_own_calls(project: Path, home: Path) -> None:
+    own = home / ".cursor" / "hooks.json"
+    own.parent.mkdir()
+    own.write_text(json.dumps({"version": 1, "hooks": {"beforeMCPExecution": [{"command": "true"}]}}))
+    for folder in (".cursor", ".gemini"):
+        file = home / folder / ("mcp.json" if folder == ".cursor" else "settings.json")
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(json.dumps({"mcpServers": {"files": {"command": "true"}}}))
+    done = run(project, "setup", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert f"Cursor runs the hooks of {own} itself: they are left out here" in done.stderr
+    assert "hookproxy" not in (home / ".cursor" / "mcp.json").read_text()
+    assert "hookproxy" in (home / ".gemini" / "settings.json").read_text()
+
+
 def test_it_shows_the_familiar_names_of_known_servers(project: Path, cursor: Path, hooks: Path) -> None:
     server = {"command": "npx", "args": ["-y", "@wonderwhy-er/desktop-commander"]}
     cursor.write_text(json.dumps({"mcpServers": {"shell": server}}))

@@ -12,8 +12,8 @@ import pytest
 
 from hookproxy.config.hook_files import parse_option, read_use
 from hookproxy.convert.hook_file import Converted, Place, convert
-from hookproxy.dialects.agent_side import Can, Entry, agent_side, names
-from hookproxy.dialects.dialect import Group, HookFile
+from hookproxy.dialects.agent_side import Can, agent_side, names
+from hookproxy.dialects.dialect import Group, HookFile, WrittenEntry
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission
 from hookproxy.model.settings import ToolNames
@@ -106,7 +106,7 @@ def test_a_written_file_is_read_again_as_it_was_meant(name: str, tmp_path: Path)
     for event_name, event in side.events.items():
         command = "printf '%s' \"$X\" | cat"
         timeout = 0.0 if event is Event.SESSION_END else 7.0  # which some dialects report as too long there
-        files = side.write_hook_file([Entry(event_name, command, timeout=timeout)])
+        files = side.write_hook_file([WrittenEntry(event_name, command, timeout=timeout)])
         for path, text in files.items():
             whole = tmp_path / path
             whole.parent.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,7 @@ from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.errors import ConfigError
 from tests.dialects.calls import read
 
-NAMES: Final = ("augment", "codex", "crush", "droid", "goose", "iflow", "kiro", "qwen")
+NAMES: Final = [name for name, dialect in DIALECTS.items() if ".json" in dialect.suffixes]
 KEYS: Final = st.sampled_from([
     "hooks", "PreToolUse", "SessionStart", "SessionEnd", "Stop", "matcher", "type", "command", "timeout", "async",
     "env", "sequential", "failMode", "shell", "server", "tool", "input", "url", "version", "state", "hooksDisabled",

@@ -16,25 +16,23 @@ from tests.dialects.calls import inputs, program, read, text_outcome
 from tests.dialects.tables import result, table
 from tests.dialects.tables import verdict as expected_verdict
 
-NAMES: Final = (
-    "augment",
-    "cascade",
-    "cline",
-    "codex",
-    "crush",
-    "cursor",
-    "droid",
-    "gemini",
-    "goose",
-    "iflow",
-    "kimi",
-    "kiro",
-    "qwen",
-    "vscode",
+FOLDER: Final = Path(__file__).parent
+ALL: Final = {path.stem: path.stem.replace("_", "-") for path in sorted((FOLDER / "cases").glob("*.toml"))}
+"""Each table of cases, and its dialect."""
+PLAYED: Final = frozenset(
+    stem
+    for stem in ALL
+    for path in (FOLDER / stem).glob("*.py")
+    if f'CASES = table("{stem}")' in path.read_text("utf-8")
 )
-TABLES: Final = {name: table(name) for name in NAMES}
+"""The tables that tests of one dialect play in their own way."""
+TABLES: Final = {name: table(stem) for stem, name in ALL.items() if stem not in PLAYED}
 OUTPUT: Final = [(name, row) for name, rows in TABLES.items() for row in rows["output"]]
 INPUT: Final = [(name, row) for name, rows in TABLES.items() for row in rows["input"]]
+
+
+def test_every_dialect_has_a_table_and_every_table_a_dialect() -> None:
+    assert sorted(ALL.values()) == [name for name in DIALECTS if "@" not in name]
 
 
 def row_id(value: object) -> str:

@@ -68,7 +68,7 @@ def test_systemd_does_not_hear_that_it_is_ready_where_the_file_is_wrong(tmp_path
             check=False,
         )
         assert done.returncode == 2
-        assert b"gateway.listen[0]: nonsense is no address" in done.stderr
+        assert b"gateway.listen[0]: nonsense is not an address" in done.stderr
         listener.setblocking(False)
         with pytest.raises(BlockingIOError):
             listener.recv(4096)

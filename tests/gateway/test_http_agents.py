@@ -31,8 +31,11 @@ from hookproxy.gateway.log import GatewayLog
 from hookproxy.gateway.servers import Servers
 from hookproxy.protocol.fast_scan import ReadCall
 from hookproxy.transports.http import agent_channel
+from hookproxy.transports.http.accepting import serve_sockets
 from hookproxy.transports.http.agent_channel import AgentChannel
-from hookproxy.transports.http.listener import Listener, ListenerLimits, Responder, serve_sockets
+from hookproxy.transports.http.listener import Listener
+from hookproxy.transports.http.listener_limits import ListenerLimits
+from hookproxy.transports.http.responder import Responder
 from hookproxy.transports.http.stateless_channel import StatelessChannel
 from tests.support.http_server import Request, serving
 
@@ -187,7 +190,7 @@ class Rig:
     def in_flight(self) -> list[object]:
         """The calls that stand alone and are in flight."""
         multiplexers = [channel._multiplexer for channel in self.channels]
-        return [one for mux in multiplexers for one in (*mux._passed, *mux._requests)]
+        return [one for mux in multiplexers for one in (*mux._passed, *mux._shared.in_flight.requests)]
 
     def is_unused(self) -> bool:
         """Whether nothing is kept for anybody."""

@@ -6,7 +6,7 @@ import pytest
 
 from hookproxy.gateway.http_listeners import is_trusted
 from hookproxy.gateway.probes import may_ask
-from hookproxy.transports.http.listener import Peer, Request
+from hookproxy.transports.http.request_reader import Peer, Request
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,8 @@ def test_every_broken_output_of_a_hook_refuses_the_call_if_failures_refuse(name:
         for event in event_names(ALL[name])
         for runs in broken_outputs(DENIALS[name]).values()
         for what, result in runs.items()
+        if (ALL[name].events[event], what)
+        != (Event.PERMISSION_REQUEST, "a decision that is null")  # the person decides
         for group, settings in (
             (group_of(ALL[name], None, event), DENY),
             (group_of(ALL[name], OnFailure.DENY, event), Settings()),
@@ -80,7 +82,6 @@ CLEAN: Final = {
     "white space": b"\r\n \n",
     "text": b"checked 3 files in {src}: all fine [ok]\n",
     "a log": b"[INFO] 2026-01-01 10:00:00 guard: the command is allowed\n[INFO] done\n",
-    "a number": b"0\n",
     "an empty object": b"{}\n",
     "an approval of another system": b'{"permission": "allow", "continue": true}',
     "other members": b'{"version": 1, "took": 0.5, "checked": ["a", "b"], "error": null}',
@@ -103,11 +104,11 @@ def test_a_permission_hook_may_leave_the_decision_to_the_person(name: str) -> No
 
 
 TEXT_FAILS: Final = {
-    "cline": ("text", "a log", "a number"),
-    "code-assist": ("text", "a log", "a number"),
+    "cline": ("text", "a log"),
+    "code-assist": ("text", "a log"),
     "codex": ("a log", "an approval of another system", "other members", "its own document"),
-    "claw@current": ("a log", "a number"),
-    "cursor": ("text", "a log", "a number"),
+    "claw@current": ("a log",),
+    "cursor": ("text", "a log"),
     "goose": tuple(name for name in CLEAN if name not in ("nothing", "white space")),
 }
 """What these systems do not accept themselves, as their sources say."""
@@ -119,6 +120,19 @@ def test_a_clean_verdict_lets_the_call_pass_although_failures_refuse(name: str, 
     group = group_of(ALL[name], OnFailure.DENY)
     decision = decision_on(group, HookResult(Ended.EXITED, 0, CLEAN[what], b"guard: checked /src\n"))
     assert isinstance(decision, Proceed) is (what not in TEXT_FAILS.get(name, ())), decision
+
+
+@pytest.mark.parametrize(
+    ("name", "output"),
+    [
+        ("copilot", b'{"permissionDecision":"allow","behavior":null}'),
+        ("crush", b'{"decision":"allow","hookSpecificOutput":{"permissionDecision":null}}'),
+        ("lime", b'{"decision":null,"hookSpecificOutput":{"permissionDecision":"allow"}}'),
+    ],
+)
+def test_an_approval_is_clean_although_another_member_has_a_null_decision(name: str, output: bytes) -> None:
+    decision = decision_on(group_of(ALL[name], OnFailure.DENY), HookResult(Ended.EXITED, 0, output))
+    assert isinstance(decision, Proceed)
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if name not in ("cascade", "claw", "iflow", "kiro", "codex")])

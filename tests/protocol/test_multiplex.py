@@ -7,8 +7,16 @@ from typing import Any, Final
 
 import pytest
 
-from hookproxy.protocol import multiplex
+from hookproxy.protocol import multiplex, shared_client_side, shared_server_side, shared_tables
 from hookproxy.protocol.multiplex import SERVER, Multiplexer, Send
+from hookproxy.protocol.shared_tables import (
+    Elicitations,
+    InFlight,
+    LogLevels,
+    ServerRequests,
+    SharedTasks,
+    Subscriptions,
+)
 
 VERSION: Final = "2025-11-25"
 META: Final = '"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}'
@@ -155,7 +163,7 @@ def test_a_second_response_is_dropped(shared: Shared) -> None:
 
 
 def test_too_many_requests_in_flight_are_refused(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(multiplex, "MAX_IN_FLIGHT", 2)
+    monkeypatch.setattr(shared_client_side, "MAX_IN_FLIGHT", 2)
     client = shared.client()
     shared.request(client, raw_id="1")
     shared.request(client, raw_id="2")
@@ -302,7 +310,7 @@ def test_the_late_response_to_a_cancelled_request_still_finds_its_client(shared:
 
 
 def test_cancelled_requests_do_not_fill_memory(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(multiplex, "MAX_CANCELLED", 3)
+    monkeypatch.setattr(shared_tables, "MAX_CANCELLED", 3)
     client = shared.client()
     numbers = []
     for _ in range(5):
@@ -314,7 +322,7 @@ def test_cancelled_requests_do_not_fill_memory(shared: Shared, monkeypatch: pyte
 def test_requests_of_ours_that_the_server_never_answers_do_not_fill_memory(
     shared: Shared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(multiplex, "MAX_OWN", 3)
+    monkeypatch.setattr(shared_tables, "MAX_OWN", 3)
     shared.client()
     left: list[Send] = []
     for number_ in range(5):
@@ -322,17 +330,17 @@ def test_requests_of_ours_that_the_server_never_answers_do_not_fill_memory(
         shared.answer(shared.request(one, "resources/subscribe", params=f'{{"uri":"a{number_}"}}'))
         left += shared.mux.detach(one)
     assert len(left) == 5
-    assert len(shared.mux._own) == 3
-    assert not shared.mux._requests
+    assert len(shared.mux._shared.in_flight.own) == 3
+    assert not shared.mux._shared.in_flight.requests
     for send in left:
         assert shared.answer(number(send)) == []
-    assert not shared.mux._own
+    assert not shared.mux._shared.in_flight.own
 
 
 def test_requests_of_the_server_that_a_client_never_answers_do_not_fill_memory(
     shared: Shared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(multiplex, "MAX_ASKED", 3)
+    monkeypatch.setattr(shared_server_side, "MAX_ASKED", 3)
     one, two = shared.client('{"roots":{}}'), shared.client('{"roots":{}}')
     shared.request(one)
     for raw_id in (1, 2, 3):
@@ -343,9 +351,9 @@ def test_requests_of_the_server_that_a_client_never_answers_do_not_fill_memory(
     assert receivers(shared.ask("roots/list", raw_id="5")) == [two], "another client answers"
     shared.notify("cancelled", '{"requestId":1}')
     assert receivers(shared.say(one, '{"jsonrpc":"2.0","id":2,"result":{"roots":[]}}')) == [SERVER]
-    assert len(shared.mux._server_requests) == 2
+    assert len(shared.mux._shared.asked.by_key) == 2
     shared.mux.detach(one)
-    assert len(shared.mux._server_requests) == 1
+    assert len(shared.mux._shared.asked.by_key) == 1
 
 
 def test_a_request_of_the_server_with_a_long_id_or_token_is_not_kept(shared: Shared) -> None:
@@ -355,13 +363,13 @@ def test_a_request_of_the_server_with_a_long_id_or_token_is_not_kept(shared: Sha
     for raw_id, params in ((long, "{}"), ("1", f'{{"_meta":{{"progressToken":{long}}}}}')):
         (refused,) = shared.ask("roots/list", params, raw_id)
         assert (refused.to, code(refused)) == (SERVER, -32603)
-    assert not shared.mux._server_requests
+    assert not shared.mux._shared.asked.by_key
 
 
 def test_long_ids_of_elicitations_do_not_fill_memory(strangers: Shared) -> None:
     client = strangers.client()
     strangers.answer(strangers.request(client), f'{{"elicitationId":"{"x" * 5000}","a":{{"elicitationId":"E"}}}}')
-    assert list(strangers.mux._elicitations) == ["E"]
+    assert list(strangers.mux._shared.elicitations.clients) == ["E"]
 
 
 # --- the handshake ---
@@ -641,7 +649,7 @@ def test_a_stranger_that_subscribes_to_a_folder_does_not_see_what_others_name_in
 def test_subscriptions_of_a_client_have_a_limit(
     shared: Shared, monkeypatch: pytest.MonkeyPatch, uris: list[str]
 ) -> None:
-    monkeypatch.setattr(multiplex, "MAX_SUBSCRIPTIONS", 2)
+    monkeypatch.setattr(shared_client_side, "MAX_SUBSCRIPTIONS", 2)
     client = shared.client()
     for raw_id, uri in enumerate(uris):
         sends = shared.say(
@@ -839,13 +847,13 @@ def test_clients_of_one_owner_have_their_tasks_together_and_these_outlive_them(s
     assert receivers(strangers.say(attach("uid:1", 25), about)) == [SERVER]
     assert [code(send) for send in strangers.say(attach("", 26), about)] == [-32602]
     strangers.mux.detach(other)
-    assert list(strangers.mux._owners) == ["uid:1"]
+    assert list(strangers.mux._shared.tasks.named) == ["uid:1"]
 
 
 def test_the_oldest_task_of_a_client_is_forgotten_beyond_the_limit(
     shared: Shared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(multiplex, "MAX_TASKS", 2)
+    monkeypatch.setattr(shared_tables, "MAX_TASKS", 2)
     client = shared.client()
     for name in "abc":
         shared.answer(shared.request(client, params='{"task":{}}'), f'{{"task":{{"taskId":"{name}"}}}}')
@@ -933,9 +941,12 @@ def test_nothing_of_a_client_is_kept_when_it_has_left(shared: Shared) -> None:
         for send in sends:
             if b'"id"' in send.line:
                 shared.answer(number(send))
-    kept = vars(shared.mux)
-    assert list(kept.pop("_clients")) == [one]
-    assert not any(kept[name] for name in kept if isinstance(kept[name], dict) and name != "_reported")
+    known = shared.mux._shared
+    assert list(known.clients) == [one]
+    assert known.in_flight == InFlight(known.in_flight.last_number, by_client={one: {}})
+    empty = (ServerRequests(), Subscriptions(), SharedTasks(), LogLevels(), Elicitations())
+    assert (known.asked, known.subscriptions, known.tasks, known.levels, known.elicitations) == empty
+    assert not shared.mux._passed
     assert not shared.reports
 
 

@@ -17,7 +17,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from hookproxy.protocol import fast_scan
 from hookproxy.protocol.multiplex import SERVER, Multiplexer, Send
+from hookproxy.protocol.shared_client_side import Shared
 from hookproxy.protocol.shared_messages import lone_version
+from hookproxy.protocol.shared_tables import Kind
 from tests.support import readers
 
 IDS: Final = st.sampled_from(["1", '"1"', "1.0", "2", "3", '"a"', '"\\u0061b"', "12345678901234567890"])
@@ -35,6 +37,36 @@ class Work:
         self.number: Any = None
         self.sent_token: Any = None
         self.cancelled = False
+
+
+def check_tables(shared: Shared) -> None:
+    """What must hold of the tables, as the heads of their classes say."""
+    in_flight, asked, subscriptions, tasks = shared.in_flight, shared.asked, shared.subscriptions, shared.tasks
+    of_clients = {request.number: request for client in shared.clients for request in in_flight.of(client).values()}
+    left = {number: one for number, one in in_flight.requests.items() if one.client == SERVER}
+    assert {**of_clients, **left} == in_flight.requests
+    assert all(one.client == client for client, of in in_flight.by_client.items() for one in of.values())
+    assert all(key == one.key for of in in_flight.by_client.values() for key, one in of.items())
+    assert in_flight.by_client.keys() <= shared.clients.keys()
+    late = (*in_flight.requests.values(), *in_flight.cancelled.values())
+    assert in_flight.busy == Counter(one.client for one in late if one.kind is not Kind.LISTEN)
+    numbers = (*in_flight.requests, *in_flight.cancelled, *in_flight.own)
+    assert len(set(numbers)) == len(numbers)
+    assert max(numbers, default=0) <= in_flight.last_number
+    assert asked.counts == Counter(one.client for one in asked.by_key.values())
+    assert asked.counts.keys() <= shared.clients.keys()
+    pairs = {(client, uri) for client, uris in subscriptions.by_client.items() for uri in uris}
+    assert pairs == {(client, uri) for uri, clients in subscriptions.by_uri.items() for client in clients}
+    assert all((*subscriptions.by_client.values(), *subscriptions.by_uri.values()))
+    assert subscriptions.by_client.keys() <= shared.clients.keys()
+    assert shared.levels.wanted.keys() <= shared.clients.keys()
+    owners = {id(owner): owner for owner in (*tasks.named.values(), *(one.owner for one in shared.clients.values()))}
+    for owner in owners.values():
+        assert owner.clients == sum(one.owner is owner for one in shared.clients.values())
+        assert all(tasks.owners_of.get(task_id, owner) in (owner, None) for task_id in owner.tasks)
+    for task_id, whose in tasks.owners_of.items():
+        assert whose is None or task_id in whose.tasks
+    assert all(owner.clients or owner.tasks for owner in tasks.named.values())
 
 
 class Sharing(RuleBasedStateMachine):
@@ -320,6 +352,11 @@ class Sharing(RuleBasedStateMachine):
             self.expect(client, line)
 
     @invariant()
+    def the_tables_are_consistent(self) -> None:
+        if hasattr(self, "mux"):
+            check_tables(self.mux._shared)
+
+    @invariant()
     def each_client_has_what_its_own_server_would_have_written(self) -> None:
         for client in getattr(self, "clients", ()):
             assert self.got[client] == self.expected[client]
@@ -436,17 +473,25 @@ class CallsAlone(RuleBasedStateMachine):
 
     @staticmethod
     def tables(mux: Multiplexer) -> str:
+        """All that it knows, with the calls that are on the fast path, apart from the numbers it has given."""
         mux = copy.deepcopy(mux)
         mux._note_passed()
-        return repr({name: table for name, table in vars(mux).items() if name not in ("_report_line", *COUNTERS)})
+        mux._shared.in_flight.last_number = mux._shared.last_client = 0
+        return repr(mux._shared)
 
     @invariant()
     def both_know_the_same(self) -> None:
         assert self.tables(self.fast) == self.tables(self.usual)
-        assert [getattr(self.fast, name) for name in COUNTERS] == [getattr(self.usual, name) for name in COUNTERS]
+        assert numbers_given(self.fast) == numbers_given(self.usual)
+
+    @invariant()
+    def the_tables_are_consistent(self) -> None:
+        check_tables(self.usual._shared)
 
 
-COUNTERS: Final = ("_last_client", "_last_number")
+def numbers_given(mux: Multiplexer) -> tuple[int, int]:
+    return mux._shared.last_client, mux._shared.in_flight.last_number
+
 
 TestCallsAlone = CallsAlone.TestCase
 TestCallsAlone.settings = settings(max_examples=200, stateful_step_count=25)

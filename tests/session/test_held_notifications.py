@@ -208,3 +208,78 @@ async def test_what_is_said_of_a_task_waits_for_its_output() -> None:
         assert any("dropped 4 notifications" in text for text in one.reports)
         await one.server.send(LOG)
         assert await one.agent.line() == LOG
+
+
+async def task_of(one: Rig, handle: bytes, **params: object) -> None:
+    """Begin a call that becomes the task `T`: the agent has the handle, without the text in it."""
+    await one.agent.send(call(1, **params))
+    await one.server.line()
+    await one.server.send(handle)
+    got = await one.agent.line()
+    assert (json.loads(got)["id"], b"SECRET" in got) == (1, False)
+
+
+async def ask(one: Rig, method: str, answer: bytes) -> dict[str, Any]:
+    """The agent's request about the task, and the result that it gets."""
+    await one.agent.send(line(id=json.loads(answer)["id"], method=method, params={"taskId": "T"}))
+    await one.server.line()
+    await one.server.send(answer)
+    got: dict[str, Any] = json.loads(await one.agent.line())["result"]
+    return got
+
+
+STATUS: Final = {"taskId": "T", "status": "working", "statusMessage": "SECRET", "ttl": 5}
+QUIET: Final = {"taskId": "T", "status": "working", "ttl": 5}
+HANDLE: Final = line(id=1, result={"task": STATUS})
+
+
+@pytest.mark.parametrize("status", ["working", "completed", "input_required"])
+async def test_a_response_about_a_task_does_not_show_its_text_before_its_output_is_judged(status: str) -> None:
+    async with rig(REPLACES, settings=HOLD) as one:
+        await task_of(one, HANDLE, task={})
+        for number, name in enumerate(("statusMessage", "StatusMessage", "\u017ftatusmessage"), 2):
+            answer = {"taskId": "T", "status": status, name: "SECRET", "inputRequests": {}}
+            got = await ask(one, "tasks/get", line(id=number, result=answer))
+            assert got == {"taskId": "T", "status": status, "inputRequests": {}}
+        others = [{**STATUS, "taskId": "another"}, STATUS]
+        got = await ask(one, "tasks/list", line(id=7, result={"tasks": others, "nextCursor": "c"}))
+        assert got == {"tasks": [others[0], QUIET], "nextCursor": "c"}
+
+
+async def test_the_text_about_a_task_stays_away_where_hooks_have_replaced_its_output() -> None:
+    async with rig(REPLACES, settings=HOLD) as one:
+        await task_of(one, HANDLE, task={})
+        judged = await ask(one, "tasks/result", line(id=2, result={"content": [{"type": "text", "text": "SECRET"}]}))
+        assert "SECRET" not in str(judged)
+        assert await ask(one, "tasks/get", line(id=3, result=STATUS)) == QUIET
+
+
+async def test_the_text_about_a_task_passes_where_its_output_has_passed() -> None:
+    async with rig(PASSES, settings=HOLD) as one:
+        await task_of(one, HANDLE, task={})
+        await ask(one, "tasks/result", line(id=2, result={"content": []}))
+        assert await ask(one, "tasks/get", line(id=3, result=STATUS)) == STATUS
+        assert (await ask(one, "tasks/list", line(id=4, result={"tasks": [STATUS]})))["tasks"] == [STATUS]
+
+
+async def test_a_notification_that_a_task_has_failed_does_not_show_its_text() -> None:
+    async with rig(REPLACES, settings=HOLD) as one:
+        await task_of(one, HANDLE, task={})
+        await one.server.send(about("tasks/status", **{**STATUS, "status": "failed"}))
+        assert json.loads(await one.agent.line())["params"] == {**QUIET, "status": "failed"}
+
+
+async def test_the_text_about_a_task_of_the_stateless_era_waits_too() -> None:
+    meta = {"progressToken": "t", "io.modelcontextprotocol/protocolVersion": "2026-07-28"}
+    async with rig(REPLACES, settings=HOLD) as one:
+        await task_of(one, line(id=1, result={**STATUS, "resultType": "task"}), _meta=meta)
+        assert await ask(one, "tasks/get", line(id=2, result=STATUS)) == QUIET
+
+
+async def test_by_default_the_text_about_a_task_passes() -> None:
+    async with rig(REPLACES) as one:
+        await one.agent.send(call(1, task={}))
+        await one.server.line()
+        await one.server.send(HANDLE)
+        assert await one.agent.line() == HANDLE
+        assert await ask(one, "tasks/get", line(id=2, result=STATUS)) == STATUS

@@ -19,7 +19,7 @@ from hookproxy.audit.records import NoteRecord, read
 from hookproxy.audit.view.files import Filter
 from hookproxy.model.hooks import Event
 from hookproxy.model.settings import Settings
-from tests.support.call_spellings import CARRIERS, SPELLINGS, Spelling
+from tests.support.call_spellings import CARRIERS, SPELLINGS
 from tests.support.proxy_rig import DIRECT_LOOP, group, hook, rig
 
 pytestmark = pytest.mark.anyio
@@ -48,11 +48,13 @@ def refusals(recorded: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [one for one in recorded if one.get("result") == "refused" and one.get("decision") == "deny"]
 
 
-@pytest.mark.parametrize("spelling", SPELLINGS, ids=str)
-async def test_every_spelling_of_a_denied_call_has_as_many_audit_lines_as_refusals(spelling: Spelling) -> None:
-    answers, recorded = await refused(spelling.text)
-    assert answers, "it is refused"
-    assert len(refusals(recorded)) == len(answers), recorded
+async def test_every_spelling_of_a_denied_call_has_as_many_audit_lines_as_refusals() -> None:
+    wrong = []
+    for spelling in SPELLINGS:
+        answers, recorded = await refused(spelling.text)
+        if not answers or len(refusals(recorded)) != len(answers):
+            wrong.append(f"{spelling}: {len(answers)} refusals, but recorded {recorded}")
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +155,7 @@ def test_among_many_hostile_lines_as_many_are_recorded_as_are_refused(lines: lis
 
 WRITES_REFUSALS: Final = {
     "session/proxy.py": "Proxy._refuse",
-    "protocol/multiplex.py": "_refused",
+    "protocol/shared_messages.py": "refused",
     "transports/shared_server.py": "SessionChannel._refuse_lost",
     "transports/http/channel.py": "HttpChannel.write",
     "transports/http/agent_channel.py": "AgentChannel.post",

@@ -6,7 +6,7 @@ import pytest
 
 from hookproxy.shell import embedded
 from hookproxy.shell.programs import Code, Foreign, Unreadable
-from hookproxy.shell.read import Command
+from hookproxy.shell.words import Command
 
 
 def started(language: str, text: str, *, whole: bool = True) -> tuple[set[str], bool]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hookproxy.shell.commands import commands_of
-from hookproxy.shell.programs import is_shell, operand_places, runs_operands
+from hookproxy.shell.program_table import is_shell
+from hookproxy.shell.programs import operand_places, runs_operands
 from hookproxy.shell.words import literal
 
 

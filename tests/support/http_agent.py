@@ -11,8 +11,11 @@ from typing import Protocol
 
 from hookproxy.transports.http import messages
 from hookproxy.transports.http.agent_stream import TooManyRequests
-from hookproxy.transports.http.listener import Listener, ListenerLimits, Request, Responder
+from hookproxy.transports.http.listener import Listener
+from hookproxy.transports.http.listener_limits import ListenerLimits
 from hookproxy.transports.http.messages import Message
+from hookproxy.transports.http.request_reader import Request
+from hookproxy.transports.http.responder import Responder
 
 _SECONDS = 5.0  # that a response may take
 

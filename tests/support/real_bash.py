@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from hookproxy.shell.programs import is_shell
+from hookproxy.shell.program_table import is_shell
 from hookproxy.shell.words import GLOB, HOLE, SPLIT, Word
 
 BIN: Final = "@BIN@"

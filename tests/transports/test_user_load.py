@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hookproxy.transports.http.listener import Responder
+from hookproxy.transports.http.responder import Responder
 from hookproxy.transports.user_load import UserLoad
 
 MOST = 1000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hookproxy.dialects.registry import DIALECTS
 from hookproxy.wrapping.known_agents import AGENTS, AGENTS_BY_NAME, SHAPES, config_files
 
 
@@ -79,3 +80,10 @@ def test_no_agent_has_the_name_of_another() -> None:
 
 def test_the_most_general_shape_comes_last() -> None:
     assert SHAPES["JSON"][-1].path == ("mcp",)
+
+
+def test_an_agent_with_a_dialect_of_ours_names_it() -> None:
+    named = {agent.dialect for agent in AGENTS} - {""}
+    assert named == {"cascade", "claude", "cline", "codex", "copilot", "cursor", "gemini", "goose", "vscode"}
+    assert named <= DIALECTS.keys()
+    assert {agent.name for agent in AGENTS if agent.name in DIALECTS} <= named

@@ -10,7 +10,9 @@ from ...model.hooks import Event
 from ..agent_documents import DocumentSigns
 from ..agent_side import AgentEvent, AgentSide, Can
 from ..shared import claude_agent_side as envelope
+from ..shared import command_file
 from ..shared.events import by_name
+from .hook_file import FORMAT
 
 
 def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
@@ -27,7 +29,7 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     can=Can.ALLOW | Can.ASK | Can.REWRITE | Can.TELL_BEFORE | Can.TELL_AFTER | Can.REPLACE | Can.BLOCK_AFTER,
     read_document=_read_document,
     write_output=envelope.write_output,
-    write_hook_file=partial(envelope.write_hook_file, ".claude/settings.json"),
+    write_hook_file=partial(command_file.write_hook_file, FORMAT, ".claude/settings.json"),
     events=by_name(
         Event.PRE_TOOL_USE,
         Event.POST_TOOL_USE,

@@ -12,6 +12,7 @@ from ...policy import matchers
 from ..dialect import HookFile, HookList
 from ..shared import claude_matchers, handler_types, labels
 from ..shared import hook_file as shared_hook_file
+from ..shared.command_file import CommandFile, Entries, Matchers, Timeouts
 from ..shared.events import INSIDE_AGENT, PROMPTS_UNSEEN, by_name
 from ..shared.handler_types import Handler
 from ..shared.hook_file import Table
@@ -263,7 +264,7 @@ def _misspelt_keys(table: Table, known: Sequence[str]) -> list[str]:
 
 
 def _matcher(event: Event, group: Table) -> tuple[Callable[[str], bool], list[str]]:
-    """The compiled matcher, and notes on it. One that is no regular expression matches nothing, as in Claude Code.
+    """The compiled matcher, and notes on it. One that is not a regular expression matches nothing, as in Claude Code.
 
     Source: Claude Code 2.1.291 logs "Invalid regex pattern in hook matcher", and the hook does not match. Raises
     ConfigError for an expression that only Python cannot read: then it is not known what the matcher means.
@@ -303,3 +304,14 @@ def _matcher_notes(event: Event, group: Table, matches: Callable[[str], bool]) -
         for name in servers
         if event in TOOL_EVENTS
     ]
+
+
+FORMAT: Final = CommandFile(
+    dialect=NAME,
+    events=EVENTS,
+    unavailable=UNAVAILABLE_EVENTS,
+    timeouts=Timeouts(TIMEOUT),
+    entries=Entries(_HOOK_KEYS, grouped=True, typed=True, closed=("onFailure", "block"), condition="if"),
+    matchers=Matchers(write="|".join),
+)
+"""How such a file is written."""

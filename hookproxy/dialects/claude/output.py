@@ -106,7 +106,7 @@ def read_output(spec: HookSpec, result: HookResult) -> Verdict:
         line, _, rest = result.stdout.partition(b"\n")
         if spec.detaches(line) is not None:
             later = replace(result, stdout=_later_output(rest))
-            if result.code == BLOCKS and not spec.background:  # it has ended at once: it is no work for the background
+            if result.code == BLOCKS and not spec.background:  # it has ended at once: it is not work for the background
                 return _verdict(spec, later)
             return _background_verdict(spec, later)
     return _background_verdict(spec, result) if spec.background else _verdict(spec, result)

@@ -25,7 +25,7 @@ _EDITING: Final = ("Edit", "Write", "MultiEdit", "NotebookEdit")
 _ONE_FILE: Final = {"Read": ("Read",), "Edit": ("Edit", "Write", "MultiEdit")}
 """The tools to which an allow rule about paths applies: those whose arguments name one file."""
 _NEVER_CONSULTED: Final = {"Write": "Edit", "MultiEdit": "Edit", "NotebookEdit": "Edit", "Glob": "Read", "LS": "Read"}
-"""Tools whose path rules Claude Code never consults, and the one to write instead. (A pattern of Grep is no path.)"""
+"""Tools whose path rules Claude Code never consults, and the one to write instead. A pattern of Grep is not a path."""
 
 _PATH_RULE: Final = re.compile(r"\s*(\w+)\((.*)\)\s*", re.DOTALL)
 _WITHOUT_EFFECT: Final = ("additionalDirectories", "disableBypassPermissionsMode", "disableAutoMode")

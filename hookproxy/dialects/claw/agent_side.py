@@ -5,7 +5,6 @@ A hook before a call may refuse it, one after a call may reject the result, and 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -17,7 +16,6 @@ from ..agent_side import (
     AgentEvent,
     AgentSide,
     Can,
-    Entry,
     HookDecision,
     HookOutput,
     arguments_of,
@@ -26,6 +24,8 @@ from ..agent_side import (
     split_mcp_name,
     text_outcome,
 )
+from ..dialect import WrittenEntry
+from ..shared.command_file import json_file
 from .hook_file import FAILURE_EVENT
 from .output import DENIES
 from .tools import TOOLS
@@ -65,13 +65,13 @@ def _refuse(reason: str) -> HookOutput:
     return HookOutput(f"{reason}\n".encode(), status=DENIES)
 
 
-def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
+def _write_hook_file(entries: Sequence[WrittenEntry]) -> Mapping[str, str]:
     """Command strings; a group only for a matcher in claw-code's own syntax, which its first edition does not know."""
     events: dict[str, list[object]] = {}
     for entry in entries:
         group = {"matcher": entry.matcher, "hooks": [{"type": "command", "command": entry.command}]}
         events.setdefault(entry.event_name, []).append(group if entry.matcher else entry.command)
-    return {_FILE: json.dumps({"hooks": events}, indent=2, ensure_ascii=False) + "\n"}
+    return json_file(_FILE, {"hooks": events})
 
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(

@@ -15,7 +15,6 @@ from ..agent_side import (
     AgentEvent,
     AgentSide,
     Can,
-    Entry,
     HookDecision,
     HookOutput,
     arguments_of,
@@ -25,7 +24,7 @@ from ..agent_side import (
     milliseconds,
     text_outcome,
 )
-from ..dialect import HookList
+from ..dialect import HookList, WrittenEntry
 from .hook_file import hooks_of
 
 _FOLDER: Final = ".clinerules/hooks"
@@ -75,14 +74,14 @@ def _write_output(_event: AgentEvent, decision: HookDecision) -> HookOutput:
     return replace(json_output(output), stderr=decision.message)
 
 
-def _read_command(entry: Entry, project_dir: str) -> HookList:
+def _read_command(entry: WrittenEntry, project_dir: str) -> HookList:
     """The hooks of a command line. Raises ConfigError."""
     if entry.event_name not in AGENT_SIDE.events:
-        raise ConfigError("--event", f"{entry.event_name!r} is no event", f"one of {', '.join(AGENT_SIDE.events)}")
+        raise ConfigError("--event", f"{entry.event_name!r} is not an event", f"one of {', '.join(AGENT_SIDE.events)}")
     return hooks_of(entry.event_name, entry.command, ("/bin/sh", "-c", entry.command), project_dir, entry.timeout)
 
 
-def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
+def _write_hook_file(entries: Sequence[WrittenEntry]) -> Mapping[str, str]:
     """A program for each event, which runs its hooks one after another until one cancels."""
     commands: dict[str, list[str]] = {}
     for entry in entries:

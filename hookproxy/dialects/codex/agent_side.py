@@ -14,8 +14,9 @@ from ...model.hooks import Event, EventContext, Permission
 from ..agent_documents import DocumentSigns, Members
 from ..agent_side import AgentEvent, AgentSide, Can, HookDecision, HookOutput
 from ..shared import claude_agent_side as envelope
+from ..shared import command_file
 from ..shared.events import by_name
-from .hook_file import PATCH
+from .hook_file import FORMAT, PATCH
 from .patch import FileChange, changes
 
 _FILE: Final = ".codex/hooks.json"
@@ -56,7 +57,7 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     can=Can.REWRITE | Can.TELL_BEFORE | Can.TELL_AFTER | Can.BLOCK_AFTER,
     read_document=_read_document,
     write_output=_write_output,
-    write_hook_file=partial(envelope.write_hook_file, _FILE),
+    write_hook_file=partial(command_file.write_hook_file, FORMAT, _FILE),
     events=by_name(
         Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.PERMISSION_REQUEST, Event.SESSION_START, Event.SESSION_END
     ),

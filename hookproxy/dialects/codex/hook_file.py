@@ -13,7 +13,7 @@ from ...model.hooks import Event, HookSpec
 from ..dialect import Files, FolderContent, FoundFile, HookFile, HookList, Plugin
 from ..shared import claude_matchers, command_file, handler_types, re2_regex
 from ..shared import hook_file as shared_hook_file
-from ..shared.command_file import CommandFile
+from ..shared.command_file import CommandFile, Entries, Matchers, Timeouts
 from ..shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, TURNS_AND_SUBAGENTS_UNSEEN, by_name
 from ..shared.handler_types import Handler
 from ..shared.hook_file import Table
@@ -53,7 +53,7 @@ UNAVAILABLE_EVENTS: Final = {
 
 _ROOT_KEYS: Final = ("description", "hooks")
 _NO_EVENTS: Final = ("state", "managed_dir", "windows_managed_dir")
-"""Members of `[hooks]` in TOML that are no events: the hooks that the person trusts, and folders of scripts."""
+"""Members of `[hooks]` in TOML that are not events: the hooks that the person trusts, and folders of scripts."""
 _KEYS: Final = (
     "type", "command", "commandWindows", "command_windows", "timeout", "statusMessage", "async",
     "additionalContextLimit", "server", "tool", "input",
@@ -95,7 +95,7 @@ def read_hook_file(file: HookFile) -> HookList:
         return HookList((), (f"{file.path}: hooks names other files, which are not read: name them, too",))
     hooks = document.table("hooks")
     members = {name: groups for name, groups in hooks.members.items() if is_hooks_file or name not in _NO_EVENTS}
-    return command_file.read_events(_FORMAT, file, replace(hooks, members=members))
+    return command_file.read_events(FORMAT, file, replace(hooks, members=members))
 
 
 def recognises(members: Mapping[str, object]) -> bool:
@@ -105,12 +105,12 @@ def recognises(members: Mapping[str, object]) -> bool:
     """
     hooks = members.get("hooks")
     groups = {name: each for name, each in hooks.items() if name not in _NO_EVENTS} if isinstance(hooks, dict) else None
-    return command_file.fits(_FORMAT, {"hooks": groups}, or_none="version" not in members)
+    return command_file.fits(FORMAT, {"hooks": groups}, or_none="version" not in members)
 
 
 def recognises_at_home(members: Mapping[str, object]) -> bool:
     """The same in Codex's own folder, where other names are events of other versions, which Codex ignores."""
-    return recognises(members) or command_file.fits(_FORMAT, members, and_others=True)
+    return recognises(members) or command_file.fits(FORMAT, members, and_others=True)
 
 
 def find_plugin(path: str, files: Files) -> Plugin | None:
@@ -206,19 +206,21 @@ def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
     )
 
 
-_FORMAT: Final = CommandFile(
+FORMAT: Final = CommandFile(
     dialect=NAME,
     events=EVENTS,
     unavailable=UNAVAILABLE_EVENTS,
-    timeout=TIMEOUT,
-    shortest_timeout=_SHORTEST_TIMEOUT,
-    keys=_KEYS,
-    compile_matcher=_matcher,
-    grouped=True,
-    trigger_matchers=(Event.SESSION_START, Event.SESSION_END),
-    matcher_notes=_matcher_notes,
-    read_handler=_read_handler,
-    bash=True,  # SHELL could switch off the administrator's hooks
-    finish=_finish,
-    notes_on=_notes_on,
+    timeouts=Timeouts(default=TIMEOUT, shortest=_SHORTEST_TIMEOUT),
+    entries=Entries(
+        keys=_KEYS,
+        grouped=True,
+        read_handler=_read_handler,
+        bash=True,  # SHELL could switch off the administrator's hooks
+        finish=_finish,
+        notes_on=_notes_on,
+        typed=True,
+    ),
+    matchers=Matchers(
+        compile=_matcher, triggers=(Event.SESSION_START, Event.SESSION_END), notes=_matcher_notes, write="|".join
+    ),
 )

@@ -117,7 +117,7 @@ def _text(value: bytes) -> str:
 
 
 def _is_patch(context: EventContext) -> bool:
-    """The hook knows the tool as Codex's, and the call is no patch already, as of a tool that a person calls so."""
+    """The hook knows the tool as Codex's, and the call is not a patch already, as of a tool that a person calls so."""
     if context.tool_name != PATCH or context.alias is None or context.alias.name != PATCH:
         return False
     given = _members(context.arguments).keys()

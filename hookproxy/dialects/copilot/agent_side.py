@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -15,17 +16,16 @@ from ..agent_side import (
     AgentEvent,
     AgentSide,
     Can,
-    Entry,
     HookDecision,
     HookOutput,
     arguments_of,
     call_context,
     event_of,
-    hook_file,
     json_output,
-    seconds,
     text_outcome,
 )
+from ..shared import command_file
+from .hook_file import OLDER_FORMAT
 from .tools import TOOLS
 
 _FILE: Final = ".github/hooks/hookproxy.json"
@@ -101,17 +101,6 @@ def _after_call(decision: HookDecision) -> dict[str, object]:
     return output
 
 
-def _hook(entry: Entry) -> dict[str, object]:
-    hook: dict[str, object] = {"type": "command", "bash": entry.command}
-    if matcher := entry.matcher or "|".join(entry.names):
-        hook["matcher"] = matcher  # anchored by Copilot CLI itself
-    return hook | ({"timeoutSec": seconds(entry.timeout)} if entry.timeout else {})
-
-
-def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
-    return hook_file(_FILE, entries, _hook, version=1)
-
-
 AGENT_SIDE: Final[AgentSide] = AgentSide(
     name="copilot",
     documents=DocumentSigns(
@@ -132,7 +121,7 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     can=Can.ALLOW | Can.ASK | Can.REWRITE | Can.TELL_AFTER | Can.REPLACE,
     read_document=_read_document,
     write_output=_write_output,
-    write_hook_file=_write_hook_file,
+    write_hook_file=partial(command_file.write_hook_file, OLDER_FORMAT, _FILE),
     events={
         "PreToolUse": Event.PRE_TOOL_USE,
         "PostToolUse": Event.POST_TOOL_USE,

@@ -15,7 +15,7 @@ from ...policy import matchers
 from ..dialect import Files, HookFile, HookList, Plugin
 from ..shared import command_file, handler_types, labels
 from ..shared import hook_file as shared_hook_file
-from ..shared.command_file import CommandFile, Matcher
+from ..shared.command_file import CommandFile, Entries, Matcher, Matchers, Timeouts
 from ..shared.events import INSIDE_AGENT, PROMPTS_UNSEEN, TURNS_AND_SUBAGENTS_UNSEEN
 from ..shared.handler_types import Handler
 from ..shared.hook_file import Table
@@ -271,27 +271,29 @@ def _notes_on(file: HookFile, _name: str, entry: Table) -> list[str]:
 
 OLDER_FORMAT: Final = CommandFile(
     dialect=NAME,
-    null_is_absent=False,
     events=EVENTS,
     unavailable=UNAVAILABLE_EVENTS,
-    timeout=TIMEOUT,
-    timeout_keys=("timeoutSec",),
-    short_session_end=False,
-    keys=(*_HOOK_KEYS, *CURRENT_KEYS),
-    without_effect=dict.fromkeys(CURRENT_KEYS, f"only the dialect {CURRENT} has it"),
-    only_misspelt_keys=True,
-    read_matcher=partial(_read_matcher, False),
-    read_handler=_read_older_handler,
-    bash=True,
-    finish=_finish,
-    notes_on=_notes_on,
+    timeouts=Timeouts(default=TIMEOUT, keys=("timeoutSec",), short_session_end=False),
+    entries=Entries(
+        null_is_absent=False,
+        keys=(*_HOOK_KEYS, *CURRENT_KEYS),
+        without_effect=dict.fromkeys(CURRENT_KEYS, f"only the dialect {CURRENT} has it"),
+        only_misspelt_keys=True,
+        read_handler=_read_older_handler,
+        bash=True,
+        finish=_finish,
+        notes_on=_notes_on,
+        typed=True,
+        command="bash",
+    ),
+    matchers=Matchers(read=partial(_read_matcher, False), write="|".join),
+    members={"version": 1},
 )
 CURRENT_FORMAT: Final = replace(
     OLDER_FORMAT,
     dialect=CURRENT,
     unavailable=CURRENT_UNAVAILABLE_EVENTS,
-    timeout_keys=("timeoutSec", "timeout"),
-    without_effect={},
-    read_matcher=partial(_read_matcher, True),
-    read_handler=_read_current_handler,
+    timeouts=replace(OLDER_FORMAT.timeouts, keys=("timeoutSec", "timeout")),
+    entries=replace(OLDER_FORMAT.entries, without_effect={}, read_handler=_read_current_handler),
+    matchers=replace(OLDER_FORMAT.matchers, read=partial(_read_matcher, True)),
 )

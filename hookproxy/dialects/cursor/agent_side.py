@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -16,21 +17,18 @@ from ..agent_side import (
     AgentEvent,
     AgentSide,
     Can,
-    Entry,
     HookDecision,
     HookOutput,
     arguments_of,
     call_context,
     event_of,
-    hook_file,
     json_output,
     milliseconds,
-    regular_expression,
     result_outcome,
-    seconds,
     text_outcome,
 )
-from .hook_file import MCP, OWN, TOOL_SPELLINGS
+from ..shared import command_file
+from .hook_file import FORMAT, MCP, OWN, TOOL_SPELLINGS
 
 _FILE: Final = ".cursor/hooks.json"
 _KNOWN: Final = frozenset(spelling.name for spellings in TOOL_SPELLINGS.values() for spelling in spellings)
@@ -115,19 +113,6 @@ def _object(replacement: bytes) -> msgspec.Raw:
     return msgspec.Raw(raw_json.encode({"content": [block]}))
 
 
-def _hook(entry: Entry) -> dict[str, object]:
-    hook: dict[str, object] = {"command": entry.command}
-    if matcher := entry.matcher or regular_expression([name.removeprefix(OWN) for name in entry.names]):
-        hook["matcher"] = matcher
-    if entry.timeout:
-        hook["timeout"] = seconds(entry.timeout)
-    return hook | ({"failClosed": True} if entry.fails_closed else {})
-
-
-def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
-    return hook_file(_FILE, entries, _hook, version=1)
-
-
 AGENT_SIDE: Final[AgentSide] = AgentSide(
     name="cursor",
     documents=DocumentSigns(has=("cursor_version",)),
@@ -135,7 +120,7 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     can=Can.ALLOW | Can.REWRITE | Can.TELL_AFTER | Can.REPLACE,
     read_document=_read_document,
     write_output=_write_output,
-    write_hook_file=_write_hook_file,
+    write_hook_file=partial(command_file.write_hook_file, FORMAT, _FILE),
     events={
         "preToolUse": Event.PRE_TOOL_USE,
         "postToolUse": Event.POST_TOOL_USE,

@@ -18,7 +18,7 @@ from ...policy import matchers
 from ..dialect import Files, HookFile, HookList, Plugin
 from ..shared import command_file, familiar_call
 from ..shared import hook_file as shared_hook_file
-from ..shared.command_file import CommandFile
+from ..shared.command_file import CommandFile, Entries, Matchers, Timeouts, regular_expression
 from ..shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, SUBAGENTS_UNSEEN, TURNS_UNSEEN
 from ..shared.hook_file import Table
 
@@ -117,7 +117,7 @@ def read_hook_file(file: HookFile) -> HookList:
     document = shared_hook_file.read_document(file.path, file.text, comments=True)
     if "hooks" not in document.members:
         return HookList((), remarks=(f"{file.path}: contains no hooks",))
-    found = command_file.read_events(_FORMAT, file, document.table("hooks"))
+    found = command_file.read_events(FORMAT, file, document.table("hooks"))
     hooks: list[HookSpec] = []
     for hook in found.hooks:
         hooks.append(hook)
@@ -208,7 +208,7 @@ def _notes_on(_file: HookFile, event_name: str, entry: Table) -> list[str]:
 
 
 def _usable(pattern: str) -> str:
-    """The matcher if it restricts anything; empty: it matches all, or it is no regular expression."""
+    """The matcher if it restricts anything; empty: it matches all, or it is not a regular expression."""
     if pattern == "*":
         return ""
     try:
@@ -249,13 +249,18 @@ def _folder(file: HookFile) -> str:
     return folder if of_user or folder in _ENTERPRISE else file.project_dir
 
 
-_FORMAT: Final = CommandFile(
+FORMAT: Final = CommandFile(
     dialect=NAME,
     events=EVENTS,
     unavailable=UNAVAILABLE_EVENTS,
-    timeout=TIMEOUT,
-    keys=("command", "type", "timeout", "matcher", "failClosed", "loop_limit", "event"),
-    also_on_failure=(AFTER_MCP, AFTER_SHELL),
-    finish=_finish,
-    notes_on=_notes_on,
+    timeouts=Timeouts(TIMEOUT),
+    entries=Entries(
+        keys=("command", "type", "timeout", "matcher", "failClosed", "loop_limit", "event"),
+        also_on_failure=(AFTER_MCP, AFTER_SHELL),
+        finish=_finish,
+        notes_on=_notes_on,
+        closed=("failClosed", True),
+    ),
+    matchers=Matchers(write=lambda names: regular_expression([name.removeprefix(OWN) for name in names])),
+    members={"version": 1},
 )

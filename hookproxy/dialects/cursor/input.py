@@ -117,7 +117,7 @@ def _mcp_call(event_name: str, context: EventContext) -> dict[str, object]:
 
 
 def _own_name(context: EventContext) -> tuple[str, bytes]:
-    """The tool's name and arguments: the server's own, or those of a configured alias that is no tool of Cursor's."""
+    """The tool's name and arguments: the server's own, or a configured alias's that is not a tool of Cursor's."""
     if context.alias is None:
         return context.tool, context.arguments
     if context.tool_name.startswith(OWN):

@@ -16,7 +16,6 @@ from ..agent_side import (
     AgentEvent,
     AgentSide,
     Can,
-    Entry,
     HookDecision,
     HookOutput,
     arguments_of,
@@ -24,12 +23,12 @@ from ..agent_side import (
     edit_context,
     event_of,
     json_output,
-    regular_expression,
-    seconds,
     text_outcome,
 )
+from ..dialect import WrittenEntry
 from ..shared import familiar_call
-from .hook_file import CURRENT
+from ..shared.command_file import Timeouts, regular_expression
+from .hook_file import CURRENT, TIMEOUT
 from .tools import TOOLS
 
 _FILE: Final = "agent.yaml"
@@ -100,7 +99,7 @@ def _before_call(decision: HookDecision) -> dict[str, object]:
     return specific
 
 
-def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
+def _write_hook_file(entries: Sequence[WrittenEntry]) -> Mapping[str, str]:
     """The hooks of the agent `root`."""
     events: dict[str, list[str]] = {}
     for entry in entries:
@@ -109,11 +108,10 @@ def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
     return {_FILE: f"agents:\n  root:\n    hooks:\n{lines}"}
 
 
-def _yaml(entry: Entry) -> str:
+def _yaml(entry: WrittenEntry) -> str:
     """An item of an event's list; JSON spells strings as YAML does."""
     members = [f"command: {json.dumps(entry.command)}"]
-    if entry.timeout:
-        members.append(f"timeout: {seconds(entry.timeout)}")
+    members += [f"{key}: {value}" for key, value in Timeouts(TIMEOUT).members(entry.timeout).items()]
     if entry.event_name not in CURRENT.groups:
         return "        - type: command\n" + "".join(f"          {one}\n" for one in members)
     matcher = json.dumps(entry.matcher or regular_expression(entry.names) or "*")

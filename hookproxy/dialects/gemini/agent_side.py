@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -14,18 +15,17 @@ from ..agent_side import (
     AgentEvent,
     AgentSide,
     Can,
-    Entry,
     HookDecision,
     HookOutput,
     arguments_of,
     call_context,
     event_of,
-    hook_file,
     json_output,
-    regular_expression,
     split_underscored_name,
 )
+from ..shared import command_file
 from ..shared.llm_outcome import llm_outcome
+from .hook_file import FORMAT
 
 _FILE: Final = ".gemini/settings.json"
 
@@ -74,18 +74,6 @@ def _write_output(event: AgentEvent, decision: HookDecision) -> HookOutput:
     return json_output(output)
 
 
-def _group(entry: Entry) -> dict[str, object]:
-    hook: dict[str, object] = {"type": "command", "command": entry.command}
-    if entry.timeout:
-        hook["timeout"] = round(entry.timeout * 1000)
-    matcher = entry.matcher or regular_expression(entry.names)
-    return ({"matcher": matcher} if matcher else {}) | {"hooks": [hook]}
-
-
-def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
-    return hook_file(_FILE, entries, _group)
-
-
 AGENT_SIDE: Final[AgentSide] = AgentSide(
     name="gemini",
     documents=DocumentSigns(values={"hook_event_name": ("BeforeTool", "AfterTool")}),
@@ -93,7 +81,7 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     can=Can.ALLOW | Can.ASK | Can.REWRITE | Can.TELL_AFTER | Can.BLOCK_AFTER,
     read_document=_read_document,
     write_output=_write_output,
-    write_hook_file=_write_hook_file,
+    write_hook_file=partial(command_file.write_hook_file, FORMAT, _FILE),
     events={
         "BeforeTool": Event.PRE_TOOL_USE,
         "AfterTool": Event.POST_TOOL_USE,

@@ -15,7 +15,7 @@ from ...policy import matchers
 from ..dialect import Files, HookFile, HookList, Plugin
 from ..shared import command_file
 from ..shared import hook_file as shared_hook_file
-from ..shared.command_file import CommandFile
+from ..shared.command_file import CommandFile, Entries, Matchers, Timeouts
 from ..shared.events import TURNS_UNSEEN
 from ..shared.hook_file import Table
 
@@ -87,7 +87,7 @@ def read_hook_file(file: HookFile) -> HookList:
     config = settings.table("hooksConfig")
     if config.members.get("enabled") is False:
         return HookList((), remarks=(f"{file.path}: hooksConfig.enabled is false, {shared_hook_file.SWITCHED_OFF}",))
-    found = command_file.read_hooks(_FORMAT, file, settings)
+    found = command_file.read_hooks(FORMAT, file, settings)
     disabled = frozenset(config.texts("disabled") or ())
     running = tuple(hook for hook in found.hooks if _name(hook) not in disabled)
     off = sorted({_name(hook) for hook in found.hooks} & disabled)
@@ -121,11 +121,11 @@ def recognises_at_home(members: Mapping[str, object]) -> bool:
     """In its own folder: all events may be other systems', too, and other names are a mistake, which it skips."""
     events = members.get("hooks")
     known = isinstance(events, dict) and "version" not in members and events.keys() <= _ALL_EVENTS
-    return known or command_file.fits(_FORMAT, members, and_others=True)
+    return known or command_file.fits(FORMAT, members, and_others=True)
 
 
 def compile_matcher(pattern: str) -> Callable[[str], bool]:
-    """The trimmed matcher: all, an unanchored regular expression, or a name if it is no regular expression.
+    """The trimmed matcher: all, an unanchored regular expression, or a name if it is not a regular expression.
 
     An expression that only JavaScript may be able to read matches all: no guard is passed over.
     """
@@ -152,7 +152,7 @@ def _matcher_notes(event: Event, pattern: str, _matches: Callable[[str], bool]) 
         matchers.javascript_regex(pattern)
     except (re.error, OverflowError, RecursionError) as problem:
         if isinstance(problem, re.error) and matchers.is_no_expression(problem):
-            return [f"is no regular expression ({problem.msg}), so it only matches a tool of just this name"]
+            return [f"is not a regular expression ({problem.msg}), so it only matches a tool of just this name"]
         return [f"cannot be read here ({problem}), so the hook runs for every tool"]
     older = _OLDER_NAME.search(pattern) is not None
     return ["names tools as mcp__SERVER__TOOL: Gemini CLI's names are mcp_SERVER_TOOL"] * older
@@ -189,19 +189,19 @@ def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
     )
 
 
-_FORMAT: Final = CommandFile(
+FORMAT: Final = CommandFile(
     dialect=NAME,
     events=EVENTS,
     unavailable=UNAVAILABLE_EVENTS,
-    timeout=TIMEOUT,
-    keys=("type", "command", "name", "description", "timeout", "env"),
-    compile_matcher=compile_matcher,
-    trigger_matchers=tuple(_TRIGGERS),
-    matcher_notes=_matcher_notes,
-    grouped=True,
-    milliseconds=True,
-    also_on_failure=("AfterTool",),
-    bash=True,
-    finish=_finish,
-    sequential=True,
+    timeouts=Timeouts(default=TIMEOUT, milliseconds=True),
+    entries=Entries(
+        keys=("type", "command", "name", "description", "timeout", "env"),
+        grouped=True,
+        also_on_failure=("AfterTool",),
+        bash=True,
+        finish=_finish,
+        sequential=True,
+        typed=True,
+    ),
+    matchers=Matchers(compile=compile_matcher, triggers=tuple(_TRIGGERS), notes=_matcher_notes),
 )

@@ -14,16 +14,16 @@ from ..agent_side import (
     AgentEvent,
     AgentSide,
     Can,
-    Entry,
     arguments_of,
     call_context,
     event_of,
     output_by_status,
-    regular_expression,
     result_outcome,
-    seconds,
     split_underscored_name,
 )
+from ..dialect import WrittenEntry
+from ..shared import command_file
+from .hook_file import AGENT_FILE, VERSION_1_FILE
 
 _FILE: Final = ".kiro/hooks/hookproxy.json"
 _AGENT_FILE: Final = ".kiro/agents/hookproxy.json"
@@ -53,7 +53,7 @@ def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
 
 
 def _blocks(raw: bytes) -> bytes:
-    """A list of texts is no list of content blocks: its JSON is the text."""
+    """A list of texts is not a list of content blocks: its JSON is the text."""
     return json.dumps(raw.decode(errors="replace")).encode() if raw.startswith(b"[") else raw
 
 
@@ -63,40 +63,27 @@ def _server_tool(name: str) -> tuple[str, str] | None:
     return (server, tool) if name.startswith("@") and separator else split_underscored_name(name)
 
 
-def _write_hook_file(entries: Sequence[Entry]) -> Mapping[str, str]:
+def _write_hook_file(entries: Sequence[WrittenEntry]) -> Mapping[str, str]:
     """A file of version 1, and an agent file for events that are spelled as there: the matchers of both differ."""
     of_agent = [entry for entry in entries if entry.event_name[:1].islower()]
     files: dict[str, str] = {}
     if of_agent:
-        files[_AGENT_FILE] = _agent_file(of_agent)
+        files |= command_file.write_hook_file(AGENT_FILE, _AGENT_FILE, of_agent)
     if len(of_agent) < len(entries):
-        files[_FILE] = _version_1([entry for entry in entries if entry not in of_agent])
+        of_version_1 = [_version_1(number, entry) for number, entry in enumerate(entries, 1) if entry not in of_agent]
+        files |= command_file.json_file(_FILE, {"version": "v1", "hooks": of_version_1})
     return files
 
 
-def _agent_file(entries: Sequence[Entry]) -> str:
-    events: dict[str, list[object]] = {}
-    for entry in entries:
-        hook: dict[str, object] = {"command": entry.command}
-        if entry.matcher:
-            hook["matcher"] = entry.matcher
-        if entry.timeout:
-            hook["timeout_ms"] = round(entry.timeout * 1000)
-        events.setdefault(entry.event_name, []).append(hook)
-    return json.dumps({"name": "hookproxy", "tools": ["*"], "hooks": events}, indent=2, ensure_ascii=False) + "\n"
-
-
-def _version_1(entries: Sequence[Entry]) -> str:
-    hooks: list[object] = []
-    for number, entry in enumerate(entries, 1):
-        hook: dict[str, object] = {"name": f"hookproxy {number}", "trigger": entry.event_name}
-        if matcher := entry.matcher or regular_expression(entry.names):
-            hook["matcher"] = matcher
-        hook["action"] = {"type": "command", "command": entry.command}
-        if entry.timeout:
-            hook["timeout"] = seconds(entry.timeout)
-        hooks.append(hook | {"enabled": True})
-    return json.dumps({"version": "v1", "hooks": hooks}, indent=2, ensure_ascii=False) + "\n"
+def _version_1(number: int, entry: WrittenEntry) -> dict[str, object]:
+    return {
+        "name": f"hookproxy {number}",
+        "trigger": entry.event_name,
+        **command_file.written_matcher(VERSION_1_FILE.matchers, entry),
+        "action": {"type": "command", "command": entry.command},
+        **VERSION_1_FILE.timeouts.members(entry.timeout),
+        "enabled": True,
+    }
 
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(

@@ -12,7 +12,7 @@ from ...model.hooks import Event, HookSpec
 from ..dialect import Files, FolderContent, FoundFile, HookFile, HookList
 from ..shared import command_file
 from ..shared import hook_file as shared_hook_file
-from ..shared.command_file import CommandFile
+from ..shared.command_file import CommandFile, Entries, Matchers, Timeouts
 from ..shared.events import PROMPTS_UNSEEN, TURNS_UNSEEN
 from ..shared.hook_file import CANNOT_FIRE, Table
 from .matchers import agent_matcher, any_of, regex_matcher
@@ -101,7 +101,7 @@ def read_hook_file(file: HookFile) -> HookList:
     if isinstance(document.members.get("hooks"), list):
         document.choice("version", ("v1",), "v1")
         return shared_hook_file.read_each(document, "hooks", lambda entry: _version_1(file, entry))
-    return command_file.read_hooks(_AGENT_FILE, file, document)
+    return command_file.read_hooks(AGENT_FILE, file, document)
 
 
 def read_folder(path: str, _files: Files) -> FolderContent | None:
@@ -120,7 +120,7 @@ def recognises(members: Mapping[str, object]) -> bool:
     if "hooks" not in members:
         is_agent = "name" in members and not {"tools", "prompt", "allowedTools"}.isdisjoint(members)
         return is_agent or (isinstance(members.get("when"), dict) and isinstance(members.get("then"), dict))
-    if "version" in members or not command_file.fits(_AGENT_FILE, members):
+    if "version" in members or not command_file.fits(AGENT_FILE, members):
         return False
     entries = [entry for listed in hooks.values() for entry in listed] if isinstance(hooks, dict) else []
     return all(_FOREIGN_KEYS.isdisjoint(entry) for entry in entries)
@@ -139,21 +139,22 @@ def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
     return replace(hook, traits=frozenset((f"{_OUTPUT_SIZE_TRAIT}{size}",)))
 
 
-_AGENT_FILE: Final = CommandFile(
+AGENT_FILE: Final = CommandFile(
     dialect=NAME,
     events=_AGENT_EVENTS,
     unavailable=_AGENT_UNAVAILABLE,
-    timeout=_AGENT_TIMEOUT,
-    timeout_keys=("timeout_ms",),
-    milliseconds=True,
-    keys=("matcher", "command", "timeout_ms", "max_output_size", "cache_ttl_seconds", "only_when_turn_complete"),
-    compile_matcher=agent_matcher,
-    also_on_failure=("postToolUse",),
-    bash=True,
-    finish=_finish,
-    without_effect={
-        "cache_ttl_seconds": "the hook runs for each call, because an earlier verdict is about another call",
-    },
+    timeouts=Timeouts(default=_AGENT_TIMEOUT, keys=("timeout_ms",), milliseconds=True),
+    entries=Entries(
+        keys=("matcher", "command", "timeout_ms", "max_output_size", "cache_ttl_seconds", "only_when_turn_complete"),
+        also_on_failure=("postToolUse",),
+        bash=True,
+        finish=_finish,
+        without_effect={
+            "cache_ttl_seconds": "the hook runs for each call, because an earlier verdict is about another call",
+        },
+    ),
+    matchers=Matchers(compile=agent_matcher),
+    members={"name": "hookproxy", "tools": ["*"]},
 )
 
 
@@ -168,11 +169,11 @@ def _version_1(file: HookFile, entry: Table) -> HookList:
         return HookList((), remarks=(f"{source} {CANNOT_FIRE}: {_VERSION_1_UNAVAILABLE[trigger]}",))
     if trigger not in _VERSION_1_EVENTS:
         entry.choice("trigger", (*_VERSION_1_EVENTS, *_VERSION_1_UNAVAILABLE), "")
-    notes = command_file.unknown_keys(_VERSION_1_FILE, entry, _HOOK_KEYS)
+    notes = command_file.unknown_keys(VERSION_1_FILE, entry, _HOOK_KEYS)
     if entry.flag("confirm"):
         notes.append(f"{source}: confirm is ignored: the hook runs without asking a person")
     flat = _flat(entry, entry.table("action"), "command", entry.text("matcher"))
-    found = command_file.read_entry(_VERSION_1_FILE, file, trigger, flat, flat)
+    found = command_file.read_entry(VERSION_1_FILE, file, trigger, flat, flat)
     return HookList(found.hooks, (*notes, *found.notes))
 
 
@@ -212,33 +213,29 @@ def _flat(entry: Table, action: Table, command: str, matcher: str) -> Table:
     return Table(entry.where, entry.path, members)
 
 
-def _finish_named(trait: str, hook: HookSpec) -> HookSpec:
-    """A hook of the two other forms, which have names, and run one after another."""
-    return replace(hook, traits=frozenset((trait,)), sequential=True)
+def _named_entries(trait: str, after_call: str) -> Entries:
+    """The entries of the two other forms, which have names, and whose hooks run one after another."""
+    return Entries(
+        keys=("command", "matcher", "timeout", "label"),
+        also_on_failure=(after_call,),
+        bash=True,
+        label_key="label",
+        finish=lambda _file, _entry, hook: replace(hook, traits=frozenset((trait,)), sequential=True),
+    )
 
 
-_VERSION_1_FILE: Final = CommandFile(
+VERSION_1_FILE: Final = CommandFile(
     dialect=NAME,
     events=_VERSION_1_EVENTS,
     unavailable=_VERSION_1_UNAVAILABLE,
-    timeout=TIMEOUT,
-    keys=("command", "matcher", "timeout", "label"),
-    compile_matcher=regex_matcher,
-    also_on_failure=("PostToolUse",),
-    bash=True,
-    label_key="label",
-    finish=lambda _file, _entry, hook: _finish_named(VERSION_1, hook),
+    timeouts=Timeouts(TIMEOUT),
+    entries=_named_entries(VERSION_1, "PostToolUse"),
+    matchers=Matchers(compile=regex_matcher),
 )
 _IDE_0_EVENTS: Final = {name: _AGENT_EVENTS[name] for name in ("preToolUse", "postToolUse")}
-_IDE_0_FILE: Final = CommandFile(
-    dialect=NAME,
+_IDE_0_FILE: Final = replace(
+    VERSION_1_FILE,
     events=_IDE_0_EVENTS,
     unavailable=_IDE_0_UNAVAILABLE,
-    timeout=TIMEOUT,
-    keys=("command", "matcher", "timeout", "label"),
-    compile_matcher=regex_matcher,
-    also_on_failure=("postToolUse",),
-    bash=True,
-    label_key="label",
-    finish=lambda _file, _entry, hook: _finish_named(IDE_0, hook),
+    entries=_named_entries(IDE_0, "postToolUse"),
 )

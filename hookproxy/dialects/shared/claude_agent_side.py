@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import msgspec
 from msgspec.structs import replace
@@ -13,7 +12,6 @@ from ..agent_documents import Members
 from ..agent_side import (
     AgentEvent,
     AgentSide,
-    Entry,
     HookDecision,
     HookOutput,
     arguments_of,
@@ -22,7 +20,6 @@ from ..agent_side import (
     json_output,
     milliseconds,
     result_outcome,
-    seconds,
     split_mcp_name,
     text_outcome,
 )
@@ -114,19 +111,3 @@ def _before_call(decision: HookDecision, explicit_allow: bool) -> dict[str, obje
     if decision.arguments is not None and permission is not Permission.DENY:
         specific["updatedInput"] = msgspec.Raw(decision.arguments)
     return specific
-
-
-def write_hook_file(path: str, entries: Sequence[Entry], *, bare: bool = False) -> Mapping[str, str]:
-    """A file with groups of hooks by event; `bare`: without the object `hooks` around them."""
-    events: dict[str, list[object]] = {}
-    for entry in entries:
-        hook: dict[str, object] = {"type": "command", "command": entry.command}
-        if entry.timeout:
-            hook["timeout"] = seconds(entry.timeout)
-        if entry.only_if:
-            hook["if"] = entry.only_if
-        if entry.fails_closed:
-            hook["onFailure"] = "block"
-        group: dict[str, object] = {"matcher": entry.matcher or "|".join(entry.names)}
-        events.setdefault(entry.event_name, []).append((group if group["matcher"] else {}) | {"hooks": [hook]})
-    return {path: json.dumps(events if bare else {"hooks": events}, indent=2, ensure_ascii=False) + "\n"}

@@ -156,7 +156,7 @@ def _doubt_of_output(dialect: Dialect, text: str, verdict: Verdict) -> str:
         return (_BROKEN if text.startswith("{") else _AMONG_TEXT) if _may_hold_json(text) else ""
     if isinstance(value, dict):
         return next(_undecided(value, dialect.output_fields, verdict), "")
-    return "" if isinstance(value, int | float) and not isinstance(value, bool) else _NOT_ONE_OBJECT
+    return _NOT_ONE_OBJECT
 
 
 def _doubt_of_stderr(stdout: str, stderr: str, verdict: Verdict) -> str:
@@ -229,7 +229,9 @@ def _is_lost(name: str, path: str, member: object, verdict: Verdict) -> bool:
     if plain in _REFUSES_IF_TRUE:
         return member not in _NOTHING and not (asks and plain in ("review", "ask"))
     if plain in _DECISIONS and not isinstance(member, dict):
-        return not (member in _NOTHING[:1] or word == "" or word in _ALLOWING_WORDS)
+        if member is None:  # beside another decision it only says that this member has none
+            return verdict.permission is None
+        return not (word == "" or word in _ALLOWING_WORDS)
     return word in _DENYING_WORDS or _is_lost_rewrite(name, path, member, verdict)
 
 
@@ -245,6 +247,6 @@ def _is_lost_rewrite(name: str, path: str, member: object, verdict: Verdict) -> 
     return rewrites and member is not None and may_pass
 
 
-@lru_cache(256)  # the names that hooks print are few; a name is long only if it is no member's
+@lru_cache(256)  # the names that hooks print are few; a name is long only if it is not a member's
 def _plain(name: str) -> str:
     return re.sub(r"[^a-z]", "", name.lower())

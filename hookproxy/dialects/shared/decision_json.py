@@ -70,7 +70,7 @@ _DECODER: Final = msgspec.json.Decoder(_JsonOutput)
 
 
 def read(words: DecisionWords, spec: HookSpec, result: HookResult) -> Verdict | None:
-    """The verdict of what a hook prints; None: it is no JSON object."""
+    """The verdict of what a hook prints; None: it is not a JSON object."""
     try:
         output = shared_output.parse_json_object(result.stdout, _DECODER)
     except shared_output.InvalidOutput as error:

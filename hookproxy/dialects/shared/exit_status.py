@@ -1,6 +1,6 @@
 """Reads the output of systems whose hooks decide by their exit status, and say why on standard error.
 
-It never raises: output that such a system does not read is no decision, and people get a message about it (law 3).
+It never raises: output that such a system does not read is not a decision, and people get a message about it (law 3).
 """
 
 from __future__ import annotations

@@ -199,7 +199,7 @@ def read_http_target(entry: Table, allowed_key: str, *, strict: bool = False) ->
 
     A variable that is not in the list is replaced by nothing, as Claude Code's document says, and plain http leaves
     this machine if the file says so. Both get a note; `strict`, for our own files: both raise ConfigError. So do a text
-    that is no URL, and a header that cannot be sent.
+    that is not a URL, and a header that cannot be sent.
     """
     entry.require("url")
     url, allowed = entry.text("url"), entry.texts(allowed_key) or ()

@@ -311,8 +311,8 @@ def read_events(
 ) -> HookList:
     """The hooks in a table whose keys are names of events; `read_event` reads the entries of one.
 
-    An `unavailable` event that has entries gets a remark with the reason. A key that is no event gets a note with the
-    `hint` for it: the agents skip it, because each of their versions adds events.
+    An `unavailable` event that has entries gets a remark with the reason. A key that is not an event gets a note with
+    the `hint` for it: the agents skip it, because each of their versions adds events.
     """
     known = list(events)
     found: list[HookList] = []

@@ -21,7 +21,7 @@ _INTERPRETER: Final = re.compile(
 )
 """Programs that run another program. The label is the other's name, if it can be found."""
 _RUNNERS: Final = frozenset(("env", "exec", "sudo", "nice", "nohup", "time", "timeout", "xargs", "npx", "bunx", "uvx"))
-"""Programs whose first argument that is no option is the name of a program, even if it does not look like a file."""
+"""Programs whose first argument that is not an option names a program, even if it does not look like a file."""
 _SCRIPT_NAME: Final = re.compile(r".*[/.]\w.*", re.DOTALL)
 _SCRIPT_FILE: Final = re.compile(
     r"[\w@+.-]*\w\.(?:sh|bash|zsh|py|js|mjs|cjs|ts|mts|rb|pl|php|ps1|cmd|bat|lua)", re.ASCII

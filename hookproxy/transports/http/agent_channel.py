@@ -4,6 +4,12 @@ Law: each line goes to exactly one stream. A response goes to the POST that brou
 by itself goes to the newest POST that waits, else to the GET stream, else it is kept for one.
 
 In the handshake era a lost connection does not end a request: its stream can be resumed.
+
+How a request passes: `post` makes its stream, which waits (`_waiting`) until the response comes. If that is soon, it is
+plain JSON; after a second, or if the server sends something before it, it becomes a stream of events, which can be
+resumed (`kept_streams`) until it is forgotten. A long response is sent in pieces instead (`_passages`), and then waits
+no longer. Each way out of `_waiting` takes one request off the user's load. What comes from agents while the relay does
+not read is in `agent_input`.
 """
 
 from __future__ import annotations
@@ -20,12 +26,10 @@ from ..channel import Passage
 from ..user_load import LONG_BYTES, UserLoad
 from . import messages
 from .agent_input import BEAT_SECONDS, ENDED, AgentInput, AgentOutput
-from .agent_stream import MAX_KEPT_BYTES, AgentStream, StreamHeaders, stream_and_event
-from .listener import Headers, Responder, header_lines
+from .agent_stream import AgentStream, StreamHeaders
+from .kept_streams import KeptLines, KeptStreams
 from .messages import CALL_TOOL, Message, answered_ids
-
-MAX_KEPT_LINES: Final = 256
-"""Lines of the server that are kept while no stream is open: more than a server sends before its agent listens."""
+from .responder import Headers, Responder, header_lines
 
 _KEPT_SECONDS: Final = 30.0
 """That a request of the server waits for a stream before it gets an error: an agent whose stream has broken off is
@@ -38,9 +42,6 @@ the handshake. From then on a request of the server gets its error at once, if t
 _STREAM_AFTER_SECONDS: Final = 1.0
 """A response that takes longer becomes a stream, which can be resumed. Most come earlier, as plain JSON, which takes
 half the time."""
-
-RESUMABLE: Final = 64
-"""Streams that have ended, or lost their agent, and are kept to be resumed: an agent resumes at once, or never."""
 
 _RESUME_SECONDS: Final = 60.0
 """That a stream that has ended can still be resumed: connections that break are made again within seconds."""
@@ -73,7 +74,11 @@ class _Passage:
 
 
 class AgentChannel:
-    """The agent's side of one session of the handshake era (2025-03-26 to 2025-11-25)."""
+    """The agent's side of one session of the handshake era (2025-03-26 to 2025-11-25).
+
+    It has more than 300 lines because two interfaces meet here over one table of what waits: what the gateway does with
+    requests (`post` to `end`), and what a relay does with a Channel (`start` to `close`).
+    """
 
     reads_lines = False
     """As in Channel: a message is a body, or an event."""
@@ -89,12 +94,10 @@ class AgentChannel:
         self._output = AgentOutput(max_bytes)
         self._input = AgentInput()
         self._waiting: dict[bytes, AgentStream] = {}  # by the key of the request's id, in order of arrival
-        self._streams: dict[int, AgentStream] = {}  # those that can be resumed
+        self._streams = KeptStreams(self._headers)
         self._listening: AgentStream | None = None
-        self._unsent: list[bytes] = []  # while there is no stream
-        self._unsent_bytes = 0
+        self._unsent = KeptLines()  # while there is no stream
         self._timers: set[asyncio.TimerHandle] = set()  # for what is kept: they end with the channel
-        self._numbers = 0
         self._full: set[Responder] = set()
         self._passages: set[_Passage] = set()
         self._loop = asyncio.get_running_loop()
@@ -124,21 +127,18 @@ class AgentChannel:
     @property
     def in_use(self) -> bool:
         """An agent waits for a response, or listens."""
-        passing = [one.stream for one in self._passages]
+        passing = [passage.stream for passage in self._passages]
         streams = (*self._waiting.values(), *passing, *([self._listening] if self._listening else []))
-        return any(one.responder is not None for one in streams)
+        return any(stream.responder is not None for stream in streams)
 
     @property
     def kept_bytes(self) -> int:
         """Bytes of events that are kept to be resumed, and of a message that has not come whole."""
-        return sum(one.kept_bytes for one in self._streams.values()) + self._output.begun
+        return self._streams.kept_bytes + self._output.begun
 
     def forget_kept(self) -> None:
         """As in Keeper."""
-        for number, stream in list(self._streams.items()):
-            stream.forget_events()
-            if stream.ended:
-                del self._streams[number]
+        self._streams.forget_events()
 
     def post(self, line: bytes, message: Message, responder: Responder) -> None:
         """A message of the agent. Raises TooManyRequests."""
@@ -165,15 +165,15 @@ class AgentChannel:
         stream = self._await_response(call.id, call.id, responder, is_call=True)
         if self.pass_call(call):
             return True
-        del self._waiting[call.id], self._streams[stream.number]
+        del self._waiting[call.id]
+        self._streams.forget(stream)
         self._load.requests -= 1
         responder.on_gone = responder.on_full = None
         return False
 
     def _await_response(self, key: bytes, raw_id: bytes, responder: Responder, *, is_call: bool) -> AgentStream:
         """Make the stream of a request, whose id has this key."""
-        self._numbers += 1
-        stream = AgentStream(responder, self._headers, self._numbers)
+        stream = self._streams.open(responder)
         stream.request_id, stream.is_call = raw_id, is_call
         self._attach(stream, responder)
         self._waiting[key] = stream
@@ -200,7 +200,7 @@ class AgentChannel:
             self._passages.discard(passage)
             self._load.requests -= 1
             self.last_used = self._loop.time()
-            self._streams.pop(passage.stream.number, None)
+            self._streams.forget(passage.stream)
             passage.on_end()
 
     def _end_cancelled(self, message: Message) -> None:
@@ -209,29 +209,27 @@ class AgentChannel:
         if (stream := self._waiting.pop(key, None)) is not None:
             self._load.requests -= 1
             stream.close()
-            self._streams.pop(stream.number, None)
+            self._streams.forget(stream)
 
     def listen(self, responder: Responder, last_event_id: bytes) -> bool:
         """Open the stream for what the server sends by itself, or resume one. False: it cannot be resumed."""
         if last_event_id:
-            numbers = stream_and_event(last_event_id)
-            stream = self._streams.get(numbers[0]) if numbers else None
-            if stream is None or numbers is None or not stream.can_resume:
+            resumed = self._streams.find(last_event_id)
+            if resumed is None:
                 return False
+            stream, event = resumed
             self._attach(stream, responder)
-            stream.resume(responder, numbers[1])
+            stream.resume(responder, event)
             self._start_beat()
             return True
         former = self._listening
-        self._numbers += 1
-        self._listening = stream = AgentStream(responder, self._headers, self._numbers)
+        self._listening = stream = self._streams.open(responder)
         self._attach(stream, responder)
         stream.begin()
         if former is not None:
             former.hand_over(stream)
-            self._streams.pop(former.number, None)
-        unsent, self._unsent, self._unsent_bytes = self._unsent, [], 0
-        for line in unsent:
+            self._streams.forget(former)
+        for line in self._unsent.take():
             stream.send(line)
         self._start_beat()
         return True
@@ -247,36 +245,24 @@ class AgentChannel:
         self._input.feed(line)
 
     def _attach(self, stream: AgentStream, responder: Responder) -> None:
-        self._streams[stream.number] = stream
-
         def lost() -> None:
             if stream.responder is responder:
                 stream.lose()
                 self.last_used = self._loop.time()
-                self._forget_oldest()
+                self._streams.forget_oldest()
 
         responder.on_gone = lost
         responder.on_full = lambda full: self._set_full(responder, full=full)
-
-    def _forget_oldest(self) -> None:
-        """Keep what can be resumed within its limits, the newest stream in any case."""
-        idle = [one for one in self._streams.values() if one.ended or one.responder is None]
-        size = sum(one.kept_bytes for one in idle)
-        for count, oldest in zip(range(len(idle), 1, -1), idle, strict=False):
-            if count <= RESUMABLE and size <= MAX_KEPT_BYTES:
-                break
-            size -= oldest.kept_bytes
-            del self._streams[oldest.number]
 
     def _finish(self, stream: AgentStream, line: bytes) -> None:
         """Send a response. Its stream can be resumed for a while, if it was one."""
         stream.finish(line)
         self.last_used = self._loop.time()
         if stream.can_resume:
-            self._forget_oldest()
-            self._after(_RESUME_SECONDS, partial(self._streams.pop, stream.number, None))
+            self._streams.forget_oldest()
+            self._after(_RESUME_SECONDS, partial(self._streams.forget, stream))
         else:
-            self._streams.pop(stream.number, None)
+            self._streams.forget(stream)
 
     def _set_full(self, responder: Responder, *, full: bool) -> None:
         self._load.note_full(responder, full=full)
@@ -307,7 +293,7 @@ class AgentChannel:
         open_streams = [*self._waiting.values(), *([self._listening] if self._listening else [])]
         for stream in open_streams:
             stream.beat()
-        if any(one.is_stream for one in open_streams):
+        if any(stream.is_stream for stream in open_streams):
             self._start_beat()
 
     # --- Channel ---
@@ -357,27 +343,23 @@ class AgentChannel:
             return
         stream.ended = True
         self.last_used = self._loop.time()
-        self._streams.pop(stream.number, None)
+        self._streams.forget(stream)
         stream.responder.respond(200, self._headers.json, line)
 
     def _stream_for_server(self) -> AgentStream | None:
-        """Where a message of the server goes that is no response: a stream that is read, else one to be resumed."""
+        """Where a message of the server goes that is not a response: a stream that is read, else one to be resumed."""
         newest_first = tuple(reversed(self._waiting.values()))
-        here = next((one for one in newest_first if one.responder is not None), None)
-        return here or self._listening or next((one for one in newest_first if one.can_resume), None)
+        here = next((stream for stream in newest_first if stream.responder is not None), None)
+        return here or self._listening or next((stream for stream in newest_first if stream.can_resume), None)
 
     def _keep(self, line: bytes) -> None:
         """Keep a line until the agent listens for the first time. A request of the server does not wait for ever."""
         ids = messages.read(line).ids
         seconds = self._opened + _FIRST_STREAM_SECONDS - self._loop.time()
-        is_full = len(self._unsent) >= MAX_KEPT_LINES or self._unsent_bytes + len(line) > MAX_KEPT_BYTES
-        if is_full or (ids and seconds <= 0):
+        if (ids and seconds <= 0) or not self._unsent.add(line):
             if ids:
                 self._feed(no_stream(ids[0]))
-            return
-        self._unsent.append(line)
-        self._unsent_bytes += len(line)
-        if ids:
+        elif ids:
             self._after(seconds, partial(self._give_up, line, ids[0]))
 
     def _after(self, seconds: float, callback: Callable[[], object]) -> None:
@@ -396,12 +378,8 @@ class AgentChannel:
             self._feed(no_stream(raw_id))
 
     def _give_up(self, line: bytes, raw_id: bytes) -> None:
-        for number, one in enumerate(self._unsent):
-            if one is line:
-                del self._unsent[number]
-                self._unsent_bytes -= len(line)
-                self._feed(no_stream(raw_id))
-                return
+        if self._unsent.remove(line):
+            self._feed(no_stream(raw_id))
 
     def pause(self) -> None:
         """As in Channel: what comes is kept, and no more of it than requests may be in flight."""
@@ -423,8 +401,7 @@ class AgentChannel:
         self.fail(ENDED)
         if self._listening is not None:
             self._listening.close()
-        self._unsent.clear()
-        self._unsent_bytes = 0
+        self._unsent.take()
 
     def fail(self, why: str) -> None:
         """Answer all requests that wait with an error that says what is known of them; `why` has no full stop."""
@@ -446,5 +423,5 @@ class AgentChannel:
             if timer is not None:
                 timer.cancel()
         self._timers.clear()
-        self._streams.clear()
+        self._streams.forget_all()
         self._load.keepers.discard(self)

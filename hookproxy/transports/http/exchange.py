@@ -6,7 +6,7 @@ from enum import Enum, auto
 from typing import Final
 
 from ..channel import Passage
-from .messages import Message, keys_of
+from .messages import Message, answered_ids, error_message, key_of, keys_of
 from .sse import EventReader
 
 
@@ -22,6 +22,8 @@ class Kind(Enum):
     DELETE = auto()  # the end of the session
 
 
+_MAX_ERROR_SHOWN: Final = 500  # characters of a server's error text in ours: a page of HTML would only take tokens
+_NOT_ACTED: Final = frozenset({400, 401, 403, 404, 405, 406, 410, 411, 413, 414, 415, 421, 426, 428, 429, 431})
 _GETS: Final = (Kind.LISTEN, Kind.RESUME, Kind.ENDPOINT)
 
 
@@ -129,3 +131,21 @@ class Exchange:
                 self.collected = bytearray(self.collected)
             self.collected += piece
         return len(self.collected)
+
+    @property
+    def is_refused_unread(self) -> bool:
+        """Its status is one with which a server refuses a request before it acts on it."""
+        return self.status in _NOT_ACTED
+
+    def is_response(self, body: bytes) -> bool:
+        """Whether this text is the response to one of its requests."""
+        return any(key_of(raw_id) in self.ids for raw_id in answered_ids(body) or ())
+
+    def error_text(self) -> str:
+        """What the server says about an error, after a colon; empty: it says nothing that can be shown."""
+        body = bytes(self.collected)
+        text = error_message(body)
+        if not text and self.content_type == b"text/plain":
+            text = body.decode(errors="replace")
+        text = " ".join("".join(char if char.isprintable() else " " for char in text[:_MAX_ERROR_SHOWN]).split())
+        return f": {text.rstrip('.')}" if text else ""

@@ -17,8 +17,8 @@ from ...protocol.multiplex import SERVER, Multiplexer, Send
 from ..user_load import LONG_BYTES, UserLoad
 from .agent_input import BEAT_SECONDS, ENDED, AgentInput, AgentOutput
 from .agent_stream import AgentStream
-from .listener import Responder
 from .messages import CALL_TOOL, Message, answered_ids, error_code
+from .responder import Responder
 
 _MAX_BEHIND: Final = 4 * 1024 * 1024
 """Bytes that wait for one agent that does not read, besides one message: at more it is disconnected, as `shared_server`

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from hookproxy.dialects.augment.hook_file import compile_matcher
+from hookproxy.dialects.augment import compile_matcher
 from tests.dialects.calls import read, recognised
 
 HOOK: Final = {"type": "command", "command": "/etc/augment/hooks/x.sh"}

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from hookproxy.dialects.cascade.hook_file import EVENTS, RUN_COMMAND
+from hookproxy.dialects.cascade import EVENTS, RUN_COMMAND
 from hookproxy.model.errors import ConfigError
 from hookproxy.model.hooks import Event
 from tests.dialects.calls import inputs, read, recognised

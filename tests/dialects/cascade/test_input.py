@@ -7,7 +7,7 @@ import json
 import pytest
 
 from hookproxy.dialects.cascade import DIALECT as CASCADE
-from hookproxy.dialects.cascade.hook_file import RUN_COMMAND, WRITE_CODE
+from hookproxy.dialects.cascade import RUN_COMMAND, WRITE_CODE
 from hookproxy.model.hooks import Event, EventContext, HookSpec
 from tests.dialects.calls import SESSION
 

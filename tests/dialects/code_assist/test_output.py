@@ -8,7 +8,7 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from hookproxy.dialects.code_assist import DIALECT as CODE_ASSIST
-from hookproxy.dialects.code_assist.output import FIELDS, read_output
+from hookproxy.dialects.code_assist import FIELDS, read_output
 from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission, Verdict
 from tests.dialects.tables import result, table
 from tests.dialects.tables import verdict as expected_verdict

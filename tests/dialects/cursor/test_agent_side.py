@@ -10,8 +10,9 @@ from typing import Any, Final
 import pytest
 
 from hookproxy.convert.run_hook import ForeignHook, run_hooks
-from hookproxy.dialects.agent_side import Entry, HookOutput
+from hookproxy.dialects.agent_side import HookOutput
 from hookproxy.dialects.cursor.agent_side import AGENT_SIDE
+from hookproxy.dialects.dialect import WrittenEntry
 from hookproxy.dialects.registry import DIALECTS
 from hookproxy.model.errors import UserError
 
@@ -106,8 +107,8 @@ async def test_an_event_that_is_not_converted_is_an_error() -> None:
 
 def test_a_written_entry_has_cursors_names_of_tools_and_its_keys() -> None:
     names = tuple(spelling.name for spelling in AGENT_SIDE.tool_spellings()["Bash"])
-    entry = Entry("preToolUse", "guard", (*names, AGENT_SIDE.mcp_tool_name("files", "read")), timeout=5.0)
-    ((path, text),) = AGENT_SIDE.write_hook_file([entry, Entry("preToolUse", "x", fails_closed=True)]).items()
+    entry = WrittenEntry("preToolUse", "guard", (*names, AGENT_SIDE.mcp_tool_name("files", "read")), timeout=5.0)
+    ((path, text),) = AGENT_SIDE.write_hook_file([entry, WrittenEntry("preToolUse", "x", fails_closed=True)]).items()
     assert path == ".cursor/hooks.json"
     assert json.loads(text) == {
         "version": 1,

@@ -132,7 +132,7 @@ def test_a_matcher_is_an_unanchored_expression_or_else_a_name(matcher: str, name
 @pytest.mark.parametrize(
     ("event", "matcher", "note"),
     [
-        ("BeforeTool", "[", "is no regular expression (unterminated character set), so it only matches"),
+        ("BeforeTool", "[", "is not a regular expression (unterminated character set), so it only matches"),
         ("BeforeTool", "(?<=mcp|tool)_x", "so the hook runs for every tool"),
         ("BeforeTool", "mcp__files__.*", "Gemini CLI's names are mcp_SERVER_TOOL"),
         ("SessionStart", "startup|resume", "never matches: behind MCP, it is only ever 'startup'"),

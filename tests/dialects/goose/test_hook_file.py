@@ -9,7 +9,7 @@ import pytest
 
 from hookproxy.dialects.dialect import HookFile, Plugin
 from hookproxy.dialects.goose import DIALECT as GOOSE
-from hookproxy.dialects.goose.hook_file import mcp_tool_name
+from hookproxy.dialects.goose import mcp_tool_name
 from hookproxy.model.hooks import Event
 from tests.dialects.calls import read, recognised
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from hookproxy.dialects.iflow.hook_file import compile_matcher
+from hookproxy.dialects.iflow import compile_matcher
 from tests.dialects.calls import inputs, read, recognised
 
 

@@ -40,7 +40,7 @@ def test_an_entry_is_a_hook() -> None:
 
 
 def test_another_key_is_an_error_because_kimi_code_refuses_the_file() -> None:
-    with pytest.raises(ConfigError, match=r"hooks\[0\].fail_mode is no key of a hook, and Kimi Code refuses"):
+    with pytest.raises(ConfigError, match=r"hooks\[0\].fail_mode is not a key of a hook, and Kimi Code refuses"):
         read("kimi", f'{GUARD}fail_mode = "closed"\n')
 
 

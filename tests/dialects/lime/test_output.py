@@ -8,7 +8,7 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from hookproxy.dialects.lime import DIALECT as LIME
-from hookproxy.dialects.lime.output import FIELDS, read_output
+from hookproxy.dialects.lime import FIELDS, read_output
 from hookproxy.model.hooks import Ended, Event, HookResult, HookSpec, Permission, Verdict
 from tests.dialects.tables import result, table
 from tests.dialects.tables import verdict as expected_verdict

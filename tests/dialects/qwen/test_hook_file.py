@@ -128,7 +128,7 @@ def test_a_matcher_is_a_name_a_list_or_an_expression(matcher: str, matching: lis
 
 def test_a_matcher_that_is_no_expression_is_reported() -> None:
     (note,) = read("qwen", {"hooks": {"PreToolUse": [group("read(")]}}).notes
-    assert "the matcher 'read(' is no regular expression" in note
+    assert "the matcher 'read(' is not a regular expression" in note
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from hookproxy.dialects.dialect import HookFile
 from hookproxy.dialects.vscode import DIALECT as VSCODE
-from hookproxy.dialects.vscode.hook_file import mcp_tool_name
+from hookproxy.dialects.vscode import mcp_tool_name
 from hookproxy.model.errors import ConfigError
 from tests.dialects.calls import read, recognised
 
@@ -79,7 +79,7 @@ def test_the_command_for_linux_counts(entry: dict[str, str], command: str) -> No
         ({"windows": "w"}, "does not run: it has no command for Linux"),
         ({}, "is left out: command is missing"),
         ({"type": "prompt", "prompt": "?"}, "'prompt' cannot run behind MCP"),
-        ({"command": "c", "timeout": "5"}, "`timeout` is no number, so it is ignored, as in VS Code"),
+        ({"command": "c", "timeout": "5"}, "`timeout` is not a number, so it is ignored, as in VS Code"),
         ({"command": "c", "timeout": 0}, "timeout must be more than 0 seconds"),
         ({"command": "c", "timout": 5}, "timout is unknown and ignored: did you mean 'timeout'?"),
         ({"command": "c", "timeout": 30000}, "a timeout of 30000 is read as seconds"),

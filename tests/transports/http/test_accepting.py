@@ -7,7 +7,10 @@ import socket
 
 import pytest
 
-from hookproxy.transports.http.listener import Listener, Request, Responder, serve_sockets
+from hookproxy.transports.http.accepting import serve_sockets
+from hookproxy.transports.http.listener import Listener
+from hookproxy.transports.http.request_reader import Request
+from hookproxy.transports.http.responder import Responder
 
 REQUEST = b"POST /mcp/x HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"
 

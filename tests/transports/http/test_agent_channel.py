@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from hookproxy.transports.http import agent_channel, agent_input, messages
 from hookproxy.transports.http.agent_channel import AgentChannel
-from hookproxy.transports.http.listener import HeaderLines, Headers, Responder
+from hookproxy.transports.http.kept_streams import MAX_KEPT_LINES, RESUMABLE
+from hookproxy.transports.http.responder import HeaderLines, Headers, Responder
 from hookproxy.transports.user_load import UserLoad
 from tests.support.http_agent import Exchange as HttpExchange
 from tests.support.http_agent import HttpAgent, Server, agent_of, line
@@ -141,9 +142,9 @@ async def test_a_closed_channel_keeps_nothing_and_calls_nobody_back(streams_at_o
 
 async def test_a_request_of_the_server_that_cannot_be_kept_gets_an_error() -> None:
     async with session() as (channel, server, _):
-        for number in range(agent_channel.MAX_KEPT_LINES + 1):
+        for number in range(MAX_KEPT_LINES + 1):
             channel.write(line(id=number, method="elicitation/create"))
-        assert [one["id"] for one in server.lines] == [agent_channel.MAX_KEPT_LINES]
+        assert [one["id"] for one in server.lines] == [MAX_KEPT_LINES]
         assert "error" in server.lines[0]
 
 
@@ -251,7 +252,7 @@ async def test_many_finished_requests_do_not_displace_a_stream_that_can_be_resum
         assert event is not None
         post.leave()
         await server.until(lambda: not channel.in_use)
-        for number in range(1, agent_channel.RESUMABLE + 10):
+        for number in range(1, RESUMABLE + 10):
             other = await agent.post(request(number))
             await server.until(lambda expected=number: server.lines[-1]["id"] == expected)  # type: ignore[misc]  # a lambda with a default
             channel.write(result(number))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hookproxy.transports.http.agent_stream import MAX_KEPT_BYTES, AgentStream, stream_and_event
-from hookproxy.transports.http.listener import HeaderLines, Headers, Responder
+from hookproxy.transports.http.responder import HeaderLines, Headers, Responder
 from hookproxy.transports.http.sse import EventReader
 
 

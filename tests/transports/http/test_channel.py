@@ -16,8 +16,9 @@ from msgspec.structs import replace
 from hookproxy.model.credentials import Credentials, NoCredentials, NotReady
 from hookproxy.network import connection as connection_module
 from hookproxy.network.address import Address
-from hookproxy.transports.http import channel as channel_module
-from hookproxy.transports.http.channel import HttpChannel, Remote
+from hookproxy.transports.http import silence as silence_module
+from hookproxy.transports.http.channel import HttpChannel
+from hookproxy.transports.http.remote import Remote
 from tests.support.http_server import Request, Respond, Server, serving
 
 pytestmark = pytest.mark.anyio
@@ -579,8 +580,8 @@ NOT_RUN, MAYBE = "was not run", "may have had an effect"
         (error_without_json, "HTTP status 400: No way", NOT_RUN),
         (error_for_nobody, "HTTP status 400: Bad things", NOT_RUN),
         (page, "text/html", MAYBE),
-        (no_json, "no JSON-RPC message", MAYBE),
-        (cut_json, "no JSON-RPC message", MAYBE),
+        (no_json, "not a JSON-RPC message", MAYBE),
+        (cut_json, "not a JSON-RPC message", MAYBE),
         (compressed, "compressed", MAYBE),
         (utf16, "not UTF-8", MAYBE),
         (accepted, "without a response", MAYBE),
@@ -593,7 +594,7 @@ NOT_RUN, MAYBE = "was not run", "may have had an effect"
         (endless_interim, "no final response", MAYBE),
         (half_closed, "closed the connection", MAYBE),
         (half_closed_in_a_chunk, "ended without a response", MAYBE),
-        (cut_at_the_end_of_the_connection, "no JSON-RPC message", MAYBE),
+        (cut_at_the_end_of_the_connection, "not a JSON-RPC message", MAYBE),
         (two_responses, "second response", MAYBE),
         (ids_that_no_header_can_contain, "ended without a response", MAYBE),
         (no_http, "HTTP is invalid", MAYBE),
@@ -762,7 +763,7 @@ async def test_a_server_with_the_older_transport_only_is_spoken_to_in_it() -> No
         agent.send(call(9))
         await agent.response(9)
         streams.pop().drop()
-        await agent.until(lambda: not agent.channel.client._old_endpoint)
+        await agent.until(lambda: agent.channel.client.awaits_old_endpoint)
         agent.send(call(10))
         await agent.response(10)  # in a new session
         assert [one.target for one in agent.server.of("initialize")] == ["/mcp?a=1", *["/messages?session=1"] * 2]
@@ -1028,7 +1029,7 @@ async def test_many_large_responses_at_once_take_turns_in_memory() -> None:
         await request.events(b"data: ")
         for start in range(0, len(body), 50_000):
             await request.events(body[start : start + 50_000])
-            most = max(most, sum(exchange.kept for exchange in agent.channel._transfers))
+            most = max(most, sum(exchange.kept for exchange in agent.channel._transfers.open))
         await request.events(b"\n\n")
         await request.end()
 
@@ -1190,7 +1191,7 @@ async def test_comments_in_the_stream_of_the_older_transport_show_that_the_serve
 async def test_a_stream_that_never_names_an_address_holds_up_the_handshake_only_so_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(channel_module, "_ENDPOINT_SECONDS", 0.2)
+    monkeypatch.setattr(silence_module, "_ENDPOINT_SECONDS", 0.2)
 
     async def respond(request: Request) -> None:
         if request.method == "GET":
@@ -1211,7 +1212,7 @@ async def test_a_stream_that_never_names_an_address_holds_up_the_handshake_only_
 async def test_a_notification_whose_acknowledgement_trickles_does_not_hold_up_the_session(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(channel_module, "_MESSAGE_SECONDS", 0.2)
+    monkeypatch.setattr(silence_module, "_MESSAGE_SECONDS", 0.2)
 
     async def respond(request: Request) -> None:
         if request.message.get("method") == "notifications/initialized":
@@ -1419,7 +1420,7 @@ async def test_of_a_connection_the_server_closes_while_it_is_idle_nothing_is_los
             agent.send(call(number))
             assert (await agent.response(number))["result"] == {}
             agent.server.requests[-1].writer.close()
-            await agent.until(lambda: not agent.channel._idle)
+            await agent.until(lambda: not agent.channel._pool.has_idle)
 
 
 async def test_a_response_after_the_error_of_its_request_is_passed_on_for_the_session_to_judge() -> None:
@@ -1445,7 +1446,7 @@ async def test_a_response_after_the_error_of_its_request_is_passed_on_for_the_se
 @pytest.mark.slow  # it waits for a deadline
 async def test_while_the_agent_does_not_read_no_notification_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its acknowledgement may have come, and is not read either."""
-    monkeypatch.setattr(channel_module, "_MESSAGE_SECONDS", 0.1)
+    monkeypatch.setattr(silence_module, "_MESSAGE_SECONDS", 0.1)
     async with running(accepted, silence_seconds=0.2) as agent:
         agent.send(call(1))
         await agent.error(1)
@@ -1454,7 +1455,7 @@ async def test_while_the_agent_does_not_read_no_notification_is_given_up(monkeyp
         await agent.until(lambda: agent.server.of("n"))
         await asyncio.sleep(0.4)
         agent.channel.resume()
-        await agent.until(lambda: agent.channel._idle)
+        await agent.until(lambda: agent.channel._pool.has_idle)
         assert agent.reports == []
 
 
@@ -1468,7 +1469,7 @@ async def test_a_server_that_cannot_be_reached_is_reported_once_and_that_it_is_b
                 await agent.error(number)
             assert agent.reports == [f"cannot connect to {origin}: nothing listens there (connection refused)"]
             here = replace(agent.channel.remote.address, port=agent.server.port)
-            agent.channel.remote = replace(agent.channel.remote, address=here)
+            agent.channel._pool._remote = replace(agent.channel.remote, address=here)
             agent.send(call(3))
             await agent.response(3)
             assert agent.reports[1:] == [f"{here.origin} can be reached again"]

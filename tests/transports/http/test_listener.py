@@ -23,7 +23,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hookproxy.transports.event_loop import new_loop
-from hookproxy.transports.http.listener import Listener, ListenerLimits, Peer, Request, Responder, serve_sockets
+from hookproxy.transports.http.accepting import serve_sockets
+from hookproxy.transports.http.listener import Listener
+from hookproxy.transports.http.listener_limits import ListenerLimits
+from hookproxy.transports.http.request_reader import Peer, Request
+from hookproxy.transports.http.responder import Responder
 
 pytestmark = pytest.mark.anyio
 

@@ -1,0 +1,257 @@
+"""Augment's hooks, of Auggie and of its extensions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final
+
+from msgspec.structs import replace
+
+from ..jsonrpc import raw_json
+from ..model.aliases import ToolSpelling, ToolSpellings
+from ..model.hooks import Document, Event, EventContext, HookSpec, Order, Permission, Session
+from ..model.settings import ToolNames
+from ..policy import matchers
+from .agent_documents import DocumentSigns, Members
+from .agent_side import (
+    AgentEvent,
+    AgentSide,
+    Can,
+    HookDecision,
+    HookOutput,
+    arguments_of,
+    call_context,
+    edit_context,
+    event_of,
+    json_output,
+    refuse_by_status,
+    result_outcome,
+    text_outcome,
+)
+from .dialect import Dialect, Effect, HookFile, UserFiles
+from .shared import command_file, decision_json, exit_status
+from .shared import input as shared_input
+from .shared.command_file import CommandFile, Entries, Matchers, Timeouts
+from .shared.events import PROMPTS_UNSEEN, TURNS_UNSEEN, by_name
+from .shared.hook_file import Table
+
+TOOL_SPELLINGS: Final[ToolSpellings] = {
+    "Bash": (ToolSpelling("launch-process"),),
+    "Read": (ToolSpelling("view", {"file_path": "path"}),),
+    "LS": (ToolSpelling("view"),),
+    "Write": (ToolSpelling("save-file", {"file_path": "path", "content": "file_content"}),),
+    "Edit": (
+        ToolSpelling("str-replace-editor", {"file_path": "path", "old_string": "old_str_1", "new_string": "new_str_1"}),
+    ),
+    "MultiEdit": (ToolSpelling("str-replace-editor", {"file_path": "path"}),),
+    "WebFetch": (ToolSpelling("web-fetch"),),
+    "WebSearch": (ToolSpelling("web-search"),),
+}
+OWN_TOOLS: Final = frozenset(spelling.name for spellings in TOOL_SPELLINGS.values() for spelling in spellings)
+
+_MCP: Final = re.compile(r"(?<![\w-])mcp:")
+"""The prefix of a matcher for tools of MCP servers only; `mcp:*` is all of them."""
+
+
+def compile_matcher(pattern: str) -> Callable[[str], bool]:
+    """An unanchored regular expression over a tool's name, and over `mcp:` and the name for a server's tool.
+
+    Raises re.error, OverflowError.
+    """
+    if pattern in ("", "*"):
+        return lambda _name: True
+    matches = matchers.javascript_regex(re.sub(r"(?<![\w-])mcp:\*", "mcp:.*", pattern))
+    if not _MCP.search(pattern):
+        return matches
+    return lambda name: matches(name) or (name not in OWN_TOOLS and matches(f"mcp:{name}"))
+
+
+def _finish(_file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
+    """The hook with its arguments. Its group's `metadata` asks for members that every hook gets here."""
+    words = entry.texts("args") or ()
+    return replace(hook, shell="", argv=("bash", "-c", f'{hook.shell} "$@"', "bash", *words)) if words else hook
+
+
+FORMAT: Final = CommandFile(
+    dialect="augment",
+    events=by_name(Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.SESSION_START, Event.SESSION_END),
+    unavailable={
+        "Stop": TURNS_UNSEEN,
+        "PromptSubmit": PROMPTS_UNSEEN,
+        "Notification": "the page describes no document for it",
+    },
+    timeouts=Timeouts(default=60.0, milliseconds=True),
+    entries=Entries(
+        keys=("type", "command", "timeout", "args"),
+        group_keys=("metadata",),
+        grouped=True,
+        also_on_failure=("PostToolUse",),
+        finish=_finish,
+        typed=True,
+        group_members={"metadata": {"includeMCPMetadata": True}},
+    ),
+    matchers=Matchers(compile=compile_matcher),
+)
+
+
+def write_input(spec: HookSpec, context: EventContext) -> Document:
+    """The document and the variables. `mcp_metadata` has what a server's side knows."""
+    session, name = context.session, shared_input.utf8(context.tool_name)
+    members: dict[str, object] = {
+        "hook_event_name": spec.event_name,
+        "conversation_id": shared_input.utf8(session.id),
+        "workspace_roots": [shared_input.utf8(session.project_dir)],
+    }
+    env = {
+        "AUGMENT_PROJECT_DIR": session.project_dir,
+        "AUGMENT_CONVERSATION_ID": session.id,
+        "AUGMENT_HOOK_EVENT": spec.event_name,
+    }
+    if context.tool:
+        env["AUGMENT_TOOL_NAME"] = name
+        is_mcp = context.alias is None or context.tool_name not in OWN_TOOLS
+        members |= shared_input.call_members(context) | {"is_mcp_tool": is_mcp}
+        if is_mcp:
+            server = shared_input.utf8(session.server)
+            executed = {"mcpExecutedToolName": name, "mcpExecutedToolServerName": server}
+            members["mcp_metadata"] = {"timestamp": shared_input.iso_8601(context.at), "mcpDecision": "yes", **executed}
+    if context.outcome is not None:
+        key = "tool_error" if context.event is Event.POST_TOOL_USE_FAILURE else "tool_output"
+        members[key] = shared_input.utf8_result(context)
+    return Document(stdin=shared_input.json_line(members), env=env)
+
+
+FIELDS: Final = {
+    **decision_json.SPECIFIC_FIELDS,
+    "hookSpecificOutput.decision": Effect.DECIDES,
+    "hookSpecificOutput.reason": Effect.REASON,
+    "systemMessage": Effect.TELLS_PERSON,
+    "continue": Effect.DENIES_AND_STOPS,
+    "stopReason": Effect.REASON,
+    "suppressOutput": Effect.NONE,
+}
+"""What each member of the JSON output does here."""
+
+_WORDS: Final = decision_json.DecisionWords(
+    denies=("deny", "block"), asks=("ask",), without_effect=("allow", "approve")
+)
+""""Currently only `deny` is supported": an `allow` approves nothing, and an `ask` asks, so that it is not lost."""
+
+_RULES: Final = exit_status.ExitStatusRules(
+    contexts=(Event.SESSION_START,),
+    comments=True,
+    shows=lambda spec: spec.event is not Event.SESSION_START,  # "Success message shown to user"
+    read_json=lambda spec, result: None if result.code else decision_json.read(_WORDS, spec, result),
+)
+read_output: Final = partial(exit_status.read_output, _RULES)
+"""The verdict of a hook run. Never raises."""
+
+
+DIALECT: Final = Dialect(
+    name=FORMAT.dialect,
+    described_by="Augment's page on hooks, docs.augmentcode.com/cli/hooks, as of 2026",
+    events=FORMAT.events,
+    unavailable=FORMAT.unavailable,
+    output_fields=FIELDS,
+    order=Order.SERIAL,
+    default_timeout=FORMAT.timeouts.default,
+    tool_names=ToolNames.MCP,
+    read_hook_file=partial(command_file.read_hook_file, FORMAT),
+    write_input=write_input,
+    read_output=read_output,
+    mcp_tool_name=lambda server, tool: f"{tool}_{server}",
+    tool_spellings=TOOL_SPELLINGS,
+    recognises=partial(command_file.fits, FORMAT),
+    shape_of="claude",
+    folders=(".augment",),
+    variables=("AUGMENT_CONVERSATION_ID", "AUGMENT_HOOK_EVENT", "AUGMENT_PROJECT_DIR", "AUGMENT_TOOL_NAME"),
+    user_files=(UserFiles(".augment", "settings.json"),),
+    project_files=(".augment/settings.json", ".augment/settings.local.json"),
+)
+
+
+_FILE: Final = ".augment/settings.json"
+_EDITOR: Final = "str-replace-editor"
+_TEXT: Final = re.compile(r"(?:old|new)_str(\w*)")
+_SESSION: Final = {Event.SESSION_START: "startup", Event.SESSION_END: "other"}
+
+
+def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
+    """The event in a document of Augment. Raises ValueError."""
+    members = Members(raw)
+    name = members.required("hook_event_name")
+    event = event_of(AGENT_SIDE, name)
+    roots = raw_json.items(members.raw("workspace_roots", b"[]"))
+    project = (raw_json.text(bytes(roots[0])) if roots else "") or environ.get("AUGMENT_PROJECT_DIR", "")
+    project = project or environ.get("PWD", "/")
+    session = Session(members.text("conversation_id"), "", project, project)
+    if event in _SESSION:
+        return AgentEvent(name, EventContext(event, session, trigger=_SESSION[event]))
+    tool_name = members.required("tool_name")
+    arguments = arguments_of(members.raw("tool_input"))
+    server_tool = _server_tool(members, tool_name)
+    context = call_context(AGENT_SIDE, event, session, tool_name, server_tool, arguments)
+    if server_tool is None and tool_name == _EDITOR:
+        context = edit_context(context, _edits(arguments), {"file_path": "path"})
+    if event is not Event.POST_TOOL_USE:
+        return AgentEvent(name, context)
+    if error := members.text("tool_error"):
+        outcome = text_outcome(error, failed=True)
+        return AgentEvent(name, replace(context, event=Event.POST_TOOL_USE_FAILURE, outcome=outcome))
+    return AgentEvent(name, replace(context, outcome=result_outcome(members.raw("tool_output", b'""'))))
+
+
+def _edits(arguments: bytes) -> list[bytes]:
+    """The edits in `old_str_1`, `new_str_1`, `old_str_2`, …; an insertion has no old text."""
+    members = Members(arguments)
+    numbers = sorted({found[1] for name in raw_json.fields(arguments) if (found := _TEXT.fullmatch(name))})
+    return [
+        raw_json.encode({"old_string": members.text(f"old_str{end}"), "new_string": members.text(f"new_str{end}")})
+        for end in numbers
+    ]
+
+
+def _server_tool(members: Members, tool_name: str) -> tuple[str, str] | None:
+    """Server and tool of `TOOL_SERVER`; the server is empty if the hook file does not ask for MCP's metadata."""
+    if members.raw("is_mcp_tool") == b"false":
+        return None
+    own = {one.name for spellings in AGENT_SIDE.tool_spellings().values() for one in spellings}
+    server = members.object("mcp_metadata").text("mcpExecutedToolServerName")
+    if "is_mcp_tool" not in members and not server and tool_name in own:
+        return None
+    return (server, tool_name.removesuffix(f"_{server}"))
+
+
+def _write_output(event: AgentEvent, decision: HookDecision) -> HookOutput:
+    """Exit status 2 refuses a call in every version; of a decision after a call, the model reads the reason."""
+    if event.context.event is Event.PRE_TOOL_USE and decision.permission is Permission.DENY and not decision.stop:
+        return refuse_by_status(decision.reason or "denied by a hook")
+    output: dict[str, object] = {"systemMessage": decision.message} if decision.message else {}
+    specific: dict[str, object] = {}
+    if decision.stop:
+        output |= {"continue": False, "stopReason": decision.reason}
+    if decision.permission is Permission.DENY:
+        if event.context.event is Event.PRE_TOOL_USE:
+            specific = {"permissionDecision": "deny", "permissionDecisionReason": decision.reason or "denied by a hook"}
+        else:
+            specific = {"decision": "block", "reason": decision.reason}
+    if decision.feedback:
+        specific["additionalContext"] = decision.feedback
+    return json_output(output | ({"hookSpecificOutput": {"hookEventName": event.name} | specific} if specific else {}))
+
+
+AGENT_SIDE: Final[AgentSide] = AgentSide(
+    name="augment",
+    documents=DocumentSigns(has=("conversation_id",), lacks=("cursor_version",)),
+    file=_FILE,
+    can=Can.TELL_AFTER | Can.BLOCK_AFTER,
+    read_document=_read_document,
+    write_output=_write_output,
+    write_hook_file=partial(command_file.write_hook_file, FORMAT, _FILE),
+    events=FORMAT.events,
+    also={Event.POST_TOOL_USE_FAILURE: "PostToolUse"},
+    script_folder=".augment/hooks",
+    own_tool_members={"is_mcp_tool": False, "mcp_metadata": None},
+)

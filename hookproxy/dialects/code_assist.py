@@ -1,0 +1,535 @@
+"""code-assist's hooks.
+
+Its page has events for a server's questions to the person, but no output member that answers them: such hooks only
+observe.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import partial
+from typing import Final, Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from ..jsonrpc import normalize, raw_json
+from ..model.aliases import ToolSpelling, ToolSpellings, with_claude_names
+from ..model.hooks import (
+    Document,
+    Ended,
+    Event,
+    EventContext,
+    HookResult,
+    HookSpec,
+    Order,
+    Permission,
+    Session,
+    Verdict,
+)
+from ..model.settings import ToolNames
+from ..policy import matchers
+from .agent_documents import DocumentSigns, Members
+from .agent_side import (
+    AgentEvent,
+    AgentSide,
+    Can,
+    HookDecision,
+    HookOutput,
+    arguments_of,
+    call_context,
+    event_of,
+    json_output,
+    result_outcome,
+    split_mcp_name,
+    text_outcome,
+)
+from .dialect import Dialect, Effect, HookFile, HookList
+from .shared import command_file, labels
+from .shared import hook_file as shared_hook_file
+from .shared import input as shared_input
+from .shared import output as shared_output
+from .shared.command_file import CommandFile, Entries, Matchers, Timeouts
+from .shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, SUBAGENTS_UNSEEN, by_name
+from .shared.hook_file import Table
+
+TOOLS: Final[ToolSpellings] = {
+    **{
+        name: (ToolSpelling(f"{name}Tool"),)
+        for name in ("Bash", "Glob", "Grep", "WebFetch", "WebSearch", "NotebookEdit")
+    },
+    **{name: (ToolSpelling(f"File{name}Tool"),) for name in ("Read", "Write", "Edit")},
+}
+"""As the page has them (`BashTool`). The program calls them as Claude Code does."""
+
+TOOL_SPELLINGS: Final = with_claude_names({**TOOLS, "MultiEdit": TOOLS["Edit"]})
+
+
+NAME: Final = "code-assist"
+
+TIMEOUT: Final = 30.0
+"""Seconds for an entry without a timeout: the document has no default, and this is the program's."""
+
+_MAX_RETRIES: Final = 1
+"""Enough for chance failures; a hook that always prints `retry` costs one more call."""
+
+UNAVAILABLE_EVENTS: Final = {
+    "UserPromptSubmit": PROMPTS_UNSEEN,
+    "Stop": "an MCP server does not see when the agent's loop completes",
+    "SubagentStart": SUBAGENTS_UNSEEN,
+    "FileChanged": "the agent watches files, not the server",
+    "CwdChanged": "the agent's working directory is its own, and an MCP server does not see it",
+    "PreCompact": COMPACTION_UNSEEN,
+    "PostCompact": COMPACTION_UNSEEN,
+}
+"""The document's other events, each with the reason why it cannot occur behind MCP."""
+
+_KEYS: Final = ("command", "timeout", "name")
+_FOREIGN_KEYS: Final = frozenset({"type", "hooks", "bash", "powershell", "matcher"})
+"""Keys that show that an entry is another system's."""
+
+AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
+TOOL_EVENTS: Final = (Event.PRE_TOOL_USE, *AFTER_CALL, Event.PERMISSION_REQUEST, Event.PERMISSION_DENIED)
+"""The document's tool-related events."""
+
+EVENTS: Final = by_name(
+    *TOOL_EVENTS, Event.SESSION_START, Event.NOTIFICATION, Event.ELICITATION, Event.ELICITATION_RESULT
+)
+
+
+def read_hook_file(file: HookFile) -> HookList:
+    """The hooks of a settings file. Raises ConfigError."""
+    settings = shared_hook_file.read_json(file.path, file.text)
+    if "hooks" not in settings.members:
+        return HookList((), remarks=(f"{file.path}: contains no hooks",))
+    table = settings.table("hooks")
+    return shared_hook_file.read_events(
+        table,
+        EVENTS,
+        UNAVAILABLE_EVENTS,
+        lambda name: shared_hook_file.merge(_entry(file, EVENTS[name], entry) for entry in table.tables(name)),
+    )
+
+
+def recognises(members: Mapping[str, object]) -> bool:
+    """Whether the file has flat objects with a `command` under code-assist's event names, and at least one of them."""
+    events = members.get("hooks")
+    if not isinstance(events, dict) or "version" in members:
+        return False
+    entries = [entry for entries in events.values() if isinstance(entries, list) for entry in entries]
+    return (
+        bool(entries)
+        and all(name in EVENTS or name in UNAVAILABLE_EVENTS for name in events)
+        and all(isinstance(entries, list) for entries in events.values())
+        and all(isinstance(entry, dict) and "command" in entry and _FOREIGN_KEYS.isdisjoint(entry) for entry in entries)
+    )
+
+
+def _entry(file: HookFile, event: Event, entry: Table) -> HookList:
+    """The hook of one entry, and notes on it."""
+    hook = _hook(file, event, entry)
+    return HookList((hook,), tuple(f"{hook.source}: {note}" for note in _notes(entry, hook)))
+
+
+def _hook(file: HookFile, event: Event, entry: Table) -> HookSpec:
+    entry.require("command", 'write {"command": "…", "timeout": 5000, "name": "…"}')
+    command, name = entry.text("command"), entry.text("name")
+    if not command.strip():
+        raise entry.error("command", "is empty", "write a command, or remove the entry")
+    retries = file.options.get("max_retries")
+    return HookSpec(
+        dialect=NAME,
+        source=f"{file.path}: {entry.path}",
+        event=event,
+        label=name.strip() or labels.command_label(command),
+        shell=command,
+        cwd=file.project_dir,
+        timeout=entry.milliseconds("timeout", TIMEOUT),
+        traits=frozenset({entry.path}),  # each entry runs, as documented, even if another has the same command
+        max_retries=retries if isinstance(retries, int) else _MAX_RETRIES,
+    )
+
+
+def _notes(entry: Table, hook: HookSpec) -> list[str]:
+    """Notes on a hook that runs, but not as its author may expect."""
+    notes = [f"{key} is unknown and ignored{f': {hint}' if hint else ''}" for key, hint in _unknown_keys(entry).items()]
+    notes += shared_hook_file.milliseconds_notes("timeout", hook.timeout)
+    return notes
+
+
+def _unknown_keys(entry: Table) -> dict[str, str]:
+    hints = entry.unknown(_KEYS)
+    if "matcher" in hints:
+        hints["matcher"] = "the hook runs for all tools, and can read the tool's name from tool_name"
+    return hints
+
+
+FORMAT: Final = CommandFile(
+    dialect=NAME,
+    events=EVENTS,
+    unavailable=UNAVAILABLE_EVENTS,
+    timeouts=Timeouts(TIMEOUT, milliseconds=True),
+    entries=Entries(_KEYS),
+    matchers=Matchers(key=""),
+)
+"""How such a file is written."""
+
+
+def write_input(spec: HookSpec, context: EventContext) -> Document:
+    """The nine members that every hook gets, in the document's order; null where one does not apply.
+
+    The document's table has tool_input for calls that will run or have succeeded, so PostToolUseFailure has none.
+    Hooks about a call's permission get the call's tool and input: a hook that does not know the tool would approve any.
+    """
+    event, session = context.event, context.session
+    about_call, has_run = event in TOOL_EVENTS, event in AFTER_CALL
+    has_input = about_call and event is not Event.POST_TOOL_USE_FAILURE
+    document: dict[str, object] = {
+        "hook_event": event.value,
+        "tool_name": shared_input.utf8(context.tool_name) if about_call else None,
+        "tool_input": msgspec.Raw(context.arguments) if has_input else None,
+        "tool_use_id": shared_input.utf8(context.tool_use_id) if about_call else None,
+        "tool_output": shared_input.utf8_result(context) if has_run else None,
+        "user_prompt": None,
+        "session_id": shared_input.utf8(session.id),
+        "agent_id": None,
+        "cwd": shared_input.utf8(session.cwd),
+    }
+    return Document(stdin=shared_input.json_line(document), env={})
+
+
+BLOCKS: Final = 2
+"""The exit code that denies. The document has blocking errors but names no code: all other systems have this one."""
+
+_AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
+_BEFORE_CALL: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
+_MAX_RULES: Final = 1000  # each is compiled: a hook that prints very many must not delay all calls
+_MAX_UPDATE_BYTES: Final = 100_000  # the same for updates without a rule
+
+_NO_JSON: Final = msgspec.Raw(b"")
+_ABSENT: Final = (b"", b"null")
+
+
+class _Empty(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`{}`, which the document's own lint example prints instead of an absent text."""
+
+
+class _Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A permission rule in two parts, like the program's type of this name."""
+
+    tool_name: str
+    rule_content: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The rule as settings files have it: `Tool` or `Tool(specifier)`."""
+        return f"{self.tool_name}({self.rule_content})" if self.rule_content else self.tool_name
+
+
+class _Update(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One of `permission_updates` that allows. Unknown members are refused, because one may mean that it forbids."""
+
+    type: Literal["addRules"] = "addRules"
+    behavior: Literal["allow"] = "allow"
+    destination: str = ""  # where code-assist would store it; here it is valid for the session
+    rule: str | None = None
+    rules: tuple[str | _Rule, ...] = ()
+
+
+class _JsonOutput(msgspec.Struct, frozen=True, kw_only=True):
+    """What a hook prints as JSON. Types are strict, null is allowed where documented; unknown members are ignored."""
+
+    decision: Literal["approve", "deny", "block"] | msgspec.UnsetType = msgspec.UNSET
+    reason: str | None = None
+    updated_input: msgspec.Raw = _NO_JSON
+    suppress_output: bool | None = None
+    updated_output: str | None = None
+    status_message: str | None = None
+    additional_context: str | _Empty | None = None
+    permission_updates: msgspec.Raw = _NO_JSON  # a list; the document does not describe its items
+    retry: bool | None = None
+    updated_prompt: str | None = None
+    prevent_continuation: bool | None = None
+    stop_reason: str | None = None
+
+
+FIELDS: Final = {
+    "decision": Effect.DECIDES,
+    "reason": Effect.REASON,
+    "updated_input": Effect.REWRITES,
+    "additional_context": Effect.TELLS_MODEL,
+    "updated_output": Effect.REPLACES,
+    "suppress_output": Effect.HIDES,
+    "status_message": Effect.TELLS_PERSON,
+    "permission_updates": Effect.ALLOWS_FOR_SESSION,
+    "retry": Effect.REPEATS_CALL,
+    "updated_prompt": Effect.NONE,
+    "prevent_continuation": Effect.NONE,
+    "stop_reason": Effect.NONE,
+}
+"""What each member of the JSON output does here; the last three are about prompts, which no server sees."""
+
+_DECODER: Final = msgspec.json.Decoder(_JsonOutput)
+_UPDATE: Final = msgspec.json.Decoder(str | _Update)
+_DENYING: Final = ("deny", "block")
+_DECIDING_MEMBERS: Final[shared_output.DecidingMembers] = {"decision": _DENYING, "reason": shared_output.ANY_TEXT}
+
+
+def read_output(spec: HookSpec, result: HookResult) -> Verdict:
+    """The verdict of a hook run."""
+    return shared_output.background_verdict(spec, _verdict(spec, result))
+
+
+def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
+    if result.ended is not Ended.EXITED:
+        return Verdict(failure=shared_output.describe_end(spec, result))
+    stdout, stderr = shared_output.decode(result.stdout), shared_output.decode(result.stderr)
+    if result.code not in (0, BLOCKS):  # the document's non-blocking error: standard output does not count
+        return Verdict(failure=shared_output.exit_failure(result.code, stderr or stdout))
+    output, error = _parse(result, stdout)
+    if result.code == BLOCKS:
+        if not stdout.startswith("{"):
+            error = ""  # a hook that denies by its exit code need not print JSON
+        reason = stderr or ("" if output else stdout)
+        return _verdict_of(spec.event, output or _JsonOutput(), reason, blocks=True, error=error)
+    if output is None:
+        return Verdict(failure=error)
+    return _verdict_of(spec.event, output, "", blocks=False, error=error)
+
+
+def _parse(result: HookResult, stdout: str) -> tuple[_JsonOutput | None, str]:
+    """The JSON that was printed, if any, and what is wrong with it."""
+    cut = "printed more than hookproxy keeps" if result.cut else ""
+    try:
+        output = shared_output.parse_json_object(result.stdout, _DECODER)
+    except shared_output.InvalidOutput as error:
+        deciding = shared_output.keep_deciding_members(result, _DECIDING_MEMBERS)
+        part = shared_output.parse_json_object(deciding.stdout, _DECODER)
+        return part if part and part.decision in _DENYING else None, str(error)
+    if output or not stdout:
+        return output or _JsonOutput(), cut
+    return None, cut or "printed something other than a JSON object" + shared_output.explanation(stdout)
+
+
+def _verdict_of(event: Event, output: _JsonOutput, other_reason: str, *, blocks: bool, error: str) -> Verdict:
+    """The verdict of JSON output: a denial always counts; an approval does not count if there is an error."""
+    arguments, rewrite_error = _rewrite(output) if event is Event.PRE_TOOL_USE else (None, "")
+    allows, rules_error, ignored = _allowed(output.permission_updates)
+    error = error or rewrite_error or rules_error
+    reason = shared_output.truncate(output.reason or other_reason)
+    verdict = _without_decision(event, output)
+    verdict = replace(verdict, messages=verdict.messages + shared_output.nonempty(ignored))
+    if blocks or output.decision in _DENYING:
+        return _denial(event, verdict, reason, error)
+    if error:
+        return replace(verdict, failure=error)
+    if event in _BEFORE_CALL and output.decision == "approve":
+        verdict = replace(verdict, permission=Permission.ALLOW, reason=reason)
+    return replace(
+        verdict,
+        arguments=arguments,
+        retry=event in _AFTER_CALL and output.retry is True,
+        allows=allows,
+    )
+
+
+def _without_decision(event: Event, output: _JsonOutput) -> Verdict:
+    """What counts whether or not the hook denies: texts, and what the model must not see."""
+    context = output.additional_context if isinstance(output.additional_context, str) else ""
+    tool_output = output.updated_output if event in _AFTER_CALL else None
+    return Verdict(
+        feedback=shared_output.nonempty(context),
+        messages=shared_output.nonempty(output.status_message or "", _no_effect(event, output)),
+        replacement=None if tool_output is None else msgspec.json.encode(tool_output),
+        hides=event in _AFTER_CALL and output.suppress_output is True,
+    )
+
+
+def _denial(event: Event, verdict: Verdict, reason: str, error: str) -> Verdict:
+    """A blocking error: before a call it denies; after a call the result counts as failed and the model reads why."""
+    if event in (*_BEFORE_CALL, *_AFTER_CALL):
+        feedback = (reason,) if reason and event in _AFTER_CALL else ()  # before the call, the refusal has the reason
+        return replace(
+            verdict,
+            permission=Permission.DENY,
+            reason=reason,
+            feedback=feedback + verdict.feedback,
+            messages=verdict.messages + shared_output.nonempty(error),
+        )
+    return replace(
+        verdict, failure=f"wants to block, but there is nothing to block on {event}" + shared_output.explanation(reason)
+    )
+
+
+def _no_effect(event: Event, output: _JsonOutput) -> str:
+    """The message on members that have no effect on this event; empty: there are none."""
+    members = {
+        "updated_input": bytes(output.updated_input) not in _ABSENT and event is not Event.PRE_TOOL_USE,
+        "suppress_output": output.suppress_output and event not in _AFTER_CALL,
+        "updated_output": output.updated_output is not None and event not in _AFTER_CALL,
+        "retry": output.retry and event not in _AFTER_CALL,
+        "updated_prompt": output.updated_prompt is not None,
+        "prevent_continuation": output.prevent_continuation,
+    }
+    names = ", ".join(name for name, ineffective in members.items() if ineffective)
+    return f"gave members without effect on {event}: {names}" if names else ""
+
+
+def _rewrite(output: _JsonOutput) -> tuple[bytes | None, str]:
+    """`updated_input` as the hook spelled it, if it is there, and what is wrong with it."""
+    spelled = shared_output.one_line(output.updated_input)
+    if spelled in _ABSENT:
+        return None, ""
+    if not spelled.startswith(b"{"):
+        return None, "gave an updated_input that is not an object"
+    try:
+        normalize.normalize(spelled)  # later hooks and the server must be able to read it
+    except ValueError as error:
+        return None, "gave an updated_input that cannot be read" + shared_output.explanation(str(error))
+    return spelled, ""
+
+
+def _allowed(updates: msgspec.Raw) -> tuple[tuple[str, ...], str, str]:
+    """The rules of `permission_updates`, what is wrong with them (then no rules), and a message on ignored ones."""
+    if bytes(updates) in _ABSENT:
+        return (), "", ""
+    if bytes(updates)[:1] != b"[":
+        return (), "gave permission_updates that are not a list", ""
+    size = len(bytes(updates))
+    if size > _MAX_UPDATE_BYTES:
+        return (), f"gave {size} bytes of permission_updates, more than {_MAX_UPDATE_BYTES}", ""
+    read = [(item, _rules_of(item)) for item in raw_json.items(updates)]
+    rules = [rule for _, found in read for rule in found]
+    if len(rules) > _MAX_RULES:
+        return (), f"gave {len(rules)} permission rules, more than {_MAX_RULES}", ""
+    for rule in rules:
+        try:
+            matchers.allow_rule(rule)
+        except (re.error, ValueError, OverflowError, RecursionError):
+            return (
+                (),
+                f"gave an invalid permission rule: {shared_output.truncate(repr(rule), shared_output.MAX_EXPLANATION)}",
+                "",
+            )
+    return tuple(rules), "", _ignored([item for item, found in read if not found])
+
+
+def _rules_of(update: msgspec.Raw) -> list[str]:
+    """The rules that one of `permission_updates` allows; none if it forbids, or has an unknown shape."""
+    try:
+        decoded = _UPDATE.decode(update)
+    except (ValueError, msgspec.MsgspecError, RecursionError):
+        return []
+    if isinstance(decoded, str):
+        return [decoded]
+    single = [] if decoded.rule is None else [decoded.rule]
+    return single + [rule if isinstance(rule, str) else rule.text for rule in decoded.rules]
+
+
+def _ignored(updates: list[msgspec.Raw]) -> str:
+    """The message on updates without a rule that allows; empty: there are none."""
+    if not updates:
+        return ""
+    shown = shared_output.truncate(shared_output.one_line(updates[0]).decode(), shared_output.MAX_EXPLANATION)
+    more = f" and {len(updates) - 1} more" if len(updates) > 1 else ""
+    return f"ignored permission_updates other than rules that allow: {shown}{more}"
+
+
+DIALECT: Final = Dialect(
+    name=NAME,
+    described_by="code-assist's hooks page, abhinaavramesh.github.io/code-assist/guide/hooks, as of April 2026",
+    events=EVENTS,
+    unavailable=UNAVAILABLE_EVENTS,
+    output_fields=FIELDS,
+    order=Order.SERIAL,
+    default_timeout=TIMEOUT,
+    tool_names=ToolNames.BARE,
+    read_hook_file=read_hook_file,
+    write_input=write_input,
+    read_output=read_output,
+    tool_spellings=TOOL_SPELLINGS,
+    recognises=recognises,
+    options=("max_retries",),
+    folders=(".claude",),  # its page on configuration has .claude/settings.json, also in the home folder
+    agents=("code-assist",),
+    constant_environment=True,
+)
+
+
+_FILE: Final = ".claude/settings.json"
+_DECISIONS: Final = {Permission.ALLOW: "approve", Permission.DENY: "deny"}
+
+
+def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
+    """The event in a document of code-assist, which after a failure does not show the arguments. Raises ValueError."""
+    members = Members(raw)
+    name = members.required("hook_event")
+    event = event_of(AGENT_SIDE, name)
+    cwd = members.text("cwd") or environ.get("PWD", "/")
+    session = Session(members.text("session_id"), "", cwd, cwd)
+    if event in (Event.SESSION_START, Event.NOTIFICATION):
+        trigger = "startup" if event is Event.SESSION_START else ""
+        return AgentEvent(name, EventContext(event, session, trigger=trigger))
+    tool_name = members.required("tool_name")
+    arguments = members.raw("tool_input")
+    if event is Event.POST_TOOL_USE_FAILURE and arguments == b"null":
+        arguments = b"{}"
+    server_tool = split_mcp_name(tool_name)
+    context = call_context(AGENT_SIDE, event, session, tool_name, server_tool, arguments_of(arguments))
+    output = members.raw("tool_output", b'""')
+    if event is Event.POST_TOOL_USE:
+        context = replace(context, outcome=result_outcome(b'""' if output == b"null" else output))
+    if event is Event.POST_TOOL_USE_FAILURE:
+        context = replace(context, outcome=text_outcome(members.text("tool_output") or "the tool failed", failed=True))
+    return AgentEvent(name, replace(context, tool_use_id=members.text("tool_use_id")))
+
+
+def _write_output(_event: AgentEvent, decision: HookDecision) -> HookOutput:
+    output: dict[str, object] = {}
+    if decision.permission in _DECISIONS:
+        output["decision"] = _DECISIONS[decision.permission]
+    if decision.permission is Permission.DENY:
+        output["reason"] = decision.reason or "denied by a hook"
+    elif decision.arguments is not None:
+        output["updated_input"] = msgspec.Raw(decision.arguments)
+    if decision.replacement is not None:
+        output["updated_output"] = _text(decision.replacement)
+    if decision.feedback:
+        output["additional_context"] = decision.feedback
+    if decision.message:
+        output["status_message"] = decision.message
+    return json_output(output)
+
+
+def _text(replacement: bytes) -> str:
+    """Other output as a text: code-assist knows no blocks."""
+    text = raw_json.text(replacement)
+    return replacement.decode(errors="replace") if text is None else text
+
+
+def _refuse(reason: str) -> HookOutput:
+    """Its page names no exit status that denies, and its program has none."""
+    return json_output({"decision": "deny", "reason": reason})
+
+
+AGENT_SIDE: Final[AgentSide] = AgentSide(
+    name="code-assist",
+    documents=DocumentSigns(has=("hook_event",)),
+    file=_FILE,
+    can=Can.ALLOW | Can.REWRITE | Can.TELL_BEFORE | Can.TELL_AFTER | Can.REPLACE,
+    read_document=_read_document,
+    write_output=_write_output,
+    write_hook_file=partial(command_file.write_hook_file, FORMAT, _FILE),
+    events=by_name(
+        Event.PRE_TOOL_USE,
+        Event.POST_TOOL_USE,
+        Event.POST_TOOL_USE_FAILURE,
+        Event.PERMISSION_REQUEST,
+        Event.SESSION_START,
+        Event.NOTIFICATION,
+    ),
+    refuse=_refuse,
+    has_matchers=False,
+    own_tools={known: (*of_tool, ToolSpelling(known)) for known, of_tool in TOOLS.items()},
+)

@@ -1,0 +1,225 @@
+"""Crush's hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from ..jsonrpc import raw_json
+from ..model.aliases import ToolSpelling, ToolSpellings
+from ..model.hooks import Document, Event, EventContext, HookSpec, Order, Permission, Session
+from ..model.settings import ToolNames
+from ..processes import environment
+from .agent_documents import DocumentSigns, Members
+from .agent_side import (
+    AgentEvent,
+    AgentSide,
+    Can,
+    HookDecision,
+    HookOutput,
+    arguments_of,
+    call_context,
+    event_of,
+    json_output,
+)
+from .dialect import Dialect, Effect, HookFile, HookList, UserFiles
+from .shared import command_file, decision_json, exit_status, re2_regex
+from .shared import hook_file as shared_hook_file
+from .shared import input as shared_input
+from .shared.command_file import CommandFile, Entries, Matchers, Timeouts
+from .shared.events import COMPACTION_UNSEEN, by_name
+from .shared.output import BLOCKS
+
+TOOL_SPELLINGS: Final[ToolSpellings] = {
+    "Bash": (ToolSpelling("bash"),),
+    "Read": (ToolSpelling("view"),),
+    "Write": (ToolSpelling("write"),),
+    "Edit": (ToolSpelling("edit"),),
+    "MultiEdit": (ToolSpelling("multiedit"), ToolSpelling("edit")),
+    "LS": (ToolSpelling("ls"),),
+    "Glob": (ToolSpelling("glob"),),
+    "Grep": (ToolSpelling("grep", {"glob": "include"}),),
+    "WebFetch": (ToolSpelling("fetch"),),
+}
+
+
+def read_hook_file(file: HookFile) -> HookList:
+    """The hooks of a crush.json. Raises ConfigError."""
+    document = shared_hook_file.read_document(file.path, file.text, comments=True)
+    if "hooks" not in document.members:
+        return HookList((), remarks=(f"{file.path}: contains no hooks",))
+    table = document.table("hooks")
+    members = {_event_name(name): entries for name, entries in table.members.items()}
+    if len(members) < len(table.members):
+        raise document.error("hooks", "has one event in two spellings", "write each event once")
+    return command_file.read_events(FORMAT, file, replace(table, members=members))
+
+
+def recognises(members: Mapping[str, object]) -> bool:
+    """Whether there are flat entries under Crush's event names, and something else that only Crush has."""
+    if not recognises_at_home(members):
+        return False
+    hooks = members["hooks"]
+    entries = [entry for found in hooks.values() for entry in found] if isinstance(hooks, dict) else []
+    return "crush" in str(members.get("$schema", "")) or any("matcher" in entry for entry in entries)
+
+
+def recognises_at_home(members: Mapping[str, object]) -> bool:
+    """Whether there are flat entries under Crush's event names."""
+    hooks = members.get("hooks")
+    if not isinstance(hooks, dict) or "version" in members:
+        return False
+    renamed = {_event_name(name): entries for name, entries in hooks.items()}
+    if not command_file.fits(FORMAT, {"hooks": renamed}):
+        return False
+    keys = {key for entries in renamed.values() for entry in entries for key in entry}
+    return keys.isdisjoint(("hooks", "type", "bash"))
+
+
+def _event_name(name: str) -> str:
+    """ "Event names are case insensitive and snake-caseable"."""
+    return _SPELLED.get(name.replace("_", "").lower(), name)
+
+
+FORMAT: Final = CommandFile(
+    dialect="crush",
+    events=by_name(Event.PRE_TOOL_USE),
+    unavailable={"PreCompact": COMPACTION_UNSEEN},
+    timeouts=Timeouts(30.0),
+    entries=Entries(keys=("name", "matcher", "command", "timeout"), label_key="name"),
+    matchers=Matchers(
+        notes=lambda _event, pattern, _matches: [re2_regex.UNREADABLE] * re2_regex.only_elsewhere(pattern),
+        compile=re2_regex.unanchored_or_all,
+    ),
+)
+_SPELLED: Final = {name.lower(): name for name in (*FORMAT.events, *FORMAT.unavailable)}
+
+
+def write_input(spec: HookSpec, context: EventContext) -> Document:
+    """The document, and variables with the same values."""
+    session, name = context.session, shared_input.utf8(context.tool_name)
+    document = {
+        "event": spec.event_name,
+        "session_id": shared_input.utf8(session.id),
+        "cwd": shared_input.utf8(session.cwd),
+        **shared_input.call_members(context),
+    }
+    env = {"CRUSH": "1", "AGENT": "crush", "AI_AGENT": "crush", "CRUSH_EVENT": spec.event_name, "CRUSH_TOOL_NAME": name}
+    env |= {"CRUSH_SESSION_ID": session.id, "CRUSH_CWD": session.cwd, "CRUSH_PROJECT_DIR": session.project_dir}
+    members = raw_json.fields(context.arguments)
+    for argument in ("command", "file_path"):
+        if value := bytes(members.get(argument, b"")):
+            text = raw_json.text(value)
+            env[f"CRUSH_TOOL_INPUT_{argument.upper()}"] = value.decode(errors="replace") if text is None else text
+    return Document(stdin=shared_input.json_line(document), env=env, cut=environment.cuts(env))
+
+
+HALTS: Final = 49
+"""The exit status that ends the agent's turn."""
+
+FIELDS: Final = {
+    "decision": Effect.DECIDES,
+    "reason": Effect.REASON,
+    "halt": Effect.DENIES_AND_STOPS,
+    "context": Effect.TELLS_MODEL,
+    "updated_input": Effect.REWRITES,
+    **decision_json.SPECIFIC_FIELDS,
+    "version": Effect.NONE,
+}
+"""What each member of the JSON output does here: Crush's own, and Claude Code's that it reads, too."""
+
+_WORDS: Final = decision_json.DecisionWords(
+    denies=("deny", "block"), allows=("allow", "approve"), asks=("ask",), merges=True, any_case=True
+)
+"""`internal/hooks/input.go` compares the word in lower case, and Go reads the names of members in any case."""
+_RULES: Final = exit_status.ExitStatusRules(
+    denies=lambda code: code in (BLOCKS, HALTS),
+    stops=lambda code: code == HALTS,
+    read_json=lambda spec, result: None if result.code else decision_json.read(_WORDS, spec, result),
+)
+read_output: Final = partial(exit_status.read_output, _RULES)
+"""The verdict of a hook run. Never raises."""
+
+
+DIALECT: Final = Dialect(
+    name=FORMAT.dialect,
+    described_by="the page on hooks in charmbracelet/crush, docs/hooks/README.md, as of 2026",
+    events=FORMAT.events,
+    unavailable=FORMAT.unavailable,
+    output_fields=FIELDS,
+    order=Order.PIPELINE,  # at once in Crush, which merges all rewrites: so each must start from those before it
+    default_timeout=FORMAT.timeouts.default,
+    tool_names=ToolNames.MCP,
+    read_hook_file=read_hook_file,
+    write_input=write_input,
+    read_output=read_output,
+    mcp_tool_name=lambda server, tool: f"mcp_{server}_{tool}",
+    tool_spellings=TOOL_SPELLINGS,
+    recognises=recognises,
+    recognises_at_home=recognises_at_home,
+    folders=(".config/crush",),
+    own_files=("crush.json", ".crush.json"),
+    agents=("crush",),
+    variables=(
+        "CRUSH",
+        "CRUSH_CWD",
+        "CRUSH_EVENT",
+        "CRUSH_PROJECT_DIR",
+        "CRUSH_SESSION_ID",
+        "CRUSH_TOOL_INPUT_COMMAND",
+        "CRUSH_TOOL_INPUT_FILE_PATH",
+        "CRUSH_TOOL_NAME",
+    ),
+    user_files=(UserFiles(".config/crush", "crush.json"),),
+    project_files=("crush.json", ".crush.json"),
+)
+
+
+_FILE: Final = "crush.json"
+_MCP: Final = "mcp_"
+_DECISIONS: Final = {Permission.ALLOW: "allow", Permission.DENY: "deny"}
+
+
+def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
+    """The event in a document of Crush. Raises ValueError."""
+    members = Members(raw)
+    name = members.required("event")
+    cwd = members.text("cwd") or environ.get("PWD", "/")
+    session = Session(members.text("session_id"), "", cwd, environ.get("CRUSH_PROJECT_DIR") or cwd)
+    tool_name = members.required("tool_name")
+    server_tool = ("", tool_name.removeprefix(_MCP)) if tool_name.startswith(_MCP) else None
+    arguments = arguments_of(members.raw("tool_input"))
+    event = event_of(AGENT_SIDE, name)
+    return AgentEvent(name, call_context(AGENT_SIDE, event, session, tool_name, server_tool, arguments))
+
+
+def _write_output(_event: AgentEvent, decision: HookDecision) -> HookOutput:
+    permission = Permission.ALLOW if decision.permission is None and decision.arguments else decision.permission
+    output: dict[str, object] = {"decision": _DECISIONS[permission]} if permission in _DECISIONS else {}
+    if permission is Permission.DENY:
+        output["reason"] = decision.reason or "denied by a hook"
+    elif decision.arguments is not None:
+        output["updated_input"] = msgspec.Raw(decision.arguments)
+    if decision.feedback:
+        output["context"] = decision.feedback
+    if decision.stop:
+        output["halt"] = True
+    return replace(json_output({"version": 1} | output if output else {}), stderr=decision.message)
+
+
+AGENT_SIDE: Final[AgentSide] = AgentSide(
+    name="crush",
+    documents=DocumentSigns(has=("event", "cwd"), lacks=("hook_event_name",)),
+    file=_FILE,
+    can=Can.ALLOW | Can.REWRITE | Can.TELL_BEFORE,
+    read_document=_read_document,
+    write_output=_write_output,
+    write_hook_file=partial(command_file.write_hook_file, FORMAT, _FILE),
+    events=FORMAT.events,
+    merges=True,
+    user_folder=("", ".config/crush/"),
+)

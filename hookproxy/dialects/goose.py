@@ -1,0 +1,187 @@
+"""Goose's hooks: the hooks.json of its plugins."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+from msgspec.structs import replace
+
+from ..model.aliases import ToolSpelling, ToolSpellings
+from ..model.hooks import (
+    NO_VERDICT,
+    Document,
+    Event,
+    EventContext,
+    HookResult,
+    HookSpec,
+    Order,
+    Permission,
+    Session,
+    Verdict,
+)
+from ..model.settings import ToolNames
+from .agent_documents import DocumentSigns, Members
+from .agent_side import AgentEvent, AgentSide, Can, arguments_of, call_context, event_of, output_by_status, text_outcome
+from .dialect import Dialect, Effect, Files, HookFile, Plugin, UserFiles
+from .shared import command_file, decision_json, exit_status, re2_regex
+from .shared import input as shared_input
+from .shared.command_file import CommandFile, Entries, Matchers, Timeouts
+from .shared.events import PROMPTS_UNSEEN, TURNS_UNSEEN, by_name
+from .shared.hook_file import Table
+
+_OBSERVES: Final = "it only observes Goose's own tools, as PreToolUse and PostToolUse do here"
+TOOL_SPELLINGS: Final[ToolSpellings] = {
+    "Bash": (ToolSpelling("developer__shell"),),
+    "Write": (ToolSpelling("developer__write", {"file_path": "path"}),),
+    "Edit": (ToolSpelling("developer__edit", {"file_path": "path", "old_string": "before", "new_string": "after"}),),
+    "LS": (ToolSpelling("developer__tree"),),
+}
+"""Goose's `developer` tools. It has none that only reads a file."""
+
+_KEPT: Final = re.compile(r"[^a-z0-9_-]")
+
+
+def mcp_tool_name(server: str, tool: str) -> str:
+    """`EXTENSION__TOOL`; an extension's name is in lower case and without blanks."""
+    return f"{_KEPT.sub('_', ''.join(server.split()).lower())}__{tool}"
+
+
+def find_plugin(path: str, _files: Files) -> Plugin | None:
+    """The plugin whose `hooks` folder the file is in."""
+    folder, inner = os.path.split(os.path.dirname(path))
+    return Plugin(folder) if inner == "hooks" else None
+
+
+def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
+    """The hook with its plugin's folder. `on_failure` of any value but `allow` blocks."""
+    root = file.plugin.root if file.plugin else os.path.dirname(file.path)
+    closed = hook.event is Event.PRE_TOOL_USE and entry.text("on_failure", "allow") != "allow"
+    return replace(hook, env=(("PLUGIN_ROOT", root),), fails_closed=closed)
+
+
+FORMAT: Final = CommandFile(
+    dialect="goose",
+    events=by_name(
+        Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE, Event.SESSION_START, Event.SESSION_END
+    ),
+    unavailable={
+        "UserPromptSubmit": PROMPTS_UNSEEN,
+        "Stop": TURNS_UNSEEN,
+        "PreToolUseResult": "it only observes what PreToolUse hooks decided, which the audit has",
+        **dict.fromkeys(("BeforeReadFile", "AfterFileEdit", "BeforeShellExecution", "AfterShellExecution"), _OBSERVES),
+    },
+    timeouts=Timeouts(30.0),
+    entries=Entries(
+        keys=("type", "command", "timeout", "on_failure"),
+        grouped=True,
+        finish=_finish,
+        typed=True,
+        closed=("on_failure", "block"),
+    ),
+    matchers=Matchers(
+        notes=lambda _event, pattern, _matches: [re2_regex.UNREADABLE] * re2_regex.only_elsewhere(pattern),
+        compile=re2_regex.unanchored_or_all,  # "*" is not valid, so its rule is skipped, as documented
+    ),
+)
+
+
+def write_input(spec: HookSpec, context: EventContext) -> Document:
+    """The document on standard input. There are no variables but `PLUGIN_ROOT`."""
+    session = context.session
+    members: dict[str, object] = {"event": spec.event_name, "session_id": shared_input.utf8(session.id)}
+    if context.tool:
+        members |= {
+            "matcher_context": shared_input.utf8(context.tool_name),
+            **shared_input.call_members(context),
+            "working_dir": shared_input.utf8(session.cwd),
+            "tool_call_id": shared_input.utf8(context.tool_use_id),
+        }
+    return Document(stdin=shared_input.json_line(members), env={})
+
+
+FIELDS: Final = {"decision": Effect.DECIDES, "reason": Effect.REASON}
+_WORDS: Final = decision_json.DecisionWords(denies=("block",), allows=("allow",))
+
+
+def _decision(spec: HookSpec, result: HookResult) -> Verdict | None:
+    """A block counts with any exit status; of another hook that succeeds, only no output and `allow` are a decision."""
+    if spec.event is not Event.PRE_TOOL_USE:
+        return None
+    verdict = decision_json.read(_WORDS, spec, result)
+    if verdict is not None and verdict.permission is Permission.DENY:
+        return verdict
+    if result.code or not result.stdout.strip():
+        return None
+    if verdict is not None and verdict.permission is Permission.ALLOW:
+        return NO_VERDICT  # a person may still be asked
+    return Verdict(failure="printed something other than a decision, so it made none")
+
+
+read_output: Final = partial(exit_status.read_output, exit_status.ExitStatusRules(read_json=_decision))
+"""The verdict of a hook run. Never raises."""
+
+
+DIALECT: Final = Dialect(
+    name=FORMAT.dialect,
+    described_by="the page on hooks in block/goose, documentation/docs/guides/context-engineering/hooks.md, as of 2026",
+    events=FORMAT.events,
+    unavailable=FORMAT.unavailable,
+    output_fields=FIELDS,
+    order=Order.SERIAL,
+    default_timeout=FORMAT.timeouts.default,
+    tool_names=ToolNames.MCP,
+    read_hook_file=partial(command_file.read_hook_file, FORMAT),
+    write_input=write_input,
+    read_output=read_output,
+    mcp_tool_name=mcp_tool_name,
+    tool_spellings=TOOL_SPELLINGS,
+    recognises=partial(command_file.fits, FORMAT),
+    shape_of="claude",
+    folders=(".agents/plugins/*/hooks",),
+    find_plugin=find_plugin,
+    agents=("goose-cli",),
+    constant_environment=True,
+    user_files=(UserFiles(".agents/plugins", "*/hooks/hooks.json"),),
+    project_files=(".agents/plugins/*/hooks/hooks.json",),
+)
+
+
+_FILE: Final = ".agents/plugins/hookproxy/hooks/hooks.json"
+_SESSION: Final = {Event.SESSION_START: "startup", Event.SESSION_END: "other"}
+
+
+def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
+    """The event in a document of Goose, which gives no result of a call. Raises ValueError."""
+    members = Members(raw)
+    name = members.required("event")
+    event = event_of(AGENT_SIDE, name)
+    cwd = members.text("working_dir") or environ.get("PWD", "/")
+    session = Session(members.text("session_id"), "", cwd, cwd)
+    if event in _SESSION:
+        return AgentEvent(name, EventContext(event, session, trigger=_SESSION[event]))
+    tool_name = members.required("tool_name")
+    own = {one.name for spellings in AGENT_SIDE.tool_spellings().values() for one in spellings}
+    server, _, tool = tool_name.partition("__")
+    server_tool = None if tool_name in own or not tool else (server, tool)
+    arguments = arguments_of(members.raw("tool_input"))
+    context = call_context(AGENT_SIDE, event, session, tool_name, server_tool, arguments)
+    if event is not Event.PRE_TOOL_USE:
+        failed = event is Event.POST_TOOL_USE_FAILURE
+        context = replace(context, outcome=text_outcome("the tool failed" if failed else "", failed=failed))
+    return AgentEvent(name, replace(context, tool_use_id=members.text("tool_call_id")))
+
+
+AGENT_SIDE: Final[AgentSide] = AgentSide(
+    name="goose",
+    documents=DocumentSigns(has=("matcher_context",)),
+    file=_FILE,
+    can=Can.NOTHING,
+    read_document=_read_document,
+    write_output=output_by_status,
+    write_hook_file=partial(command_file.write_hook_file, FORMAT, _FILE),
+    events=FORMAT.events,
+)

@@ -1,0 +1,451 @@
+"""Lime's hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Final, Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from ..jsonrpc import raw_json
+from ..model.aliases import ToolSpelling, ToolSpellings, with_claude_names
+from ..model.hooks import (
+    Document,
+    Ended,
+    Event,
+    EventContext,
+    HookResult,
+    HookSpec,
+    Order,
+    Outcome,
+    Permission,
+    Verdict,
+)
+from ..model.settings import ToolNames
+from ..policy import matchers
+from .agent_documents import DocumentSigns, Members
+from .agent_side import AgentEvent, AgentSide, Can, result_outcome
+from .dialect import Dialect, Effect, HookFile, HookList, UserFiles, WrittenEntry
+from .shared import claude_agent_side as envelope
+from .shared import hook_file as shared_hook_file
+from .shared import input as shared_input
+from .shared import labels
+from .shared import output as shared_output
+from .shared.command_file import json_file
+from .shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, by_name
+from .shared.hook_file import Table
+
+TOOLS: Final[ToolSpellings] = {"Bash": (ToolSpelling("bash"),)}
+
+TOOL_SPELLINGS: Final = with_claude_names({**TOOLS, "Write": (ToolSpelling("write_file"),)})
+"""The page names both, "e.g. bash, write_file", and no arguments: these are Claude Code's."""
+
+
+NAME: Final = "lime"
+
+TIMEOUT: Final = 60.0
+"""Seconds for a hook about a call. The document has a timeout for each event, and gives no numbers.
+
+This is as long as MCP agents commonly wait for a call. A hook that times out lets the call go on, so a shorter timeout
+would let calls pass whose guard is only slow, and no agent waits for the verdict of a hook that runs longer.
+"""
+
+_TIMEOUTS: Final = {
+    Event.SESSION_START: 10.0,  # `initialize` waits for these hooks, and some agents wait no longer for a server
+    Event.SESSION_END: shared_hook_file.SESSION_END_TIMEOUT,  # the agent has disconnected
+    Event.PERMISSION_DENIED: 10.0,  # these three decide nothing, but the events that they observe wait for them
+    Event.STOP: 10.0,
+    Event.NOTIFICATION: 10.0,
+}
+
+AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
+TOOL_EVENTS: Final = (Event.PRE_TOOL_USE, *AFTER_CALL, Event.PERMISSION_REQUEST, Event.PERMISSION_DENIED)
+"""The document's tool events: their hooks get the tool and its input."""
+
+EVENTS: Final = by_name(*TOOL_EVENTS, Event.SESSION_START, Event.SESSION_END, Event.STOP, Event.NOTIFICATION)
+
+UNAVAILABLE_EVENTS: Final = {
+    "UserPromptSubmit": PROMPTS_UNSEEN,
+    "PreCompact": COMPACTION_UNSEEN,
+    "PostCompact": COMPACTION_UNSEEN,
+}
+"""Lime's other events, each with the reason why it cannot occur behind MCP."""
+
+
+def read_hook_file(file: HookFile) -> HookList:
+    """The hooks of a settings file, JSON or TOML. Raises ConfigError."""
+    settings = shared_hook_file.read_document(file.path, file.text)
+    if "hooks" not in settings.members:
+        return HookList((), remarks=(f"{file.path}: contains no hooks",))
+    table = settings.table("hooks")
+    return shared_hook_file.read_events(
+        table,
+        EVENTS,
+        UNAVAILABLE_EVENTS,
+        lambda name: HookList(
+            tuple(
+                _hook(file, f"hooks.{name}[{at}]", EVENTS[name], command)
+                for at, command in enumerate(_commands(table, name))
+            )
+        ),
+    )
+
+
+def recognises(members: Mapping[str, object]) -> bool:
+    """Whether the file has lists of command strings under Lime's event names, and at least one command."""
+    events = members.get("hooks")
+    if not isinstance(events, dict) or not all(name in EVENTS or name in UNAVAILABLE_EVENTS for name in events):
+        return False
+    lists = list(events.values())
+    return any(lists) and all(
+        isinstance(commands, list) and all(isinstance(command, str) for command in commands) for commands in lists
+    )
+
+
+def _commands(table: Table, name: str) -> tuple[str, ...]:
+    listed = table.members[name]
+    if isinstance(listed, list) and any(isinstance(item, dict) for item in listed):
+        hint = f'write "{name}": ["./hook.sh"]; a hook for some tools only can check HOOK_TOOL_NAME'
+        raise table.error(name, "must be a list of commands, not of objects", hint)
+    commands = table.texts(name) or ()
+    for at, command in enumerate(commands):
+        if not command.strip():
+            raise table.error(f"{name}[{at}]", "is empty", "write a command, or remove the entry")
+    return commands
+
+
+def _hook(file: HookFile, place: str, event: Event, command: str) -> HookSpec:
+    return HookSpec(
+        dialect=NAME,
+        source=f"{file.path}: {place}",
+        event=event,
+        label=labels.command_label(command),
+        shell=command,
+        cwd=file.project_dir,
+        timeout=_TIMEOUTS.get(event, TIMEOUT),
+        background=event in AFTER_CALL and file.options.get("await_post") is not True,
+    )
+
+
+def write_input(spec: HookSpec, context: EventContext) -> Document:
+    """The document, and variables with the same values."""
+    event, session = context.event.value, context.session
+    document: dict[str, object] = {
+        "event": event,
+        "hook_event_name": event,
+        "session_id": shared_input.utf8(session.id),
+    }
+    if context.request_id:
+        document["request_id"] = shared_input.utf8(context.request_id)
+    document["cwd"] = shared_input.utf8(session.cwd)
+    env, cut = {"HOOK_EVENT": event}, False
+    if context.event in TOOL_EVENTS:
+        document |= shared_input.call_members(context)
+        variable, cut = shared_input.tool_input_variable(context.arguments)
+        env |= {"HOOK_TOOL_NAME": context.tool_name, shared_input.TOOL_INPUT: variable}
+    if context.event in AFTER_CALL:
+        failed = context.event is Event.POST_TOOL_USE_FAILURE
+        output = _tool_output(context.outcome or Outcome(), failed)
+        document |= {"tool_output": msgspec.Raw(output), "is_error": failed}
+        env |= {"HOOK_TOOL_OUTPUT": output.decode(errors="replace"), "HOOK_TOOL_IS_ERROR": "1" if failed else "0"}
+    document |= _event_details(context)
+    return Document(stdin=shared_input.json_line(document), env=env, cut=cut)
+
+
+def _tool_output(outcome: Outcome, failed: bool) -> bytes:
+    """The tool's output as JSON: its content blocks, the whole result if it has more, or the error message."""
+    if failed and not outcome.has_result:
+        return raw_json.encode(shared_input.utf8(outcome.error))
+    return shared_input.tool_response(outcome)
+
+
+def _event_details(context: EventContext) -> dict[str, object]:
+    """The members that are not about the call. Lime's document does not name them, so they have Claude Code's names."""
+    trigger, message = shared_input.utf8(context.trigger), shared_input.utf8(context.message)
+    match context.event:
+        case Event.SESSION_START:
+            return {"source": trigger}
+        case Event.SESSION_END:
+            return {"reason": trigger}
+        case Event.PERMISSION_REQUEST | Event.PERMISSION_DENIED:
+            return {"reason": message}
+        case Event.NOTIFICATION:
+            return {"notification_type": trigger, "message": message}
+        case _:
+            return {}
+
+
+DENIES: Final = 2
+"""The exit code that denies, "even with no stdout"."""
+
+_DECIDING: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
+"""The events that have a call to deny; on others, exit code 2 is a failure like any other."""
+
+_NO_JSON: Final = msgspec.Raw(b"")
+_PERMISSIONS: Final = {"allow": Permission.ALLOW, "ask": Permission.ASK, "deny": Permission.DENY}
+
+
+class _Specific(msgspec.Struct, frozen=True, kw_only=True):
+    """`hookSpecificOutput`. Types are strict, null counts as absent, other members (`hookEventName`) are ignored."""
+
+    permissionDecision: Literal["allow", "deny", "ask"] | None = None
+    permissionDecisionReason: str | None = None
+    additionalContext: str | None = None
+    updatedInput: msgspec.Raw = _NO_JSON
+    updatedPermissions: tuple[str, ...] | None = None
+    interrupt: bool | None = None
+
+
+class _JsonOutput(msgspec.Struct, frozen=True, kw_only=True):
+    """What a hook prints as JSON."""
+
+    hookSpecificOutput: _Specific | None = None
+    interrupt: bool | None = None
+    continues: bool | None = msgspec.field(default=None, name="continue")
+    decision: Literal["block"] | None = None
+    systemMessage: str | None = None
+    reason: str | None = None
+
+    @property
+    def specific(self) -> _Specific:
+        return self.hookSpecificOutput or _NO_SPECIFIC
+
+
+FIELDS: Final = {
+    "hookSpecificOutput.permissionDecision": Effect.DECIDES,
+    "hookSpecificOutput.permissionDecisionReason": Effect.REASON,
+    "hookSpecificOutput.additionalContext": Effect.TELLS_MODEL,
+    "hookSpecificOutput.updatedInput": Effect.REWRITES,
+    "hookSpecificOutput.updatedPermissions": Effect.ALLOWS_FOR_SESSION,
+    "hookSpecificOutput.interrupt": Effect.DENIES_AND_STOPS,
+    "interrupt": Effect.DENIES_AND_STOPS,
+    "continue": Effect.DENIES_AND_STOPS,
+    "decision": Effect.DECIDES,
+    "systemMessage": Effect.TELLS_PERSON,
+    "reason": Effect.REASON,
+}
+"""What each member of the JSON output does here."""
+
+_DECODER: Final = msgspec.json.Decoder(_JsonOutput)
+_NO_SPECIFIC: Final = _Specific()
+_DECIDING_MEMBERS: Final[shared_output.DecidingMembers] = {
+    "hookSpecificOutput.permissionDecision": ("allow", "deny", "ask"),
+    "hookSpecificOutput.permissionDecisionReason": shared_output.ANY_TEXT,
+    "hookSpecificOutput.interrupt": (True, False),
+    "interrupt": (True, False),
+    "continue": (True, False),
+    "decision": ("block",),
+    "reason": shared_output.ANY_TEXT,
+}
+
+
+def read_output(spec: HookSpec, result: HookResult) -> Verdict:
+    """The verdict of a hook run."""
+    return shared_output.background_verdict(spec, _verdict(spec, result))
+
+
+def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
+    if result.ended is not Ended.EXITED:
+        return Verdict(failure=shared_output.describe_end(spec, result))
+    stdout, stderr = shared_output.decode(result.stdout), shared_output.decode(result.stderr)
+    denies = result.code == DENIES and spec.event in _DECIDING
+    if result.code and not denies:
+        return Verdict(
+            failure=shared_output.exit_failure(result.code, stderr),
+            messages=("printed JSON, which is ignored with this exit status, as documented",) * _is_object(stdout),
+        )
+    try:
+        output = _parse(stdout, result)
+    except shared_output.InvalidOutput as error:
+        verdict = shared_output.invalid_output_verdict(
+            _verdict(spec, shared_output.keep_deciding_members(result, _DECIDING_MEMBERS)), str(error)
+        )
+        return replace(verdict, reason=shared_output.truncate(stdout)) if denies and not verdict.reason else verdict
+    if output is None:
+        return _plain_text(stdout, stderr, denies)
+    verdict = _on_deciding_event(spec.event, output) if spec.event in _DECIDING else _on_other_event(spec.event, output)
+    return _denied(output, verdict, stderr) if denies else verdict
+
+
+def _parse(stdout: str, result: HookResult) -> _JsonOutput | None:
+    """The JSON that was printed; None: plain text, or nothing. Raises InvalidOutput."""
+    output = shared_output.parse_json_object(result.stdout, _DECODER)
+    if output is None and stdout.startswith("{"):  # the lost part may have denied
+        raise shared_output.InvalidOutput(shared_output.CUT_JSON if result.cut else shared_output.INCOMPLETE_JSON)
+    return output
+
+
+def _plain_text(stdout: str, stderr: str, denies: bool) -> Verdict:
+    """The verdict of a hook that prints plain text: it is the reason with exit code 2, and has no effect otherwise."""
+    if denies:
+        return Verdict(permission=Permission.DENY, reason=shared_output.truncate(stderr or stdout))
+    if '"hookSpecificOutput"' in stdout:
+        return Verdict(messages=(shared_output.JSON_IN_TEXT,))
+    return Verdict()
+
+
+def _denied(output: _JsonOutput, verdict: Verdict, stderr: str) -> Verdict:
+    """The verdict with exit code 2: nothing that would let the call pass counts."""
+    decision = output.specific.permissionDecision
+    reason = verdict.reason if decision in (None, "deny") else output.reason
+    return replace(
+        verdict,
+        permission=Permission.DENY,
+        reason=shared_output.truncate(reason or stderr),
+        arguments=None,
+        allows=(),
+        failure="",
+    )
+
+
+def _on_deciding_event(event: Event, output: _JsonOutput) -> Verdict:
+    """The verdict of JSON output about a call that has not run."""
+    specific = output.specific
+    permission, reason = _permission(output)
+    arguments = shared_output.one_line(specific.updatedInput)
+    if permission is Permission.DENY or arguments == b"null":
+        arguments = b""
+    failure = _rewrite_error(event, arguments)
+    if permission is Permission.ASK and event is Event.PERMISSION_REQUEST:
+        permission = None  # a person is asked anyway
+    if permission is Permission.ALLOW and failure:
+        permission = None  # it allows a call with other arguments than those that would run
+    rules, invalid_rules = _rules(() if failure else specific.updatedPermissions or ())
+    return Verdict(
+        permission=permission,
+        reason=shared_output.truncate(reason),
+        arguments=arguments if arguments and not failure else None,
+        feedback=shared_output.nonempty(specific.additionalContext or ""),
+        messages=shared_output.nonempty(output.systemMessage or "", output.reason or "", *invalid_rules),
+        stop=_stops(output),
+        allows=rules,
+        failure=failure,
+    )
+
+
+def _permission(output: _JsonOutput) -> tuple[Permission | None, str]:
+    """What the JSON output wants for the call, and the reason that belongs to it."""
+    specific = output.specific
+    permission = _PERMISSIONS[specific.permissionDecision] if specific.permissionDecision else None
+    general_reason = output.reason or ""
+    specific_reason = specific.permissionDecisionReason or general_reason
+    denied = _stops(output) or output.decision == "block"
+    if permission is Permission.DENY or not denied:
+        return permission, specific_reason
+    return Permission.DENY, specific_reason if permission is None else general_reason
+
+
+def _rewrite_error(event: Event, arguments: bytes) -> str:
+    """What is wrong with the hook's updatedInput; empty: it is valid."""
+    if arguments[:1] not in (b"", b"{"):
+        return "gave an updatedInput that is not an object"
+    if arguments and event is not Event.PRE_TOOL_USE:
+        return f"gave an updatedInput on {event}, where it cannot change the arguments"
+    return ""
+
+
+def _rules(texts: Iterable[str]) -> tuple[tuple[str, ...], list[str]]:
+    """The valid permission rules, and a message on each invalid one.
+
+    A rule also counts for its tool's name in lower case: `Bash(git push:*)` is about the tool `bash`, too.
+    """
+    rules: dict[str, None] = {}
+    invalid = []
+    for rule in texts:
+        try:
+            matchers.allow_rule(rule)
+        except (ValueError, OverflowError, RecursionError):
+            quoted = shared_output.truncate(repr(rule), shared_output.MAX_EXPLANATION)
+            invalid.append(f"gave an invalid permission rule: {quoted}")
+            continue
+        name, bracket, rest = rule.partition("(")
+        rules |= dict.fromkeys((rule, name.lower() + bracket + rest))
+    return tuple(rules), invalid
+
+
+def _on_other_event(event: Event, output: _JsonOutput) -> Verdict:
+    """The verdict of JSON output on an event that decides nothing."""
+    permission, _ = _permission(output)
+    note = f"wants to deny a call, but on {event} there is no call to deny" if permission is Permission.DENY else ""
+    context = output.specific.additionalContext or ""
+    return Verdict(
+        feedback=() if event is Event.SESSION_END else shared_output.nonempty(context),
+        messages=shared_output.nonempty(output.systemMessage or "", output.reason or "", note),
+        stop=_stops(output),
+    )
+
+
+def _stops(output: _JsonOutput) -> bool:
+    return bool(output.interrupt or output.specific.interrupt or output.continues is False)
+
+
+def _is_object(stdout: str) -> bool:
+    return stdout.startswith("{") and stdout.endswith("}")
+
+
+DIALECT: Final = Dialect(
+    name=NAME,
+    described_by="Lime's hooks page, lime-docs.pages.dev/config/hooks, as of 2026",
+    events=EVENTS,
+    unavailable=UNAVAILABLE_EVENTS,
+    output_fields=FIELDS,
+    order=Order.SERIAL,
+    default_timeout=TIMEOUT,
+    tool_names=ToolNames.BARE,
+    read_hook_file=read_hook_file,
+    write_input=write_input,
+    read_output=read_output,
+    tool_spellings=TOOL_SPELLINGS,
+    recognises=recognises,
+    options=("await_post",),
+    folders=(".lime",),
+    suffixes=(".json", ".toml"),
+    agents=("lime",),
+    variables=("HOOK_EVENT", "HOOK_TOOL_INPUT", "HOOK_TOOL_IS_ERROR", "HOOK_TOOL_NAME", "HOOK_TOOL_OUTPUT"),
+    user_files=(UserFiles(".lime", "settings.json"),),
+    project_files=(".lime/settings.local.json",),
+)
+
+
+_FILE: Final = ".lime/settings.json"
+
+
+def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
+    event = envelope.read_document(AGENT_SIDE, "", raw, environ)
+    if event.context.event not in (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE):
+        return event
+    failed = event.context.event is Event.POST_TOOL_USE_FAILURE
+    outcome = result_outcome(Members(raw).raw("tool_output", b'""'), failed=failed)
+    return AgentEvent(event.name, replace(event.context, outcome=outcome))
+
+
+def _write_hook_file(entries: Sequence[WrittenEntry]) -> Mapping[str, str]:
+    """Lists of command lines by event."""
+    events: dict[str, list[str]] = {}
+    for entry in entries:
+        events.setdefault(entry.event_name, []).append(entry.command)
+    return json_file(_FILE, {"hooks": events})
+
+
+AGENT_SIDE: Final[AgentSide] = AgentSide(
+    name="lime",
+    documents=DocumentSigns(has=("event", "hook_event_name")),
+    file=_FILE,
+    can=Can.ALLOW | Can.ASK | Can.REWRITE | Can.TELL_BEFORE,
+    read_document=_read_document,
+    write_output=partial(envelope.write_output, replacement=""),
+    write_hook_file=_write_hook_file,
+    events=by_name(
+        Event.PRE_TOOL_USE,
+        Event.POST_TOOL_USE,
+        Event.POST_TOOL_USE_FAILURE,
+        Event.PERMISSION_REQUEST,
+        Event.SESSION_START,
+        Event.SESSION_END,
+        Event.NOTIFICATION,
+    ),
+    has_matchers=False,
+    own_tools=TOOLS,
+)

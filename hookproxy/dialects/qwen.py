@@ -1,0 +1,399 @@
+"""Qwen Code's hooks: Claude Code's names and output, run as Gemini CLI runs its hooks."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import string
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final
+
+import msgspec
+from msgspec import structs
+from msgspec.structs import replace
+
+from ..jsonrpc import raw_json
+from ..model.aliases import ToolSpelling
+from ..model.hooks import Document, Event, EventContext, HookResult, HookSpec, Order, Outcome, Permission, Verdict
+from ..model.settings import ToolNames
+from ..policy import matchers
+from .agent_documents import DocumentSigns, Members
+from .agent_side import AgentEvent, AgentSide, Can, HookDecision, HookOutput
+from .dialect import Dialect, Effect, HookFile, HookList, UserFiles
+from .shared import claude_agent_side, claude_matchers, command_file, handler_types, labels
+from .shared import claude_envelope as envelope
+from .shared import hook_file as shared_hook_file
+from .shared import input as shared_input
+from .shared import output as shared_output
+from .shared.command_file import CommandFile, Entries, Matchers, Timeouts
+from .shared.events import INSIDE_AGENT, PROMPTS_UNSEEN, by_name
+from .shared.handler_types import Handler
+from .shared.hook_file import Table
+from .shared.llm_outcome import llm_outcome
+from .shared.output import BLOCKS
+
+NAME: Final = "qwen"
+
+PROJECT_VARIABLES: Final = ("QWEN_PROJECT_DIR", "CLAUDE_PROJECT_DIR", "GEMINI_PROJECT_DIR")
+
+TIMEOUT: Final = 60.0
+"""Seconds for commands."""
+
+_HTTP_TIMEOUT: Final = 600.0
+"""Seconds for HTTP hooks."""
+
+_MILLISECONDS: Final = 1000.0
+"""A timeout of this or more is in milliseconds: older versions knew no other unit, and newer ones read it so."""
+
+EVENTS: Final = by_name(
+    Event.PRE_TOOL_USE,
+    Event.POST_TOOL_USE,
+    Event.POST_TOOL_USE_FAILURE,
+    Event.PERMISSION_REQUEST,
+    Event.PERMISSION_DENIED,
+    Event.SESSION_START,
+    Event.SESSION_END,
+    Event.NOTIFICATION,
+)
+_TURNS_UNSEEN: Final = "an MCP server does not see turns, tasks and subagents"
+UNAVAILABLE_EVENTS: Final = {
+    "PostToolBatch": "an MCP server does not see which calls were made together",
+    "UserPromptSubmit": PROMPTS_UNSEEN,
+    "UserPromptExpansion": PROMPTS_UNSEEN,
+    "QueryEnd": PROMPTS_UNSEEN,
+    "Stop": _TURNS_UNSEEN,
+    "StopFailure": _TURNS_UNSEEN,
+    "SubagentStart": _TURNS_UNSEEN,
+    "SubagentStop": _TURNS_UNSEEN,
+    "TodoCreated": _TURNS_UNSEEN,
+    "TodoCompleted": _TURNS_UNSEEN,
+    "TeammateIdle": _TURNS_UNSEEN,
+    "PreCompact": INSIDE_AGENT,
+    "PostCompact": INSIDE_AGENT,
+    "SessionDelete": INSIDE_AGENT,
+    "MessageDisplay": INSIDE_AGENT,
+    "InstructionsLoaded": INSIDE_AGENT,
+    "ConfigChange": INSIDE_AGENT,
+    "CwdChanged": INSIDE_AGENT,
+    "FileChanged": INSIDE_AGENT,
+    "WorktreeCreate": INSIDE_AGENT,
+}
+"""Qwen Code's other events, and why they cannot occur behind MCP."""
+
+FAMILIAR_TOOLS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
+    "Bash": ("run_shell_command", {"run_in_background": "is_background"}),
+    "Read": ("read_file", {}),
+    "Write": ("write_file", {}),
+    "Edit": ("edit", {}),
+    "LS": ("list_directory", {}),
+    "Glob": ("glob", {}),
+    "Grep": ("grep_search", {}),
+    "WebFetch": ("web_fetch", {}),
+    "WebSearch": ("web_search", {}),
+}
+"""Qwen Code's own tools, with their names of arguments that Claude Code spells otherwise, by Claude Code's names."""
+
+_ALIASES: Final = {
+    "run_shell_command": ("Bash", "Shell"),
+    "read_file": ("Read", "ReadFile"),
+    "write_file": ("Write", "WriteFile"),
+    "edit": ("Edit",),
+    "list_directory": ("LS", "ListFiles"),
+    "glob": ("Glob",),
+    "grep_search": ("Grep",),
+    "web_fetch": ("WebFetch",),
+    "web_search": ("WebSearch",),
+}
+"""Other names by which matchers know these tools: Claude Code's and the displayed ones."""
+
+_KEYS: Final = (
+    "type", "command", "name", "timeout", "async", "env", "shell", "statusMessage", "failMode", "url", "headers",
+    "allowedEnvVars",
+)  # fmt: skip
+
+
+_REPLACED: Final = re.compile(r"[^A-Za-z0-9_.-]")
+"""What a name cannot have. Whether it can have dots is not known: matchers are tried on both spellings."""
+
+
+def mcp_tool_name(server: str, tool: str) -> str:
+    """`mcp__SERVER__TOOL`, with dots."""
+    return f"mcp__{_REPLACED.sub('_', server)}__{_REPLACED.sub('_', tool)}"
+
+
+def read_hook_file(file: HookFile) -> HookList:
+    """The hooks of a settings file, which may have comments. Raises ConfigError."""
+    settings = shared_hook_file.read_document(file.path, file.text, comments=True)
+    if settings.flag("disableAllHooks"):
+        return HookList((), remarks=(f"{file.path}: disableAllHooks is true, {shared_hook_file.SWITCHED_OFF}",))
+    return command_file.read_hooks(FORMAT, file, settings)
+
+
+def recognises(members: Mapping[str, object]) -> bool:
+    """Whether there are matcher groups under Qwen Code's event names, or no events yet."""
+    return "version" not in members and command_file.fits(FORMAT, members, or_none=True)
+
+
+def _matcher(pattern: str) -> Callable[[str], bool]:
+    """As `_matcher_of_name`, for the name of a server's tool with its dots or with `_` in their place."""
+    return claude_matchers.either_spelling(_matcher_of_name(pattern))
+
+
+def _matcher_of_name(pattern: str) -> Callable[[str], bool]:
+    """All; a name, or a list of names, of the tool or of its other names; else an expression that matches anywhere.
+
+    What newer versions and older ones match differently, either of them matches here. An invalid expression matches
+    only as a name.
+    """
+    pattern = pattern.strip()
+    if pattern in ("", "*", ".*"):
+        return lambda _name: True
+    listed = frozenset([pattern] if pattern.startswith(("^", "(")) else map(str.strip, (pattern, *pattern.split("|"))))
+    try:
+        expression = matchers.javascript_regex("|".join(map(str.strip, pattern.split("|"))))
+    except (re.error, OverflowError, RecursionError) as problem:
+        if isinstance(problem, re.error) and matchers.is_no_expression(problem):
+            return lambda name: not listed.isdisjoint((name, *_ALIASES.get(name, ())))
+        raise  # Qwen Code may be able to read it, so it is not known what it means
+    return lambda name: not listed.isdisjoint((name, *_ALIASES.get(name, ()))) or expression(name)
+
+
+def _matcher_notes(event: Event, pattern: str, matches: Callable[[str], bool]) -> list[str]:
+    try:
+        matchers.javascript_regex(pattern.strip())
+    except re.error as problem:
+        if pattern.strip() not in ("", "*"):
+            return [f"is not a regular expression ({problem.msg}), so it only matches a tool of just this name"]
+    return claude_matchers.never_matches(event, pattern, matches)
+
+
+def _read_handler(_file: HookFile, _name: str, entry: Table) -> Handler:
+    handler = entry.choice("type", ("command", "http", "prompt", "function"), "command")
+    if handler in ("prompt", "function"):
+        raise entry.error("type", f"{handler!r} is not supported: it runs inside Qwen Code", "use type command")
+    if entry.choice("shell", ("bash", "powershell"), "bash") == "powershell":
+        raise entry.error("shell", "is PowerShell, which is not supported", "write a command for bash")
+    return handler_types.read_http(entry, "allowedEnvVars") if handler == "http" else command_file.read_command(entry)
+
+
+def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
+    timeout = hook.timeout
+    if hook.url and "timeout" not in entry.members and hook.event is not Event.SESSION_END:
+        timeout = _HTTP_TIMEOUT
+    project = ((name, file.project_dir) for name in PROJECT_VARIABLES)
+    return replace(
+        hook,
+        label=labels.command_label(entry.text("name")) or hook.label,
+        timeout=timeout,
+        background=entry.flag("async"),
+        fails_closed=entry.choice("failMode", ("open", "closed"), "open") == "closed",
+        env=(*project, *entry.pairs("env")) if hook.argv else (),
+    )
+
+
+FORMAT: Final = CommandFile(
+    dialect=NAME,
+    events=EVENTS,
+    unavailable=UNAVAILABLE_EVENTS,
+    timeouts=Timeouts(default=TIMEOUT, milliseconds_from=_MILLISECONDS),
+    entries=Entries(
+        keys=_KEYS,
+        grouped=True,
+        sequential=True,
+        read_handler=_read_handler,
+        bash=True,
+        finish=_finish,
+        typed=True,
+        closed=("failMode", "closed"),
+    ),
+    matchers=Matchers(
+        compile=_matcher,
+        triggers=(Event.SESSION_START, Event.SESSION_END, Event.NOTIFICATION),
+        notes=_matcher_notes,
+        write="|".join,
+    ),
+)
+
+
+_CALL_EVENTS = (
+    Event.PRE_TOOL_USE,
+    Event.POST_TOOL_USE,
+    Event.POST_TOOL_USE_FAILURE,
+    Event.PERMISSION_REQUEST,
+    Event.PERMISSION_DENIED,
+)
+
+
+_DIGITS: Final = string.digits + string.ascii_lowercase
+_SUFFIX_LENGTH: Final = 9  # as in Qwen Code
+
+
+def write_input(spec: HookSpec, context: EventContext) -> Document:
+    """The document, and the variables."""
+    session = context.session
+    document: dict[str, object] = {
+        "session_id": shared_input.utf8(session.id),
+        "transcript_path": "",  # required, and an MCP server has none
+        "cwd": shared_input.utf8(session.cwd),
+        "hook_event_name": context.event,
+        "timestamp": shared_input.iso_8601(context.at),
+        "permission_mode": "default",
+    }
+    document |= _call(context) if context.event in _CALL_EVENTS else _session_event(context)
+    env = dict.fromkeys(PROJECT_VARIABLES, session.project_dir)
+    return Document(shared_input.json_line(document), env)
+
+
+def _call(context: EventContext) -> dict[str, object]:
+    outcome = context.outcome or Outcome()
+    members: dict[str, object] = {
+        "tool_name": shared_input.utf8(context.tool_name),
+        "tool_input": msgspec.Raw(context.arguments),
+    }
+    if context.event is Event.POST_TOOL_USE:
+        text = shared_input.utf8(shared_input.result_text(outcome))
+        members["tool_response"] = {"llmContent": [{"text": text}], "returnDisplay": text}
+    if context.event is not Event.PERMISSION_REQUEST:
+        members |= {"tool_use_id": _tool_use_id(context), "tool_call_id": shared_input.utf8(context.tool_use_id)}
+    if context.event is Event.POST_TOOL_USE_FAILURE:
+        members |= {"error": shared_input.utf8(outcome.error), "is_interrupt": outcome.interrupted}
+    if context.event in (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE):
+        members["duration_ms"] = outcome.duration_ms
+    if context.event is Event.PERMISSION_DENIED:
+        members["reason"] = shared_input.utf8(context.message)
+    return members
+
+
+def _tool_use_id(context: EventContext) -> str:
+    """An id of the form of `generateToolUseId`: the time of the call, and what distinguishes it from calls at the same
+    time. All events of a call have the same."""
+    call = f"{context.session.id}\0{context.tool_use_id}".encode(errors="replace")
+    number = int.from_bytes(hashlib.sha256(call).digest(), "big")
+    suffix = "".join(_DIGITS[number // len(_DIGITS) ** place % len(_DIGITS)] for place in range(_SUFFIX_LENGTH))
+    return f"toolu_{int(context.at * 1000)}_{suffix}"
+
+
+def _session_event(context: EventContext) -> dict[str, object]:
+    if context.event is Event.NOTIFICATION:
+        return {"message": shared_input.utf8(context.message), "notification_type": context.trigger}
+    return {"source" if context.event is Event.SESSION_START else "reason": context.trigger}
+
+
+FIELDS: Final = {**envelope.FIELDS, "hookSpecificOutput.tool_input": Effect.NONE}
+"""What each member of the JSON output does here."""
+
+TOOL_INPUT_IGNORED: Final = (
+    "gave hookSpecificOutput.tool_input, which is not read: to rewrite arguments, give hookSpecificOutput.updatedInput"
+)
+"""Qwen Code shows these arguments to the next hook of a sequence, and calls the tool with others: a guard would judge
+what does not happen."""
+
+_NO_REASON: Final = "No reason provided"
+"""Qwen Code's own (`getEffectiveReason`)."""
+
+
+def _output_text(code: int, stdout: str, stderr: str) -> str:
+    """The stream that Qwen Code reads; if that one is empty, the other.
+
+    With exit code 2, newer versions read standard error alone, and whether they block if it is empty is in doubt. The
+    examples of the page print the reason on standard output: it is read.
+    """
+    text = stderr or stdout if code == BLOCKS else stdout or stderr
+    if text.startswith('"') and (inner := raw_json.text(text.encode())):  # JSON as a JSON string
+        return inner.strip()
+    return text
+
+
+_RULES: Final = envelope.Rules(output_text=_output_text, any_exit_code=True, shows_text=True)
+
+
+def read_output(spec: HookSpec, result: HookResult) -> Verdict:
+    """The verdict of a hook run."""
+    verdict = envelope.read_output(_RULES, spec, result)
+    if verdict.stop and spec.event is Event.POST_TOOL_USE:
+        verdict = _without_result(verdict, result)
+    if b'"tool_input"' in result.stdout + result.stderr and "tool_input" in _members(result, "hookSpecificOutput"):
+        return replace(verdict, messages=(*verdict.messages, TOOL_INPUT_IGNORED))
+    return verdict
+
+
+def _without_result(verdict: Verdict, result: HookResult) -> Verdict:
+    """A hook that stops the agent after a call puts its reason in the place of the result and of all feedback."""
+    members = _members(result)
+    texts = (raw_json.text(members[name]) for name in ("stopReason", "reason") if name in members)
+    reason = shared_output.truncate(next(filter(None, texts), _NO_REASON))
+    return replace(verdict, permission=Permission.DENY, reason=reason, replacement=raw_json.encode(reason), feedback=())
+
+
+def _members(result: HookResult, name: str = "") -> dict[str, bytes]:
+    """The members of what a hook printed, or of its member of this name; none if they cannot be read."""
+    text = _output_text(result.code, shared_output.decode(result.stdout), shared_output.decode(result.stderr))
+    try:
+        members = raw_json.fields(text.encode())
+        members = raw_json.fields(bytes(members.get(name, b""))) if name else members
+    except (raw_json.Unreadable, raw_json.DuplicateKeys):  # the verdict is about that
+        return {}
+    return {key: bytes(value) for key, value in members.items()}
+
+
+DIALECT: Final = Dialect(
+    name=NAME,
+    described_by="the source of Qwen Code, packages/core/src/hooks, and its hooks page, as of autumn 2026",
+    events=EVENTS,
+    unavailable=UNAVAILABLE_EVENTS,
+    output_fields=FIELDS,
+    order=Order.TOGETHER,
+    default_timeout=TIMEOUT,
+    tool_names=ToolNames.MCP,
+    read_hook_file=read_hook_file,
+    write_input=write_input,
+    read_output=read_output,
+    hook_identity=lambda spec: (spec.label, *spec.identity),
+    mcp_tool_name=mcp_tool_name,
+    tool_spellings={known: (ToolSpelling(name, arguments),) for known, (name, arguments) in FAMILIAR_TOOLS.items()},
+    recognises=recognises,
+    shape_of="claude",
+    folders=(".qwen",),
+    agents=("qwen-cli-mcp-client*",),
+    constant_environment=True,
+    variables=PROJECT_VARIABLES,
+    user_files=(UserFiles(".qwen", "settings.json"),),
+    project_files=(".qwen/settings.json",),
+)
+
+
+_FILE: Final = ".qwen/settings.json"
+
+
+def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
+    event = claude_agent_side.read_document(AGENT_SIDE, "QWEN_PROJECT_DIR", raw, environ)
+    response = Members(raw).object("tool_response")
+    if event.context.event is not Event.POST_TOOL_USE or "llmContent" not in response:
+        return event
+    duration = event.context.outcome.duration_ms if event.context.outcome else 0
+    return structs.replace(event, context=structs.replace(event.context, outcome=llm_outcome(response, duration)))
+
+
+def _write_output(event: AgentEvent, decision: HookDecision) -> HookOutput:
+    return claude_agent_side.write_output(event, decision, replacement="")
+
+
+AGENT_SIDE: Final[AgentSide] = AgentSide(
+    name="qwen",
+    documents=DocumentSigns(has=("timestamp", "permission_mode")),
+    file=_FILE,
+    can=Can.ALLOW | Can.ASK | Can.TELL_BEFORE | Can.TELL_AFTER,
+    read_document=_read_document,
+    write_output=_write_output,
+    write_hook_file=partial(command_file.write_hook_file, FORMAT, _FILE),
+    events=by_name(
+        Event.PRE_TOOL_USE,
+        Event.POST_TOOL_USE,
+        Event.POST_TOOL_USE_FAILURE,
+        Event.PERMISSION_REQUEST,
+        Event.SESSION_START,
+        Event.SESSION_END,
+        Event.NOTIFICATION,
+    ),
+)

@@ -1,0 +1,521 @@
+"""Reads most lines of shell without the grammar, which takes several times as long.
+
+How it works: one place moves through the line from left to right, and never back. A list of commands is read by a
+function that calls itself for what stands in parentheses, loops and conditions, and returns the sign or word that ends
+the list. Only what every shell reads alike is read: words of plain characters, quotes, escapes, patterns and usual
+expansions; the usual redirections and here-documents; `if`, `while`, `for … in`, `case`, functions and groups.
+Anything else, and anything that is an error, raises `_NotPlain`, and the grammar reads the line from its beginning.
+
+What must hold: the commands are those that the grammar's way finds, in the same order (a property in the tests).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from .heredocs import DELIMITER, expanded_texts, find_body, unquoted
+from .words import GLOB, HOLE, INHERITED, SPLIT, Command, Input, Word, echoed, expand_braces
+
+_MOST_COMMANDS: Final = 1200  # reading so many takes some 5 ms
+_MOST_WORK: Final = 20_000  # parts of words, lists and redirections, each by what it takes: about one microsecond
+_DEEPEST: Final = 20  # lists inside of each other: people write three
+
+RESERVED: Final = frozenset({
+    "!", "{", "}", "[[", "]]", "if", "then", "elif", "else", "fi", "case", "esac", "for", "select", "while", "until",
+    "do", "done", "in", "function", "coproc", "time",
+})  # fmt: skip
+"""Words of the shell's own grammar, where a command may begin."""
+
+_BLANKS: Final = r"(?:[ \t]|(?<=[ \t\n])\\\n)*"
+_END: Final = r"(?=[ \t\n;|&)]|\Z)"
+_CHARACTERS: Final = "A-Za-z0-9_@%+:,./"
+_VARIABLE: Final = (
+    r"\$(?P<variable>[A-Za-z_]\w*|[0-9?#@*](?!\w)|\{[!#]?(?:[A-Za-z_]\w*|[0-9?#@*])(?:\[[\w@*+ -]*\])?"
+    r"(?:[:=?+\-#%/^,@][^'\"\\{}$`()<>\n\r]*)?(?<!@P)\}|\(\([\w \t+*/%<>=!&|^~?:,.-]*\)\))"
+)
+"""What is expanded, and holds no command."""
+_OTHER_PARTS: Final = rf"{_VARIABLE}|\\(?P<escaped>[^\n\r])|(?P<substitution>\$\((?![(<]))|(?P<quote>\")"
+
+_FIRST_WORD: Final = re.compile(rf"(?:[{_CHARACTERS}-]+|\[){_END}")
+_WORD: Final = re.compile(rf"[ \t]{_BLANKS}((?:(?:[{_CHARACTERS}=-]|\{{\}})+|!=?|\[|\]){_END})")
+_BRACED: Final = re.compile(rf"[ \t]{_BLANKS}([{_CHARACTERS}=*?-]*\{{[{_CHARACTERS}=*?{{}}-]*){_END}")
+"""A word with braces, and nothing else that is not plain."""
+_PART: Final = re.compile(
+    rf"(?P<plain>(?:[{_CHARACTERS}=-]|\{{\}}|(?<=[\w/])[~^#]|(?<![^\s=])~(?=/))+)|(?P<pattern>[*?])"
+    r"|'(?P<single>[^'\r]*)'|\"(?P<double>[^\"\\$`\r]*)\"|`(?P<backquoted>[^`\\\n\r<]*)`|(?P<process>[<>]\()"
+    rf"|{_OTHER_PARTS}",
+    re.ASCII,
+)
+_QUOTED_PART: Final = re.compile(
+    rf"(?P<plain>[^\"\\$`\r]+)|`(?P<backquoted>[^`\\\n\r<\"]*)`|(?P<continued>(?<![$\\])\\\n)|{_OTHER_PARTS}",
+    re.ASCII,
+)
+_ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)\+?=", re.ASCII)
+_REDIRECTION: Final = re.compile(
+    rf"{_BLANKS}(?:[12]?>&[12]{_END}|<<(?P<tabs>-?)(?![<-])|"
+    rf"(?:[12]?(?P<output>>>|>\||>(?!&))|(?P<input><<<|<(?![<&>(]))){_BLANKS}(?=[^\s<>&;|()]|[<>]\())"
+)
+_REST_OF_LINE: Final = re.compile(r"[^'\"\\`()<#{}\[\]!\n\r]*(?=\n)")
+"""What may follow a here-document's delimiter: nothing that could go on behind the end of the line."""
+_COMMAND_ENDS: Final = re.compile(rf"{_BLANKS}(?:[\n;|&)]|\Z)")
+_SEPARATOR: Final = re.compile(
+    rf"{_BLANKS}(?:(?<=[ \t])#[^\n\r]*(?=\n|\Z))?(&&|\|\|?(?![&|])|;;?(?![;&])|&(?![>&])|\n|\)|\Z)"
+)
+_TO_COMMAND: Final = re.compile(r"(?:[ \t\n]|#[^\n\r]*(?=\n|\Z))*")
+_TO_END_OF_LINE: Final = re.compile(r"[ \t]*(?:#[^\n\r]*(?=\n|\Z))?")
+_TO_WORD: Final = re.compile(rf"[ \t]{_BLANKS}")
+_KEYWORD: Final = re.compile(rf"(?:[a-z]+|[{{}}]|\[\[){_END}")
+_FOR: Final = re.compile(r"[ \t]+[A-Za-z_]\w*[ \t]+in(?=[ \t])", re.ASCII)
+_IN: Final = re.compile(r"[ \t]+in(?=[ \t\n])")
+_NEGATED: Final = re.compile(r"[ \t]+!(?=[ \t])")
+_TEST_ENDS: Final = re.compile(rf"[ \t]+\]\]{_END}")
+_CASE_PATTERN: Final = re.compile(
+    r"\(?[ \t]*[^\s'\"\\$`;&|()<>{}\[\]#]+(?:[ \t]*\|[ \t]*[^\s'\"\\$`;&|()<>{}\[\]#]+)*[ \t]*\)"
+)
+_FUNCTION: Final = re.compile(r"[A-Za-z_]\w*[ \t]*\(\)[ \t\n]*(?=\{[ \t\n])", re.ASCII)
+_FUNCTION_NAME: Final = re.compile(r"[ \t]+[A-Za-z_]\w*[ \t]*(?:\(\))?[ \t\n]*(?=\{[ \t\n])", re.ASCII)
+_FEEDING: Final = ("&&", "||", "|")
+"""Separators behind which a command must follow."""
+_CLOSING: Final = ("", ")", ";;")
+"""Signs that end a list right behind a command."""
+
+
+class _NotPlain(Exception):
+    """The line is not one that this file reads."""
+
+
+def read_plain(line: str) -> tuple[Command, ...] | None:
+    """Return the commands of a line; None if it must be read with the grammar."""
+    reader = _PlainReader(line)
+    try:
+        reader.read_list(INHERITED, ("",))
+    except _NotPlain:
+        return None
+    return tuple(reader.commands)
+
+
+class _PlainReader:
+    """One line, and the place up to which it has been read.
+
+    It is one class although it is long: lists, statements, commands and words call each other (a word may hold a list),
+    and all move the one place. It owns the place, the commands so far, the depth, the work that is left, and where
+    the here-documents end whose line has not been passed yet: the end of that line leads behind them.
+    What must hold: `commands` has a command behind those inside of its expansions; each function leaves the place right
+    behind what it has read, and raises `_NotPlain` rather than to guess.
+    """
+
+    __slots__ = ("_at", "_bodies", "_depth", "_line", "commands", "left")
+
+    def __init__(self, line: str, depth: int = 0, left: int = _MOST_WORK) -> None:
+        self._line: Final = line
+        self._at = 0
+        self._depth = depth
+        self.left = left
+        """How much work may still be done: the agent decides how long a line is."""
+        self._bodies: Final[dict[int, int]] = {}
+        """Where the here-documents end, by the end of the line before each."""
+        self.commands: Final[list[Command]] = []
+
+    # --- lists of commands ---
+
+    def read_list(self, input_: Input, ends: tuple[str, ...]) -> str:  # noqa: C901  # one branch for each sign
+        """Read commands up to one of these signs or words, and return it; "" is the end of the line."""
+        line, fed, separator = self._line, input_, "&&"
+        self._depth += 1
+        self._spend(5)
+        if self._depth > _DEEPEST:
+            raise _NotPlain
+        while True:
+            self._go_to_command()
+            end = self._end_of_list(ends)
+            if end is not None:
+                if separator in _FEEDING:
+                    raise _NotPlain
+                break
+            if line.startswith(("! ", "!\t"), self._at) and separator != "|":
+                self._at += 2
+                self._go_to_command()
+                self._simple(fed)
+            else:
+                self._statement(fed)
+            match = _SEPARATOR.match(line, self._at)
+            if match is None or len(self.commands) > _MOST_COMMANDS:
+                raise _NotPlain
+            separator = match[1]
+            self._at = match.end()
+            if separator in _CLOSING:
+                end = separator
+                break
+            if separator == "\n":
+                self._at -= 1
+            fed = input_
+            if separator == "|":
+                fed = Input("pipe", echoed(self.commands[-1]) if self.commands else "")
+        if end not in ends:
+            raise _NotPlain
+        self._depth -= 1
+        return end
+
+    def _spend(self, work: int) -> None:
+        self.left -= work
+        if self.left < 0:
+            raise _NotPlain
+
+    def _go_to_command(self) -> None:
+        """Skip blanks, comments, ends of lines and here-documents."""
+        line = self._line
+        if not self._bodies:
+            self._at = _TO_COMMAND.match(line, self._at).end()  # type: ignore[union-attr]  # it matches nothing, too
+            return
+        while True:
+            at = _TO_END_OF_LINE.match(line, self._at).end()  # type: ignore[union-attr]  # as above
+            if not line.startswith("\n", at):
+                self._at = at
+                return
+            self._at = self._bodies.get(at, at + 1)
+
+    def _end_of_list(self, ends: tuple[str, ...]) -> str | None:
+        """The sign or word that ends the list, and goes past it; None: a command begins here."""
+        if self._at == len(self._line):
+            return ""
+        if self._line[self._at] == ")":
+            self._at += 1
+            return ")"
+        if ends[0] == ";;" and self._line.startswith(";;", self._at):
+            self._at += 2
+            return ";;"
+        if ends[0] not in ("", ")"):
+            keyword = _KEYWORD.match(self._line, self._at)
+            if keyword is not None and keyword[0] in ends:
+                self._at = keyword.end()
+                return keyword[0]
+        return None
+
+    def _statement(self, fed: Input) -> None:  # noqa: C901  # one case for each statement
+        line, at, before = self._line, self._at, len(self.commands)
+        keyword = _KEYWORD.match(line, at)
+        is_group = line[at] == "(" and not line.startswith("(", at + 1)
+        if not is_group and (keyword is None or keyword[0] not in RESERVED or keyword[0] == "time"):
+            self._simple(fed)
+            return
+        if fed is INHERITED:
+            fed = Input(INHERITED.kind)  # so that commands inside of expansions can be told from the group's own
+        self._at = keyword.end() if keyword and not is_group else at + 1
+        match keyword[0] if keyword and not is_group else "(":
+            case "(":
+                self.read_list(fed, (")",))
+            case "{":
+                self.read_list(fed, ("}",))
+            case "if":
+                self._condition(fed)
+            case "while" | "until":
+                self.read_list(fed, ("do",))
+                self.read_list(fed, ("done",))
+            case "for":
+                self._loop(fed)
+            case "case":
+                self._case(fed)
+            case "[[":
+                self._test(fed)
+            case "function":
+                self._skip(_FUNCTION_NAME)
+                self._statement(INHERITED)
+                return
+            case _:
+                raise _NotPlain
+        self._redirect_group(before, fed)
+
+    def _redirect_group(self, before: int, fed: Input) -> None:
+        """Read the redirections behind a group, which are those of all commands from this one on."""
+        written: list[str] = []
+        input_: Input | None = None
+        after = len(self.commands)
+        while (redirection := _REDIRECTION.match(self._line, self._at)) is not None:
+            input_ = self._redirected(redirection, written) or input_
+        if len(self.commands) > after or (input_ and fed.kind == "pipe"):
+            raise _NotPlain
+        if written or input_:
+            for at in range(before, after):
+                command = self.commands[at]
+                own = input_ if input_ and command.input is fed else command.input
+                self.commands[at] = Command(command.words, command.assignments, own, (*command.written, *written))
+
+    def _skip(self, pattern: re.Pattern[str]) -> None:
+        match = pattern.match(self._line, self._at)
+        if match is None:
+            raise _NotPlain
+        self._at = match.end()
+
+    def _case(self, fed: Input) -> None:
+        if self._next_word() is None:
+            raise _NotPlain
+        self._skip(_IN)
+        end = ";;"
+        while end == ";;":
+            self._go_to_command()
+            keyword = _KEYWORD.match(self._line, self._at)
+            if keyword is not None and keyword[0] == "esac":
+                self._at = keyword.end()
+                return
+            self._skip(_CASE_PATTERN)
+            end = self.read_list(fed, (";;", "esac"))
+
+    def _test(self, fed: Input) -> None:
+        """Read `[[ … ]]`. For dash, it is a command; what it tests is read as one, too, as the grammar's way does."""
+        before = len(self.commands)
+        words: list[Word] = []
+        if negated := _NEGATED.match(self._line, self._at):
+            self._at = negated.end()
+        while (word := self._next_word()) is not None:
+            words.append(word)
+        self._skip(_TEST_ENDS)
+        if not words or "#" in words[0].text or len(self.commands) > before or fed.kind == "pipe":
+            raise _NotPlain
+        if any("[" in word.source for word in words):  # `-v` and `-eq` evaluate a subscript
+            raise _NotPlain
+        self._check_first(words)
+        if words[0].literal:
+            self.commands.append(Command(tuple(words)))
+
+    def _condition(self, fed: Input) -> None:
+        end = "elif"
+        while end == "elif":
+            self.read_list(fed, ("then",))
+            end = self.read_list(fed, ("elif", "else", "fi"))
+        if end == "else":
+            self.read_list(fed, ("fi",))
+
+    def _loop(self, fed: Input) -> None:
+        line = self._line
+        head = _FOR.match(line, self._at)
+        if head is None:
+            raise _NotPlain
+        self._at = head.end()
+        while (braced := _BRACED.match(line, self._at)) is not None or self._next_word() is not None:
+            self._at = braced.end() if braced else self._at
+        separator = _SEPARATOR.match(line, self._at)
+        if separator is None or separator[1] not in (";", "\n") or self._at == head.end():
+            raise _NotPlain
+        self._at = separator.end()
+        self._go_to_command()
+        keyword = _KEYWORD.match(line, self._at)
+        if keyword is None or keyword[0] != "do":
+            raise _NotPlain
+        self._at = keyword.end()
+        self.read_list(fed, ("done",))
+
+    # --- simple commands ---
+
+    def _simple(self, fed: Input) -> None:  # noqa: C901  # one branch for each kind of part
+        line = self._line
+        words: list[Word] = []
+        assignments: list[tuple[str, Word]] = []
+        written: list[str] = []
+        first = _FIRST_WORD.match(line, self._at)
+        if first is None:
+            function = _FUNCTION.match(line, self._at)
+            if function is not None:
+                self._at = function.end()
+                self._statement(INHERITED)
+                return
+            first_word = self._first_word(assignments)
+            if first_word is not None:
+                words.append(first_word)
+        else:
+            words.append(Word(first[0], first[0], True))
+            self._at = first.end()
+        if words:
+            while True:
+                match = _WORD.match(line, self._at)
+                if match is not None:
+                    words.append(Word(match[1], match[1], True))
+                    self._at = match.end()
+                elif _COMMAND_ENDS.match(line, self._at) is not None:
+                    break
+                elif (redirection := _REDIRECTION.match(line, self._at)) is not None:
+                    fed = self._redirected(redirection, written) or fed
+                elif (braced := _BRACED.match(line, self._at)) is not None:
+                    self._spend(10 + len(braced[1]))
+                    words.extend(expand_braces(braced[1]))
+                    self._at = braced.end()
+                elif (word := self._next_word()) is not None:
+                    words.append(word)
+                else:
+                    break
+            self._check_first(words)
+        elif not assignments:
+            raise _NotPlain
+        self.commands.append(Command(tuple(words), tuple(assignments), fed, tuple(written)))
+
+    def _first_word(self, assignments: list[tuple[str, Word]]) -> Word | None:
+        """Read the assignments that stand here, and the first word."""
+        line = self._line
+        while True:
+            name = _ASSIGNMENT.match(line, self._at)
+            if name is None:
+                break
+            self._at = name.end()
+            value = self._parts()
+            assignments.append((name[1], Word("", "") if value is None else Word(value.text, value.source)))
+            blanks = self._at
+            while line.startswith((" ", "\t"), blanks):
+                blanks += 1
+            if blanks == self._at:
+                return None
+            self._at = blanks
+        return self._parts()
+
+    @staticmethod
+    def _check_first(words: list[Word]) -> None:
+        """Raise _NotPlain where the grammar may see something else than a command of these words."""
+        first = words[0]
+        if first.bare and first.text in RESERVED:
+            if first.text != "time" or len(words) == 1 or words[1].text in RESERVED:
+                raise _NotPlain
+        elif "=" in first.text or "{" in first.text or (len(words) == 1 and first.text == "]]"):
+            raise _NotPlain
+
+    def _redirected(self, redirection: re.Match[str], written: list[str]) -> Input | None:
+        """Read the target of a redirection: the input that it gives; None: it is one of output."""
+        self._at = redirection.end()
+        self._spend(3)
+        if redirection["tabs"] is not None:
+            return self._heredoc(without_tabs=redirection["tabs"] != "")
+        if redirection["output"] is redirection["input"] is None:
+            return None
+        target = self._parts()
+        if target is None:
+            raise _NotPlain
+        if redirection["input"] == "<<<":
+            return Input("text", target.source, target.literal)
+        if redirection["input"]:
+            return Input("file", target.text)
+        if target.literal and target.text != "/dev/null":
+            written.append(target.text)
+        return None
+
+    def _heredoc(self, *, without_tabs: bool) -> Input:
+        line = self._line
+        delimiter = DELIMITER.match(line, self._at)
+        rest = _REST_OF_LINE.match(line, delimiter.end()) if delimiter else None
+        mark = unquoted(delimiter[1]) if delimiter else ""
+        if delimiter is None or rest is None or not mark or rest.end() in self._bodies:
+            raise _NotPlain
+        is_quoted = mark != delimiter[1]
+        body, end = find_body(line, rest.end() + 1, mark, without_tabs, joins=not is_quoted)
+        if body is None:
+            raise _NotPlain
+        is_literal = is_quoted or ("$" not in body and "`" not in body)
+        if not is_literal:
+            for text in expanded_texts(body):
+                self._read_inside(text)
+        self._bodies[rest.end()] = end
+        self._at = delimiter.end()
+        return Input("text", body, is_literal)
+
+    def _read_inside(self, text: str) -> None:
+        reader = _PlainReader(text, self._depth, self.left)
+        reader.read_list(INHERITED, ("",))
+        self.left = reader.left
+        self.commands.extend(reader.commands)
+
+    # --- words ---
+
+    def _next_word(self) -> Word | None:
+        """Read a word behind blanks; None: there is none."""
+        before = self._at
+        blanks = _TO_WORD.match(self._line, before)
+        if blanks is None:
+            return None
+        self._at = blanks.end()
+        word = self._parts()
+        if word is None:
+            self._at = before
+        return word
+
+    def _parts(self) -> Word | None:  # noqa: C901  # one branch for each kind of part
+        """Read the word that begins here; None: there is none."""
+        line, start = self._line, self._at
+        texts: list[str] = []
+        sources: list[str] = []
+        bare = True
+        while (part := _PART.match(line, self._at)) is not None:
+            self._at = part.end()
+            self._spend(2)
+            match part.lastgroup:
+                case "plain":
+                    texts.append(part[0])
+                    sources.append(part[0])
+                    continue
+                case "pattern":
+                    texts.append(GLOB)
+                    sources.append(part[0])
+                    continue
+                case "single" | "double" | "escaped" as kind:
+                    texts.append(part[kind])
+                    sources.append(part[kind])
+                case "variable":
+                    texts.append(SPLIT)
+                    sources.append(part[0])
+                case "substitution":
+                    texts.append(SPLIT)
+                    sources.append(self._substitution(part.start()))
+                case "backquoted":
+                    self._read_inside(part["backquoted"])
+                    texts.append(SPLIT)
+                    sources.append(part[0])
+                case "process":
+                    if texts:
+                        raise _NotPlain
+                    texts.append(SPLIT)
+                    sources.append(self._substitution(part.start(), Input("pipe") if part[0] == ">(" else INHERITED))
+                case _:
+                    self._double_quoted(texts, sources)
+            bare = False
+        if self._at == start:
+            return None
+        if self._at < len(line) and line[self._at] not in " \t\n;|&)":
+            raise _NotPlain
+        return Word("".join(texts), "".join(sources), bare)
+
+    def _double_quoted(self, texts: list[str], sources: list[str]) -> None:
+        """Read from behind the quote to behind the one that ends it."""
+        line = self._line
+        while (part := _QUOTED_PART.match(line, self._at)) is not None:
+            self._at = part.end()
+            self._spend(2)
+            match part.lastgroup:
+                case "plain":
+                    texts.append(part[0])
+                    sources.append(part[0])
+                case "escaped":
+                    kept = part["escaped"] if part["escaped"] in '$`"\\' else part[0]
+                    texts.append(kept)
+                    sources.append(kept)
+                case "variable":
+                    texts.append(SPLIT if "@" in part[0] else HOLE)
+                    sources.append(part[0])
+                case "substitution":
+                    source = self._substitution(part.start())
+                    texts.append(SPLIT if "@" in source else HOLE)
+                    sources.append(source)
+                case "backquoted":
+                    self._read_inside(part["backquoted"])
+                    texts.append(SPLIT if "@" in part[0] else HOLE)
+                    sources.append(part[0])
+                case "continued":
+                    pass
+                case _:
+                    return
+        raise _NotPlain
+
+    def _substitution(self, start: int, input_: Input = INHERITED) -> str:
+        """Read from behind `$(` to behind its end: its text without here-documents."""
+        self.read_list(input_, (")",))
+        line, at, text = self._line, start, ""
+        for end_of_line, end in self._bodies.items():
+            if at <= end_of_line < self._at:
+                text += line[at : end_of_line + 1]
+                at = end
+        return text + line[at : self._at]
