@@ -56,10 +56,10 @@ class Address(Struct, frozen=True):
             parts = urlsplit(urljoin(f"{self.origin}{(base or self.target).decode()}", location))
             if parts.scheme != self.scheme:
                 return None
-            found = _parse(parts)
+            other = _parse(parts)
         except (ValueError, UserError):
             return None
-        return found.target if found.origin == self.origin and "@" not in parts.netloc else None
+        return other.target if other.origin == self.origin and "@" not in parts.netloc else None
 
 
 def parse(url: str, *, allow_http: bool = False) -> Address:
@@ -70,10 +70,10 @@ def parse(url: str, *, allow_http: bool = False) -> Address:
     except ValueError as problem:
         raise UserError(f"--url {_without_secret(url)}: {problem}", "write https://host/path") from None
     if parts.scheme not in _PORTS and "://" in url:
-        text = f"--url {_without_secret(url)} is no address of a server: it begins with {parts.scheme}://"
+        text = f"--url {_without_secret(url)} is not an address of a server: it begins with {parts.scheme}://"
         raise UserError(text, "write https://host/path")
     if parts.scheme not in _PORTS or not parts.hostname or port == 0:
-        raise UserError(f"--url {_without_secret(url)} is no address of a server", "write https://host/path")
+        raise UserError(f"--url {_without_secret(url)} is not an address of a server", "write https://host/path")
     if "@" in parts.netloc:
         hint = "give credentials with --header 'Authorization: …', where they are not logged"
         raise UserError(f"--url {parts.scheme}://…@{parts.hostname} contains credentials", hint)
@@ -98,7 +98,7 @@ def _parse(parts: SplitResult) -> Address:
         except UnicodeError:
             raise UserError(f"the host name {host} cannot be looked up", "write it as it is registered") from None
     target = f"{parts.path or '/'}{f'?{parts.query}' if parts.query else ''}"
-    if any(one <= " " or one == "\x7f" for one in f"{host}{target}"):
+    if any(char <= " " or char == "\x7f" for char in f"{host}{target}"):
         raise UserError("the URL contains a blank or a control character", "encode it, as in %20")
     if not target.isascii():
         from urllib.parse import quote

@@ -98,10 +98,10 @@ async def connect(
 def _why_nothing_answers(problem: OSError, proxy: Proxy | None) -> str:
     """What the system says of one address, or of each address of a name; the event loop's own texts repeat those."""
     place = f"at the proxy {proxy.host}:{proxy.port}" if proxy is not None else "there"
-    codes = dict.fromkeys(int(one) for one in _ERROR_NUMBER.findall(str(problem)))
+    codes = dict.fromkeys(int(code) for code in _ERROR_NUMBER.findall(str(problem)))
     return ", ".join(
-        f"nothing listens {place} (connection refused)" if one == errno.ECONNREFUSED else os.strerror(one)
-        for one in codes
+        f"nothing listens {place} (connection refused)" if code == errno.ECONNREFUSED else os.strerror(code)
+        for code in codes
     )
 
 

@@ -56,7 +56,7 @@ def known_head(head: bytes, names: Collection[bytes], length: int) -> KnownHead 
 
     `names` are those of all headers, in lower case, and `length` is that of the body.
     """
-    found = [*_LENGTH.finditer(head)]
-    if len(found) != 1 or int(found[0][1]) != length or not _HAS_OWN_FRAMING.isdisjoint(names):
+    lengths = [*_LENGTH.finditer(head)]
+    if len(lengths) != 1 or int(lengths[0][1]) != length or not _HAS_OWN_FRAMING.isdisjoint(names):
         return None
-    return KnownHead(head[: found[0].start(1)], head[found[0].end(1) :])
+    return KnownHead(head[: lengths[0].start(1)], head[lengths[0].end(1) :])

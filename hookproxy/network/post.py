@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from . import address, connect
+from .collected import CollectedResponse
 from .connection import Connection
 
 if TYPE_CHECKING:
@@ -27,18 +27,19 @@ def poster(
 
     async def post(url: str, headers: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
         place = address.parse(url)
-        response = _Response()
+        response = CollectedResponse(_MAX_BODY)
         proxy = address.find_proxy(place, environ)
         try:
             context = tls() if place.is_tls else None
             connection = await connect.connect(
-                place, proxy, context, response, _CONNECT_SECONDS, ca_hint=connect.CA_HINT
+                place, proxy, context, _NoPool(), _CONNECT_SECONDS, ca_hint=connect.CA_HINT
             )
         except ValueError as problem:
             raise ConnectionError(str(problem)) from None
         try:
             connection.request(_head(place, headers, len(body)), body, response)
-            return await response.ended
+            body = await response.body
+            return response.status, body
         finally:
             connection.close()
 
@@ -51,41 +52,8 @@ def _head(place: address.Address, headers: Mapping[str, str], length: int) -> by
     return b"\r\n".join([*lines, b"Accept-Encoding: identity", b"Connection: close", b"", b""])
 
 
-class _Response:
-    """Collects a response. It is also the owner of its connection, and does nothing with that."""
-
-    def __init__(self) -> None:
-        self.ended: asyncio.Future[tuple[int, bytes]] = asyncio.get_running_loop().create_future()
-        self._status = 0
-        self._body = b""
-
-    def on_head(self, status: int, headers: dict[bytes, bytes]) -> None:
-        """As in Handler."""
-        self._status = status
-
-    def on_body(self, piece: bytes) -> None:
-        """As in Handler."""
-        self._body += piece
-        if len(self._body) > _MAX_BODY:
-            self.on_lost("the response is too long")
-
-    def on_complete(self) -> None:
-        """As in Handler."""
-        if not self.ended.done():
-            self.ended.set_result((self._status, self._body))
-
-    def takes_whole(self, size: int) -> bool:
-        """As in Handler: each connection has one response, so none has the head of an earlier one."""
-        return False
-
-    def on_whole(self, headers: dict[bytes, bytes], body: bytes) -> None:
-        """As in Handler."""
-        raise AssertionError("a response came whole that must come in parts")
-
-    def on_lost(self, why: str) -> None:
-        """As in Handler."""
-        if not self.ended.done():
-            self.ended.set_exception(ConnectionError(why))
+class _NoPool:
+    """The Owner of a connection that is closed after its response."""
 
     def idle(self, connection: Connection) -> None:
         """As in Owner."""

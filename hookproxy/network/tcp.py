@@ -386,8 +386,8 @@ async def connect(factory: Callable[[], _P], host: str, port: int, second_addres
     try:
         if before.spoke:
             raise ConnectionError("it has sent something before it was asked")
-        found = transport.get_extra_info("socket")
-        sock = socket.socket(fileno=os.dup(found.fileno()))
+        opened = transport.get_extra_info("socket")
+        sock = socket.socket(fileno=os.dup(opened.fileno()))
     finally:
         transport.abort()  # it closes its own descriptor only
     protocol = factory()

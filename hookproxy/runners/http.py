@@ -17,6 +17,7 @@ from ..dialects.shared.handler_types import HEADER_VARIABLE
 from ..model.errors import ConfigError
 from ..model.hooks import Document, Ended, HookResult, HookSpec
 from ..network.address import Address
+from ..network.collected import CollectedResponse, ResponseTooLong
 from ..network.connect import connect, tls_context
 from ..network.connection import Connection
 from ..processes.process import output_limit
@@ -96,10 +97,13 @@ class _Endpoint:
         body = bytes(document.stdin)
         head = b"%b%bContent-Length: %d\r\n\r\n" % (self._head, trace, len(body))
         connection = self._take_idle() or await self._connect()
-        response = _Response(output_limit(len(body)))
+        limit = output_limit(len(body))
+        response = CollectedResponse(limit, _check_head)
         connection.request(head, body, response)
         try:
             return await response.body
+        except ResponseTooLong:
+            raise OutputTooLong(f"answered with more than {limit} bytes") from None
         finally:
             if not response.has_ended:
                 connection.close()
@@ -150,59 +154,15 @@ class _Endpoint:
         """Nothing: the document of a call is in memory in any case."""
 
 
-class _Response:
-    """The Handler of one response: `body` has it, or why the hook has failed."""
-
-    def __init__(self, limit: int) -> None:
-        self.body: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        self.has_ended = False
-        """The connection is free for another request, or closed."""
-        self._limit = limit
-        self._pieces: list[bytes] = []
-        self._size = 0
-
-    def on_head(self, status: int, headers: dict[bytes, bytes]) -> None:
-        """Refuse what is not a hook's output; the rest of it is not read."""
-        if not 200 <= status < 300:
-            redirects = ", and redirects are not followed" if 300 <= status < 400 else ""
-            self._fail(HookFailed(f"answered with status {status}{redirects}"))
-        elif headers.get(b"content-encoding", b"identity").lower() != b"identity":
-            self._fail(HookFailed("answered with a compressed body, which was not requested"))
-        elif headers.get(b"content-type", b"").lower().startswith(b"text/html"):
-            self._fail(HookFailed("answered with an HTML page: check that the URL is the hook's"))
-
-    def on_body(self, piece: bytes) -> None:
-        """Collect it, up to the limit."""
-        self._size += len(piece)
-        if self._size > self._limit:
-            self._fail(OutputTooLong(f"answered with more than {self._limit} bytes"))
-        elif not self.body.done():
-            self._pieces.append(piece)
-
-    def on_complete(self) -> None:
-        """Everything is there."""
-        self.has_ended = True
-        if not self.body.done():
-            self.body.set_result(b"".join(self._pieces))
-
-    def takes_whole(self, size: int) -> bool:
-        """As `on_body`."""
-        return size <= self._limit
-
-    def on_whole(self, headers: dict[bytes, bytes], body: bytes) -> None:
-        """Its head needs no check: it is JSON, and not encoded."""
-        self.has_ended = True
-        if not self.body.done():
-            self.body.set_result(body)
-
-    def on_lost(self, why: str) -> None:
-        """The connection is closed."""
-        self.has_ended = True
-        self._fail(ConnectionError(why))
-
-    def _fail(self, error: Exception) -> None:
-        if not self.body.done():
-            self.body.set_exception(error)
+def _check_head(status: int, headers: dict[bytes, bytes]) -> None:
+    """Raise HookFailed for a response that is not a hook's output."""
+    if not 200 <= status < 300:
+        redirects = ", and redirects are not followed" if 300 <= status < 400 else ""
+        raise HookFailed(f"answered with status {status}{redirects}")
+    if headers.get(b"content-encoding", b"identity").lower() != b"identity":
+        raise HookFailed("answered with a compressed body, which was not requested")
+    if headers.get(b"content-type", b"").lower().startswith(b"text/html"):
+        raise HookFailed("answered with an HTML page: check that the URL is the hook's")
 
 
 def _split_url(spec: HookSpec) -> SplitResult:

@@ -96,7 +96,14 @@ def read_plain(line: str) -> tuple[Command, ...] | None:
 
 
 class _PlainReader:
-    """One line, and the place up to which it has been read."""
+    """One line, and the place up to which it has been read.
+
+    It is one class although it is long: lists, statements, commands and words call each other (a word may hold a list),
+    and all move the one place. It owns the place, the commands so far, the depth, the work that is left, and where
+    the here-documents end whose line has not been passed yet: the end of that line leads behind them.
+    What must hold: `commands` has a command behind those inside of its expansions; each function leaves the place right
+    behind what it has read, and raises `_NotPlain` rather than to guess.
+    """
 
     __slots__ = ("_at", "_bodies", "_depth", "_line", "commands", "left")
 

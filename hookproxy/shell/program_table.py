@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Final
@@ -104,6 +104,10 @@ class Grammar:
     def is_listed(self, option: str) -> bool:
         """True if the table has this very option."""
         return option in self._kinds
+
+    def options(self) -> Iterable[str]:
+        """The listed options."""
+        return self._kinds
 
     def is_operand(self, words: Sequence[Word], at: int) -> bool:
         """True if there is a word at this place, and it is certainly an operand."""
@@ -212,7 +216,8 @@ class Table:
 
     def __init__(self, raw: bytes) -> None:
         table = msgspec.toml.decode(raw, type=_File)
-        self._names: Final[dict[str, Name]] = {}
+        self.names: Final[dict[str, Name]] = {}
+        """The programs."""
         for program in table.program:
             for name in program.names:
                 self._add(name.split(), Grammar(program))
@@ -228,7 +233,7 @@ class Table:
         self._known: Final = lru_cache(maxsize=1024)(self._look_up)
 
     def _add(self, words: Sequence[str], grammar: Grammar) -> None:
-        names = self._names
+        names = self.names
         for word in words:
             entry = names.setdefault(word, Name([], {}))
             names = entry.subcommands
@@ -242,10 +247,10 @@ class Table:
     def _look_up(self, text: str) -> Known:
         name = text.removeprefix("=").removesuffix(".exe")
         if name.startswith(("ld-linux", "ld-musl", "ld-2", "ld64.so")):
-            name = name if name in self._names else "ld.so"
-        elif name not in self._names:
+            name = name if name in self.names else "ld.so"
+        elif name not in self.names:
             name = _VERSION.sub("", name) or name
-        entry = self._names.get(name)
+        entry = self.names.get(name)
         grammars = entry.grammars if entry else ()
         return Known(
             name=name,

@@ -24,7 +24,8 @@ LONGEST: Final = 20_000
 """Characters of a program: parsing more takes 20 ms and longer."""
 _STARTS: Final = frozenset({
     "system", "popen", "popen2", "popen3", "popen4", "Popen", "spawn", "spawnl", "spawnv", "spawnlp", "spawnvp",
-    "spawnle", "spawnve", "spawnlpe", "spawnvpe", "execl", "execv", "execlp", "execvp", "execle", "execve",
+    "spawnle", "spawnve", "spawnlpe", "spawnvpe", "spawnv_passfds",
+    "execl", "execv", "execlp", "execvp", "execle", "execve",
     "execlpe", "execvpe", "check_output", "check_call", "getoutput", "getstatusoutput", "posix_spawn",
     "posix_spawnp", "create_subprocess_exec", "create_subprocess_shell", "run_process", "open_process",
     "exec_command", "subprocess_exec", "subprocess_shell", "fork", "forkpty", "startfile", "fork_exec",
@@ -39,7 +40,8 @@ _HIDING_ATTRIBUTES: Final = frozenset({
     "__dict__", "__globals__", "__builtins__", "__getattribute__", "__subclasses__", "__loader__", "__spec__",
     "__import__", "__self__", "__code__", "__closure__", "__reduce__", "__reduce_ex__", "import_module", "exec_module",
     "load_module", "run_path", "run_module", "resolve_name", "locate", "getmembers", "getattr_static", "attrgetter",
-    "methodcaller", "dictConfig", "fileConfig", "modules", "interact", "runsource", "runcode",
+    "methodcaller", "dictConfig", "fileConfig", "modules", "interact", "runsource", "runcode", "f_builtins",
+    "f_globals", "f_locals", "get_objects", "get_referents", "get_referrers", "get_field",
 })  # fmt: skip
 """Names with which every other one can be reached, or text can be run."""
 _HIDING_MODULES: Final = frozenset({
@@ -118,6 +120,8 @@ class _Program:
                 self._used.append((node, name, ""))
             case ast.Attribute(value=value, attr=name):
                 self._used.append((node, name, value.id if isinstance(value, ast.Name) else "?"))
+            case ast.MatchClass(kwd_attrs=names):
+                self._used.extend((node, name, "?") for name in names)
             case ast.Import(names=names):
                 self._modules.update((alias.asname or alias.name.partition(".")[0], alias.name) for alias in names)
             case ast.ImportFrom(module=module, names=names):

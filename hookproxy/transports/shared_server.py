@@ -95,9 +95,9 @@ class SharedServer:
 
     def _report_lost(self) -> None:
         lost, self._lines.lost = self._lines.lost, []
-        for one in lost:
-            self.report(f"the server wrote a line of {one.size} bytes, which is more than {self.limit}")
-            self.dispatch(self.multiplexer.lost_from_server(one.id or b"null", one.size, self.limit))
+        for too_long in lost:
+            self.report(f"the server wrote a line of {too_long.size} bytes, which is more than {self.limit}")
+            self.dispatch(self.multiplexer.lost_from_server(too_long.id or b"null", too_long.size, self.limit))
 
     def _lines_from_server(self, block: bytes) -> None:
         for line in _lines(block):
@@ -188,10 +188,10 @@ class SessionChannel:
 
     def _refuse_lost(self) -> None:
         lost, self._lines.lost = self._lines.lost, []
-        for one in lost:
-            why = feedback.message_too_long(one.size, self._shared.limit)
-            self.on_refused(why, one.id or b"null", b"")
-            self.deliver(feedback.refused_message(one.id or b"null", why, unreadable=False))
+        for too_long in lost:
+            why = feedback.message_too_long(too_long.size, self._shared.limit)
+            self.on_refused(why, too_long.id or b"null", b"")
+            self.deliver(feedback.refused_message(too_long.id or b"null", why, unreadable=False))
 
     def end_output(self) -> None:
         """As in Channel: the session ends when the last request in flight is answered."""

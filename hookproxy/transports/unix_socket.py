@@ -66,14 +66,14 @@ def inherited_listeners(environ: Mapping[str, str], pid: int) -> list[socket.soc
     """
     if environ.get("LISTEN_PID") != str(pid) or not environ.get("LISTEN_FDS", "").isdecimal():
         return []
-    found = [socket.socket(fileno=_FIRST_INHERITED + number) for number in range(int(environ["LISTEN_FDS"]))]
-    for one in found:
-        if one.family != socket.AF_UNIX or one.type != socket.SOCK_STREAM:
-            problem = f"descriptor {one.fileno()} from systemd is not the stream socket of a path"
+    sockets = [socket.socket(fileno=_FIRST_INHERITED + number) for number in range(int(environ["LISTEN_FDS"]))]
+    for listening in sockets:
+        if listening.family != socket.AF_UNIX or listening.type != socket.SOCK_STREAM:
+            problem = f"descriptor {listening.fileno()} from systemd is not the stream socket of a path"
             raise UserError(problem, "ListenStream= names a path; HTTP addresses belong into gateway.listen")
-        one.set_inheritable(False)
-        one.setblocking(False)
-    return found
+        listening.set_inheritable(False)
+        listening.setblocking(False)
+    return sockets
 
 
 def account_of_peer(connection: socket.socket) -> tuple[int, tuple[int, ...]]:

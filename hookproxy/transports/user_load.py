@@ -65,7 +65,7 @@ class UserLoad:
     @property
     def waiting_bytes(self) -> int:
         """Bytes that wait for agents to read them, and those that are kept to be sent again."""
-        return sum(unsent() for unsent in self._unread.values()) + sum(one.kept_bytes for one in self.keepers)
+        return sum(unsent() for unsent in self._unread.values()) + sum(keeper.kept_bytes for keeper in self.keepers)
 
     @property
     def may_ask(self) -> bool:

@@ -112,11 +112,11 @@ def test_options_of_the_socket_and_of_the_address_exclude_each_other(arguments: 
     ("url", "said", "hint"),
     [
         ("http://mcp.example.com", "http://mcp.example.com would send everything unencrypted", "--allow-http"),
-        ("ftp://x", "--url ftp://x is no address of a server: it begins with ftp://", "https://HOST[:PORT]"),
-        ("nonsense", "--url nonsense is no address of a server", "https://HOST[:PORT]"),
-        ("mcp.example.com:8443", "--url mcp.example.com:8443 is no address", "https://HOST[:PORT]"),
+        ("ftp://x", "--url ftp://x is not an address of a server: it begins with ftp://", "https://HOST[:PORT]"),
+        ("nonsense", "--url nonsense is not an address of a server", "https://HOST[:PORT]"),
+        ("mcp.example.com:8443", "--url mcp.example.com:8443 is not an address", "https://HOST[:PORT]"),
         ("https://user:secret@x", "--url https://…@x contains credentials", "--token-file"),
-        ("ftp://user:secret@x", "--url ftp://…@x is no address of a server: it begins", "https://HOST[:PORT]"),
+        ("ftp://user:secret@x", "--url ftp://…@x is not an address of a server: it begins", "https://HOST[:PORT]"),
     ],
 )
 def test_an_address_that_cannot_be_used_is_an_error(url: str, said: str, hint: str) -> None:

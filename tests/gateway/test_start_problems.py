@@ -90,7 +90,7 @@ def test_root_without_the_right_to_become_another_account_does_not_start(tmp_pat
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ('url = "example.com/mcp"', "servers.a.url: example.com/mcp is no address of a server"),
+        ('url = "example.com/mcp"', "servers.a.url: example.com/mcp is not an address of a server"),
         ('url = "http://example.com/mcp"', "servers.a.url: http://example.com would send everything unencrypted"),
         ('command = ["cat"]\nuser = "no-such-account"', "servers.a.user: there is no account no-such-account"),
     ],

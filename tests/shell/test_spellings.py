@@ -1,4 +1,4 @@
-"""Some three thousand further spellings of `rm`, and what must not be taken for one."""
+"""Some four thousand further spellings of `rm`, and what must not be taken for one."""
 
 from __future__ import annotations
 

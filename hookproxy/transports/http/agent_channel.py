@@ -214,10 +214,10 @@ class AgentChannel:
     def listen(self, responder: Responder, last_event_id: bytes) -> bool:
         """Open the stream for what the server sends by itself, or resume one. False: it cannot be resumed."""
         if last_event_id:
-            found = self._streams.find(last_event_id)
-            if found is None:
+            resumed = self._streams.find(last_event_id)
+            if resumed is None:
                 return False
-            stream, event = found
+            stream, event = resumed
             self._attach(stream, responder)
             stream.resume(responder, event)
             self._start_beat()
@@ -347,7 +347,7 @@ class AgentChannel:
         stream.responder.respond(200, self._headers.json, line)
 
     def _stream_for_server(self) -> AgentStream | None:
-        """Where a message of the server goes that is no response: a stream that is read, else one to be resumed."""
+        """Where a message of the server goes that is not a response: a stream that is read, else one to be resumed."""
         newest_first = tuple(reversed(self._waiting.values()))
         here = next((stream for stream in newest_first if stream.responder is not None), None)
         return here or self._listening or next((stream for stream in newest_first if stream.can_resume), None)

@@ -134,14 +134,14 @@ def allowed_origins(port: int, public_url: str = "", *, tls: bool = False) -> fr
     Raises ValueError if `public_url` is no `http` or `https` URL.
     """
     scheme = "https" if tls else "http"
-    found = [spelled for name in ("localhost", "127.0.0.1", "[::1]") for spelled in _origins(scheme, name, port)]
+    origins = [spelled for name in ("localhost", "127.0.0.1", "[::1]") for spelled in _origins(scheme, name, port)]
     if public_url:
         parts = urlsplit(public_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"{public_url!r} is no http or https URL")
+            raise ValueError(f"{public_url!r} is not an http or https URL")
         name = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-        found += _origins(parts.scheme, name, parts.port or _DEFAULT_PORTS[parts.scheme])
-    return frozenset(one.encode("idna" if not one.isascii() else "ascii") for one in found)
+        origins += _origins(parts.scheme, name, parts.port or _DEFAULT_PORTS[parts.scheme])
+    return frozenset(origin.encode("idna" if not origin.isascii() else "ascii") for origin in origins)
 
 
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
@@ -200,11 +200,11 @@ def check_head(method: bytes, target: bytes, headers: Headers, body: bytes, rule
     return Head(rules, server, found, version, session, _token(found), has_mirrors, of_session, called)
 
 
-def _called(found: Mapping[bytes, bytes]) -> str:
+def _called(headers: Mapping[bytes, bytes]) -> str:
     """Return the tool that the headers of a stateless call name; empty: the body must say which tool that is."""
-    name = found.get(b"mcp-name", b"").decode("latin-1")
-    is_call = found.get(b"mcp-method") == CALL_TOOL.encode() and mirror_headers.is_plain(name)
-    return name if is_call and not any(other.startswith(_PARAMETER) for other in found) else ""
+    name = headers.get(b"mcp-name", b"").decode("latin-1")
+    is_call = headers.get(b"mcp-method") == CALL_TOOL.encode() and mirror_headers.is_plain(name)
+    return name if is_call and not any(other.startswith(_PARAMETER) for other in headers) else ""
 
 
 def no_server(headers: Headers, body: bytes) -> Rejected:
@@ -303,20 +303,20 @@ def _server(target: bytes, rules: Rules) -> str:
     return name
 
 
-def _check_source(found: Mapping[bytes, bytes], rules: Rules) -> None:
+def _check_source(headers: Mapping[bytes, bytes], rules: Rules) -> None:
     """Refuse what a web page may have sent: one that has given its own name our address, or one of another origin."""
-    if found.get(b"host", b"").lower() not in rules.hosts:
+    if headers.get(b"host", b"").lower() not in rules.hosts:
         _refuse(421, "The header Host names another host. Use the gateway's address, or set public_url.")
-    origin = found.get(b"origin")
+    origin = headers.get(b"origin")
     if origin is not None and origin.lower() not in rules.origins:
         _refuse(403, "The header Origin names a web page that is not allowed.")
 
 
-def _version(found: Mapping[bytes, bytes]) -> str:
-    value = found.get(_HEADER_VERSION, b"")
+def _version(headers: Mapping[bytes, bytes]) -> str:
+    value = headers.get(_HEADER_VERSION, b"")
     if value.isascii() and (version := value.decode()) in _VERSIONS:
         return version
-    return "" if _HEADER_VERSION not in found else _UNKNOWN
+    return "" if _HEADER_VERSION not in headers else _UNKNOWN
 
 
 _UNKNOWN: Final = "?"  # a version in a header that is not known here
@@ -324,7 +324,7 @@ _VERSIONS: Final = frozenset({*STATELESS_VERSIONS, *HANDSHAKE_VERSIONS})
 
 
 def _without_body(method: bytes, head: Head, body: bytes) -> Accepted:
-    found, version = head.headers, head.version
+    headers, version = head.headers, head.version
     stateless = version in STATELESS_VERSIONS
     if stateless or method not in (b"GET", b"DELETE"):
         allowed = b"POST" if stateless else b"GET, POST, DELETE"
@@ -333,7 +333,7 @@ def _without_body(method: bytes, head: Head, body: bytes) -> Accepted:
         _refuse(400, "The header MCP-Protocol-Version names a version that is not known.")
     if body:
         _refuse(400, "Only a POST has a body.")
-    if method == b"GET" and not _accepts(found.get(b"accept", b""), _EVENTS):
+    if method == b"GET" and not _accepts(headers.get(b"accept", b""), _EVENTS):
         _refuse(406, "The header Accept must list text/event-stream.")
     return Accepted(
         Kind.STREAM if method == b"GET" else Kind.END,
@@ -341,13 +341,13 @@ def _without_body(method: bytes, head: Head, body: bytes) -> Accepted:
         Era.HANDSHAKE,
         version,
         session=_valid_session(head),
-        last_event=found.get(b"last-event-id", b"") if method == b"GET" else b"",
+        last_event=headers.get(b"last-event-id", b"") if method == b"GET" else b"",
         token=head.token,
     )
 
 
-def _session(found: Mapping[bytes, bytes]) -> str | None:
-    value = found.get(b"mcp-session-id")
+def _session(headers: Mapping[bytes, bytes]) -> str | None:
+    value = headers.get(b"mcp-session-id")
     if value is None:
         return ""
     return value.decode() if 0 < len(value) <= MAX_SESSION_ID and _VISIBLE.issuperset(value) else None
@@ -359,24 +359,24 @@ def _valid_session(head: Head) -> str:
     return head.session
 
 
-def _token(found: Mapping[bytes, bytes]) -> str:
-    scheme, _, token = found.get(b"authorization", b"").partition(b" ")
+def _token(headers: Mapping[bytes, bytes]) -> str:
+    scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
     token = token.strip(b" ")
     return token.decode() if scheme.lower() == b"bearer" and _VISIBLE.issuperset(token) else ""
 
 
-def _check_types(found: Mapping[bytes, bytes]) -> None:
-    kind = found.get(b"content-type", b"")
+def _check_types(headers: Mapping[bytes, bytes]) -> None:
+    kind = headers.get(b"content-type", b"")
     if kind not in _JSON_TYPES and not _is_json(kind):
         _refuse(415, "The header Content-Type must be application/json, in UTF-8.")
-    accept = found.get(b"accept", b"")
+    accept = headers.get(b"accept", b"")
     if accept not in _USUAL_ACCEPT and not (_accepts(accept, _JSON) and _accepts(accept, _EVENTS)):
         _refuse(406, "The header Accept must list application/json and text/event-stream.")
 
 
 def _is_json(kind: bytes) -> bool:
     name, *settings = (part.strip(b" \t").lower() for part in kind.split(b";"))
-    return name == _JSON and all(one in (b"charset=utf-8", b'charset="utf-8"', b"") for one in settings)
+    return name == _JSON and all(setting in (b"charset=utf-8", b'charset="utf-8"', b"") for setting in settings)
 
 
 def _accepts(accept: bytes, wanted: bytes) -> bool:
@@ -384,7 +384,7 @@ def _accepts(accept: bytes, wanted: bytes) -> bool:
     weights: dict[bytes, bool] = {}
     for entry in accept.lower().split(b","):
         name, *settings = (part.strip(b" \t") for part in entry.split(b";"))
-        refused = any(one.startswith(b"q=") and not one[2:].strip(b"0.") for one in settings)
+        refused = any(setting.startswith(b"q=") and not setting[2:].strip(b"0.") for setting in settings)
         weights[name] = not refused
     for name in (wanted, wanted.partition(b"/")[0] + b"/*", b"*/*"):
         if name in weights:
@@ -444,7 +444,9 @@ def _stripped(body: bytes, version: str, rules: Rules) -> bytes:
     line = body.strip(b" \t\r\n")
     if line[:1] == b"[":
         if version in ("", "2025-03-26"):
-            _refuse(400, "hookproxy takes no batches, which only 2025-03-26 has. Send each message in its own POST.")
+            _refuse(
+                400, "hookproxy does not take batches, which only 2025-03-26 has. Send each message in its own POST."
+            )
         _refuse(400, f"{_named(version)} has no batches. Send each message in its own POST.")
     try:
         raw_json.check_utf8(line)
@@ -493,7 +495,7 @@ def _read(line: bytes) -> _Message:
     _check_envelope(members, raw_id)
     method = raw_json.text(members["method"]) if "method" in members else ""
     if method is None or (not method and "method" in members):
-        _refuse(400, "The method of the message is no text.", raw_id=raw_id)
+        _refuse(400, "The method of the message is not a text.", raw_id=raw_id)
     raw_params = bytes(members.get("params", b""))
     params: dict[str, Raw] = {}
     version: str | None = None
@@ -516,12 +518,12 @@ def _fields(raw: bytes, what: str, raw_id: bytes, code: int = INVALID_REQUEST) -
     except raw_json.DuplicateKeys:
         _refuse(400, f"{what} has a key twice.", raw_id=raw_id)
     except raw_json.Unreadable:
-        _refuse(400, f"{what} is no JSON object.", code, raw_id)
+        _refuse(400, f"{what} is not a JSON object.", code, raw_id)
 
 
 def _check_envelope(members: Mapping[str, Raw], raw_id: bytes) -> None:
     if bytes(members.get("jsonrpc", b"")) != b'"2.0"':
-        _refuse(400, 'The message is no JSON-RPC 2.0: "jsonrpc" must be "2.0".', raw_id=raw_id)
+        _refuse(400, 'The message is not JSON-RPC 2.0: "jsonrpc" must be "2.0".', raw_id=raw_id)
     is_answer = "result" in members or "error" in members
     if ("method" in members) == is_answer or ("result" in members and "error" in members):
         _refuse(400, "The message is neither a request, nor a notification, nor a response.", raw_id=raw_id)
@@ -548,14 +550,14 @@ def _meta_version(meta: Mapping[str, Raw], raw_id: bytes) -> str | None:
         return None
     version = raw_json.text(meta[calls.PROTOCOL_VERSION_KEY])
     if version is None:
-        _refuse(400, "The protocol version in _meta is no text.", raw_id=raw_id)
+        _refuse(400, "The protocol version in _meta is not a text.", raw_id=raw_id)
     return version
 
 
 # --- what the head and the body both say ---
 
 
-def _era(message: _Message, found: Mapping[bytes, bytes], version: str) -> Era:
+def _era(message: _Message, headers: Mapping[bytes, bytes], version: str) -> Era:
     """Return the era in which a message was sent: the header and the body must name the same version."""
     named = message.version
     if named is None and version in STATELESS_VERSIONS and not message.is_request:
@@ -567,7 +569,7 @@ def _era(message: _Message, found: Mapping[bytes, bytes], version: str) -> Era:
         if version is _UNKNOWN:
             _refuse(400, "The header MCP-Protocol-Version names a version that is not known.", raw_id=message.raw_id)
         return Era.HANDSHAKE
-    if found.get(_HEADER_VERSION) != named.encode("utf-8", "surrogatepass"):
+    if headers.get(_HEADER_VERSION) != named.encode("utf-8", "surrogatepass"):
         why = "The header MCP-Protocol-Version is not the version in _meta of the message."
         _refuse(400, why, HEADER_MISMATCH, message.raw_id)
     if version not in STATELESS_VERSIONS:
@@ -593,16 +595,16 @@ def _check_mirrors(message: _Message, head: Head, parameters: Parameters, *, req
     known = parameters(head.server, message.named or "") if message.method == CALL_TOOL else None
     if not (head.has_mirrors or required or known):
         return
-    found = head.headers
-    _compare("Mcp-Method", found.get(b"mcp-method"), message.method, message.raw_id, required=required)
+    headers = head.headers
+    _compare("Mcp-Method", headers.get(b"mcp-method"), message.method, message.raw_id, required=required)
     if mirror_headers.named_by(message.method) is not None:
-        _compare("Mcp-Name", found.get(b"mcp-name"), message.named, message.raw_id, required=required)
+        _compare("Mcp-Name", headers.get(b"mcp-name"), message.named, message.raw_id, required=required)
     if known:
-        _check_parameters(message, known, found, required=required)
+        _check_parameters(message, known, headers, required=required)
 
 
 def _check_parameters(
-    message: _Message, known: ParameterHeaders, found: Mapping[bytes, bytes], *, required: bool
+    message: _Message, known: ParameterHeaders, headers: Mapping[bytes, bytes], *, required: bool
 ) -> None:
     try:
         values = mirror_headers.argument_values(known, message.arguments or b"{}")
@@ -611,7 +613,7 @@ def _check_parameters(
     for header in known.values():
         name, value = f"Mcp-Param-{header}", values.get(header)
         must = required and mirror_headers.written(value) is not None
-        _compare(name, found.get(name.lower().encode()), value, message.raw_id, required=must)
+        _compare(name, headers.get(name.lower().encode()), value, message.raw_id, required=must)
 
 
 def _compare(name: str, sent: bytes | None, meant: object, raw_id: bytes, *, required: bool) -> None:

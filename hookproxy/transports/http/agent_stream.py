@@ -75,7 +75,7 @@ class AgentStream:
         self.number = number
         self.is_stream = False
         self.has_begun = False
-        """A part of a response that is no stream was sent."""
+        """A part of a response that is not a stream was sent."""
         self._headers = headers
         self._events = _NOTHING  # the last ones without their ids, to resume
         self.kept_bytes = 0
@@ -110,7 +110,7 @@ class AgentStream:
         self._event(b"data: " + line.rstrip(b"\r\n").replace(b"\r", b" ") + b"\n\n")
 
     def finish(self, line: bytes, status: int = 200) -> None:
-        """Send the response, and end. `status` is for a response that is no stream."""
+        """Send the response, and end. `status` is for a response that is not a stream."""
         self.ended = True
         if self.is_stream:
             self.send(line)
@@ -119,7 +119,7 @@ class AgentStream:
             self.responder.respond(status, self._headers.json, line.rstrip(b"\n"))
 
     def send_piece(self, piece: bytes, size: int | None) -> None:
-        """Send a part of the response, which is no stream of events. `size` is that of the whole, if it is known."""
+        """Send a part of the response, which is not a stream of events. `size` is that of the whole, if it is known."""
         if self.responder is None:
             return
         if self.has_begun:
@@ -179,10 +179,10 @@ class AgentStream:
         """Remove this event, if it has reached no connection. True: it is removed."""
         if self.responder is not None or event < self._unsent_from:
             return False
-        for one in self._events:
-            if one[0] == event:
-                self._events.remove(one)
-                self.kept_bytes -= len(one[1])
+        for kept in self._events:
+            if kept[0] == event:
+                self._events.remove(kept)
+                self.kept_bytes -= len(kept[1])
                 return True
         return False
 

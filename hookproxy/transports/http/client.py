@@ -35,7 +35,7 @@ from typing import Final
 from ...protocol.fast_scan import ReadCall
 from . import messages, mirror_headers
 from .exchange import Exchange, Kind
-from .handshake import Handshake, Phase
+from .handshake import Handshake
 from .in_flight import InFlight
 from .messages import Message, Params
 from .old_transport import OldTransport
@@ -111,8 +111,9 @@ class Client:
 
     def _submit_request(self, exchange: Exchange) -> None:
         self._in_flight.add(exchange)
-        if self._handshake.phase is not Phase.OPEN or not self._old.submit_request(exchange):
-            self._handshake.submit_request(exchange)
+        if self._old.is_used and self._handshake.opening is None and self._old.submit_request(exchange):
+            return
+        self._handshake.submit_request(exchange)
 
     def _over(self, exchange: Exchange) -> None:
         """An exchange has failed, or was dropped: whatever has waited for it goes on."""

@@ -43,7 +43,7 @@ class Cookies:
         if found is None or len(pair) > _MAX_COOKIE_BYTES:
             return
         attributes = {
-            name.strip().lower(): value.strip() for name, _, value in (one.partition(b"=") for one in written)
+            name.strip().lower(): value.strip() for name, _, value in (setting.partition(b"=") for setting in written)
         }
         if not self._may_set(attributes):
             return
@@ -66,12 +66,12 @@ class Cookies:
     def header(self, target: bytes, now: float) -> bytes:
         """Return the Cookie line of a request; empty: there are none for it."""
         path = target.partition(b"?")[0]
-        ended = [key for key, one in self._cookies.items() if one.ends is not None and one.ends <= now]
+        ended = [key for key, setting in self._cookies.items() if setting.ends is not None and setting.ends <= now]
         for key in ended:
             del self._cookies[key]
-        matching = [(name, one) for (name, _), one in self._cookies.items() if _matches(path, one.path)]
+        matching = [(name, setting) for (name, _), setting in self._cookies.items() if _matches(path, setting.path)]
         matching.sort(key=lambda pair: -len(pair[1].path))  # longer paths first, says the RFC
-        text = b"; ".join(b"%b=%b" % (name, one.value) for name, one in matching)
+        text = b"; ".join(b"%b=%b" % (name, setting.value) for name, setting in matching)
         return b"Cookie: %b\r\n" % text if text else b""
 
 

@@ -101,7 +101,7 @@ class Handshake:
 
     def submit_request(self, exchange: Exchange) -> None:
         """Send a request of the agent, or hold it until the session is open."""
-        if self.phase is not Phase.OPEN:
+        if self.opening is not None:
             self._held.append(exchange)
             return
         if exchange.method == messages.INITIALIZE:

@@ -89,13 +89,13 @@ def read(line: bytes) -> Message:
         return Message(line[:-1], (bytes(call.id),), CALL_TOOL, params)
     body = line.rstrip(b"\r\n")
     try:
-        found = _MESSAGE.decode(body)
+        message = _MESSAGE.decode(body)
     except _ERRORS:
         return _read_unusual(body)
-    params = found.params or _NO_PARAMS
+    params = message.params or _NO_PARAMS
     version = params.meta.version if params.meta is not None else ""
-    ids = (bytes(found.id),) if found.method and len(found.id) else ()
-    return Message(body, ids, found.method, params, version if isinstance(version, str) else "")
+    ids = (bytes(message.id),) if message.method and len(message.id) else ()
+    return Message(body, ids, message.method, params, version if isinstance(version, str) else "")
 
 
 def of_call(call: ReadCall) -> Message:
@@ -104,7 +104,7 @@ def of_call(call: ReadCall) -> Message:
 
 
 def _read_unusual(body: bytes) -> Message:
-    """A batch, params that are no object, half of a surrogate pair, or no JSON."""
+    """A batch, params that are not an object, half of a surrogate pair, or text that is not JSON."""
     with contextlib.suppress(ValueError, RecursionError):
         if body.lstrip()[:1] == b"{" and b"\\u" in body:
             return _read_members(body)
@@ -112,11 +112,11 @@ def _read_unusual(body: bytes) -> Message:
     method = ""
     with contextlib.suppress(*_ERRORS):
         for item in _BATCH.decode(body) if body.lstrip()[:1] == b"[" else [Raw(body)]:
-            found = _ENVELOPE.decode(item)
-            if isinstance(found.method, str):
-                method = "" if body.lstrip()[:1] == b"[" else found.method
-                if len(found.id):
-                    ids.append(bytes(found.id))
+            envelope = _ENVELOPE.decode(item)
+            if isinstance(envelope.method, str):
+                method = "" if body.lstrip()[:1] == b"[" else envelope.method
+                if len(envelope.id):
+                    ids.append(bytes(envelope.id))
     return Message(body, tuple(ids), method)
 
 
@@ -127,9 +127,9 @@ def _read_members(body: bytes) -> Message:
     params = _object(members.get("params", b""))
     version = _object(params.get("_meta", b"")).get(PROTOCOL_VERSION_KEY, b"")
     name, uri, task = (raw_json.text(params.get(key, b"")) for key in ("name", "uri", "taskId"))
-    found = Params(name, uri, task, params.get("arguments", _ABSENT), params.get("requestId", _ABSENT))
+    mirrored = Params(name, uri, task, params.get("arguments", _ABSENT), params.get("requestId", _ABSENT))
     ids = (bytes(members["id"]),) if method and "id" in members else ()
-    return Message(body, ids, method, found, raw_json.text(version) or "")
+    return Message(body, ids, method, mirrored, raw_json.text(version) or "")
 
 
 def _object(raw: bytes | Raw) -> dict[str, Raw]:
@@ -137,7 +137,7 @@ def _object(raw: bytes | Raw) -> dict[str, Raw]:
 
 
 def answered_ids(line: bytes) -> list[bytes] | None:
-    """Return the ids of the responses in a line of the server, as spelled; None: it is no JSON-RPC message.
+    """Return the ids of the responses in a line of the server, as spelled; None: it is not a JSON-RPC message.
 
     Of a long line that begins and ends as responses do, the middle is not read.
     """
@@ -146,12 +146,12 @@ def answered_ids(line: bytes) -> list[bytes] | None:
         if raw_id is not None:
             return [raw_id]
     try:
-        found = _ENVELOPE.decode(line)
+        envelope = _ENVELOPE.decode(line)
     except _ERRORS:
         return _answered_by_members(line) if line.lstrip()[:1] == b"{" else _answered_in_batch(line)
-    if found.method is not None:
+    if envelope.method is not None:
         return []
-    return [bytes(found.id)] if len(found.id) and (len(found.result) or len(found.error)) else None
+    return [bytes(envelope.id)] if len(envelope.id) and (len(envelope.result) or len(envelope.error)) else None
 
 
 def as_one_line(body: bytes) -> bytes:
@@ -166,25 +166,27 @@ def is_response_to(raw_id: bytes, line: bytes) -> bool:
     if is_result(line, raw_id):  # nearly every one, and faster
         return True
     try:
-        found = _ENVELOPE.decode(line)
+        envelope = _ENVELOPE.decode(line)
     except _ERRORS:
         return False
-    return found.method is None and bytes(found.id) == raw_id and bool(len(found.result) or len(found.error))
+    return (
+        envelope.method is None and bytes(envelope.id) == raw_id and bool(len(envelope.result) or len(envelope.error))
+    )
 
 
 def _answered_by_members(line: bytes) -> list[bytes] | None:
     """As `answered_ids` for what the decoder reads nowhere: half of a surrogate pair, which servers write that cut
     texts anywhere or name files by their bytes, and deep nesting. Nobody would get the response, and wait for ever."""
     try:
-        found = raw_json.fields(line)
+        members = raw_json.fields(line)
     except raw_json.TooDeep:
         raw_id = response_id(line[:END_BYTES], line[-END_BYTES:])
         return None if raw_id is None else [raw_id]
     except ValueError:
         return None
-    if "method" in found:
+    if "method" in members:
         return []
-    return [bytes(found["id"])] if "id" in found and ("result" in found or "error" in found) else None
+    return [bytes(members["id"])] if "id" in members and ("result" in members or "error" in members) else None
 
 
 def _answered_in_batch(line: bytes) -> list[bytes] | None:
@@ -192,7 +194,7 @@ def _answered_in_batch(line: bytes) -> list[bytes] | None:
         items = [_ENVELOPE.decode(item) for item in _BATCH.decode(line)]
     except _ERRORS:
         return None
-    return [bytes(found.id) for found in items if len(found.id) and found.method is None]
+    return [bytes(envelope.id) for envelope in items if len(envelope.id) and envelope.method is None]
 
 
 def key_of(raw_id: bytes) -> bytes:
@@ -223,16 +225,16 @@ _ERROR_RESPONSE: Final = msgspec.json.Decoder(_ErrorResponse)
 def error_message(body: bytes) -> str:
     """Return the text of a JSON-RPC error; empty: the body is none."""
     with contextlib.suppress(*_ERRORS):
-        found = _ERROR_RESPONSE.decode(body).error.message
-        return found if isinstance(found, str) else ""
+        text = _ERROR_RESPONSE.decode(body).error.message
+        return text if isinstance(text, str) else ""
     return ""
 
 
 def error_code(body: bytes) -> int | None:
     """Return the code of a JSON-RPC error; None: the body is none."""
     with contextlib.suppress(*_ERRORS):
-        found = _ERROR_RESPONSE.decode(body).error.code
-        return found if isinstance(found, int) else None
+        code = _ERROR_RESPONSE.decode(body).error.code
+        return code if isinstance(code, int) else None
     return None
 
 

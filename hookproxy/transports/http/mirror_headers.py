@@ -194,9 +194,9 @@ def _checked(path: Path | None, schema: Mapping[str, object], found: Mapping[Pat
         raise InvalidAnnotation(f"{_ANNOTATION} stands where no single argument is described")
     where = ".".join(path)
     if not isinstance(header, str) or not _TOKEN.fullmatch(header):
-        raise InvalidAnnotation(f"{_ANNOTATION} of {where} is no header name")
+        raise InvalidAnnotation(f"{_ANNOTATION} of {where} is not a header name")
     if not isinstance(kind, str) or kind not in _TYPES:
-        raise InvalidAnnotation(f"{where} has {_ANNOTATION}, but is no string, integer or boolean")
+        raise InvalidAnnotation(f"{where} has {_ANNOTATION}, but is not a string, integer or boolean")
     if header.lower() in (other.lower() for other in found.values()):
         raise InvalidAnnotation(f"{_ANNOTATION} {header} is used twice")
     return header
@@ -212,13 +212,13 @@ def _schemas(root: object) -> Iterator[tuple[Path | None, dict[str, object]]]:
         yield path, schema
         for key, value in schema.items():
             if key == "properties" and isinstance(value, dict):
-                stack.extend((None if path is None else (*path, name), one) for name, one in value.items())
+                stack.extend((None if path is None else (*path, name), item) for name, item in value.items())
             elif key in _ONE_SCHEMA:
                 stack.append((None, value))
             elif key in _SCHEMA_LISTS and isinstance(value, list):
-                stack.extend((None, one) for one in value)
+                stack.extend((None, item) for item in value)
             elif key in _SCHEMA_MAPS and isinstance(value, dict):
-                stack.extend((None, one) for one in value.values())
+                stack.extend((None, item) for item in value.values())
 
 
 class ParameterTable(NewestEntries[ParameterHeaders]):

@@ -82,7 +82,7 @@ class Outcomes:
             self._end_other(exchange, f"{why}. {hint}".rstrip(". "))
 
     def _accepted(self, exchange: Exchange) -> None:
-        """A complete response that is no stream."""
+        """A complete response that is not a stream."""
         if exchange.kind is Kind.REQUEST and exchange.ids:
             if self._old.comes_in_stream(exchange):
                 return

@@ -202,7 +202,7 @@ class RequestReader:
             if self.refusal is None:
                 if isinstance(problem, httptools.HttpParserCallbackError):
                     raise
-                self.refusal = (400, "it is no valid HTTP")
+                self.refusal = (400, "it is not valid HTTP")
         if self.ready:
             self._learn_head(self.ready[0])
 

@@ -118,7 +118,11 @@ class Responses:
         line = messages.as_one_line(bytes(exchange.collected))
         ids = messages.answered_ids(line)
         if exchange.content_type not in (JSON, b"") or ids is None:
-            kind = "no JSON-RPC message" if exchange.content_type == JSON else shown_type(exchange.content_type)
+            kind = (
+                "text that is not a JSON-RPC message"
+                if exchange.content_type == JSON
+                else shown_type(exchange.content_type)
+            )
             self._in_flight.fail(exchange, f"The server has sent {kind} as a response", Progress.NO_RESPONSE)
             return
         self.message(exchange, line, ids)
