@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from ..processes.process import find_program
-from ..runners.command import plain_words
+from ..runners.plain_commands import plain_words
 from .report import ConfiguredHook
 
 _CommandWords = list[str | None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -15,8 +15,10 @@ from ..hooks.coverage import Coverage, SeenTool
 from ..model.aliases import Alias
 from ..model.hooks import HookSpec
 from ..model.settings import FORMER_KEYS, SeenNames, Settings
-from ..trust.check_unchanged import Dependencies
 from ..trust.sources import ManagedSummary
+
+if TYPE_CHECKING:
+    from ..trust.check_unchanged import Dependencies  # only if trust is required: it takes 5 ms
 
 
 class FailureEffect(StrEnum):

@@ -69,7 +69,6 @@ from ..config.load import Loaded
 from ..config.toml_text import ask_fallback, setting_line
 from ..hooks import failures
 from ..hooks.coverage import coverage
-from ..hooks.evaluate import Hooks, check_mcp_tool_hooks
 from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError
 from ..model.hooks import Event
@@ -129,6 +128,8 @@ _CONTINUATIONS: Final[dict[str, str]] = {
 
 async def _prepare_runners(loaded: Loaded) -> None:
     """Prepare the runners of all hooks, as `run` does. Raises ConfigError for what does not exist."""
+    from ..hooks.evaluate import Hooks
+
     await Hooks(loaded.groups, loaded.settings, "", os.environ, loaded.trust).runners.aclose()
 
 
@@ -141,8 +142,12 @@ def main(arguments: Sequence[str]) -> int:
     cwd = working_directory()
     _name_files(options, cwd)
     loaded = load_named(options, cwd)
-    check_mcp_tool_hooks(loaded.groups, loaded.settings)
-    if any(spec.type in _IN_PROCESS_TYPES for group in loaded.groups for spec in group.hooks):
+    types = {spec.type for group in loaded.groups for spec in group.hooks}
+    if "mcp_tool" in types:  # what runs hooks is imported only where it is needed: it takes 40 ms
+        from ..hooks.evaluate import check_mcp_tool_hooks
+
+        check_mcp_tool_hooks(loaded.groups, loaded.settings)
+    if not types.isdisjoint(_IN_PROCESS_TYPES):
         with redirected_output():
             run(partial(_prepare_runners, loaded))
     if unread := unread_file(options.config, loaded.path, cwd):

@@ -8,13 +8,11 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
-import anyio
-
 from ..processes import process
-from ..transports.event_loop import new_loop
 from .common import show
 
 if TYPE_CHECKING:
+    import anyio
     from anyio.abc import TaskStatus
 
 _Result = TypeVar("_Result")
@@ -25,11 +23,17 @@ _ENDING_SIGNALS: Final = (signal.SIGTERM, signal.SIGHUP)
 
 def run(action: Callable[[], Awaitable[_Result]]) -> _Result:
     """Run the action in an event loop and return its result. Whatever ends us, except KILL, ends its hooks first."""
+    import anyio
+
+    from ..transports.event_loop import new_loop
+
     process.prepare_for_children()  # otherwise a file of the action could get the number of a closed standard stream
     return anyio.run(_run_until_signal, action, backend_options={"loop_factory": new_loop})
 
 
 async def _run_until_signal(action: Callable[[], Awaitable[_Result]]) -> _Result:
+    import anyio
+
     error: Exception | None = None
     received: list[int] = []
     async with anyio.create_task_group() as tasks:
@@ -47,6 +51,8 @@ async def _run_until_signal(action: Callable[[], Awaitable[_Result]]) -> _Result
 
 
 async def _receive_signals(scope: anyio.CancelScope, received: list[int], *, task_status: TaskStatus[None]) -> None:
+    import anyio
+
     with anyio.open_signal_receiver(*_ENDING_SIGNALS) as signals:
         task_status.started()
         async for number in signals:

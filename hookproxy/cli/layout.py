@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import json
 import re
 from collections.abc import Sequence
@@ -76,6 +75,8 @@ def diff(console: Console, name: str, before: bytes, after: bytes) -> None:
 
 def _diff_lines(before: bytes, after: bytes) -> list[str]:
     """The lines of the diff; none if there is no difference."""
+    import difflib
+
     old, new = _pretty(before), _pretty(after)
     if old == new:
         return []

@@ -125,7 +125,7 @@ class GatewaySession:
         self._proxy.remove_secrets = bytes_remover(read_secrets(server.credentials).values())
         self._proxy.on_tools_listed = lambda line, _tools, _server_name: note_parameters(parameters, line)
         if isinstance(agent, TakesPassages):
-            place = channel if isinstance(channel, OffersPassages) else self._proxy.relay
+            place = channel if isinstance(channel, OffersPassages) else self._proxy.relay.long_line
             place.find_passage = partial(self._proxy.open_passage, agent)
         if isinstance(agent, OffersCalls):
             self._proxy.relay.connect_calls(agent)

@@ -12,7 +12,8 @@ import msgspec
 from . import raw_json
 
 MAX_NUMBER_CHARACTERS: Final = 400  # a double has 325 at most; Python's reader, and hooks in Python, fail at 4300
-_LONG_DIGITS: Final = re.compile(rb"[0-9]{128}")  # a longer number has such a run of digits in one of its three parts
+_LONG_DIGITS: Final = b"0" * 128  # a longer number has such a run of digits in one of its three parts
+_DIGITS_AS_ZERO: Final = bytes.maketrans(b"123456789", b"0" * 9)
 
 _UNICODE_ESCAPE: Final = re.compile(rb"\\u")  # faster than `in`: a pattern skips from backslash to backslash
 _SLASH_ESCAPE: Final = re.compile(rb"\\/")
@@ -29,7 +30,7 @@ def normalize(raw: bytes, lenient: bool = False) -> bytes:
     """
     raw_json.check_utf8(raw)
     try:
-        if raw[:1] in (b"{", b"[") and not _may_hide(raw) and not _LONG_DIGITS.search(raw) and _is_compact(raw):
+        if raw[:1] in (b"{", b"[") and not _may_hide(raw) and not _has_long_digits(raw) and _is_compact(raw):
             return raw
         value = decode(raw)
         return raw_json.encode(_without_half_pairs(value) if lenient and b"\\u" in raw else value)
@@ -57,12 +58,20 @@ def normalize_object(raw: bytes) -> tuple[bytes, Mapping[str, msgspec.Raw]]:
     if (
         raw.isascii()
         and b"\\" not in raw
-        and not _LONG_DIGITS.search(raw)
+        and not _has_long_digits(raw)
         and (found := _compact_members(raw)) is not None
     ):
         return raw, found
     normal = normalize(raw)
     return normal, raw_json.fields(normal)
+
+
+def _has_long_digits(raw: bytes) -> bool:
+    """True if there are so many digits in a row that they may be a number of more than MAX_NUMBER_CHARACTERS.
+
+    This takes 1 ms for 1 MB; a pattern for it takes 36 ms.
+    """
+    return len(raw) >= len(_LONG_DIGITS) and _LONG_DIGITS in raw.translate(_DIGITS_AS_ZERO)
 
 
 def _without_half_pairs(value: object) -> object:

@@ -9,73 +9,43 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
-from time import monotonic, time
+from time import time
 from typing import TYPE_CHECKING, Final
 
 import anyio
-from msgspec import Raw, Struct, field
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ..audit.call_record import Record
-from ..audit.lines import Lines
-from ..live import messages, registry
+from ..live import registry
 from ..live.messages import (
-    NOTHING,
     Answer,
     AnswerTaken,
-    CallInFlight,
-    Changes,
     ConsoleAnswer,
     Counts,
     Run,
-    RunningHook,
-    RunSession,
     Settled,
-    Stage,
     WaitingApproval,
 )
 from ..model.errors import UserError
-from ..model.settings import Results
-from ..protocol.calls import Call, Phase
+from ..protocol.calls import Call
 from ..transports import unix_socket
 from ..trust.sources import state_folder
+from .console_connection import Console
+from .live_session import LiveSession, show_all
 
 if TYPE_CHECKING:
     import socket
 
     from .proxy import Proxy
 
-_TICK_SECONDS: Final = 0.05
-"""Between two looks at the calls while a console is connected: people see no difference to at once."""
-
 _RETRY_SECONDS: Final = 10.0
 """Before the next try to accept a console, if there are too few descriptors: each failure is reported."""
 
 _MOST_CONSOLES: Final = 8
 """That follow one run: a person has one or two open; each costs a look at all calls per tick."""
-
-_MOST_WAITING: Final = 500
-"""Calls that have ended and wait to be sent to a console: at 1,000 calls a second, ten ticks."""
-
-_MOST_BYTES_WAITING: Final = 16 * 1024 * 1024
-"""Bytes of the texts of these calls: they stay in memory while a console does not read."""
-
-_LINE_BYTES: Final = 4 * 1024 * 1024
-"""After so many bytes, what is left comes with the next line. One approval may be longer: it is whole in any case."""
-
-_MOST_RESPONSES: Final = 100
-"""Answers of a console whose results it has not read: a person gives one after another."""
-
-_LONGEST_RECORD: Final = 256 * 1024
-"""Bytes of a call that has ended as it is sent: of a longer one, digests are sent."""
-
-_LONGEST_ARGUMENTS: Final = 64 * 1024
-"""Bytes of the arguments of a call in flight: longer ones are shown when it has ended, or in its approval."""
-
-_READ_SIZE: Final = 65_536
 
 _TOO_LATE: Final = "This call no longer waits for approval: somebody has answered, its time is over, or it has ended."
 
@@ -98,8 +68,8 @@ class LiveFeed:
         self._report = report
         self._listener: socket.socket | None = None
         self._folder = ""
-        self._sessions: dict[str, _Session] = {}
-        self._consoles: set[_Console] = set()
+        self._sessions: dict[str, LiveSession] = {}
+        self._consoles: set[Console] = set()
         self._approvals: dict[str, _Waiting] = {}
         self._elsewhere: dict[str, WaitingApproval] = {}
         self.answer_elsewhere: Callable[[Answer, str], Awaitable[AnswerTaken]] | None = None
@@ -141,7 +111,7 @@ class LiveFeed:
 
     def add(self, proxy: Proxy, user: str = "") -> None:
         """A session begins."""
-        self._sessions[proxy.session.id] = _Session(proxy, user)
+        self._sessions[proxy.session.id] = LiveSession(proxy, user)
         if self.can_ask:
             proxy.calls.approvals.console = partial(self._ask, proxy)
             proxy.calls.approvals.console_is_open = lambda: self.is_watched
@@ -152,13 +122,13 @@ class LiveFeed:
         session = self._sessions[proxy.session.id]
         proxy.policy.audit.on_ended = lambda record: self._ended(session, record)
         if self._consoles:
-            _show_all(proxy)
+            show_all(proxy)
 
     def remove(self, proxy: Proxy) -> None:
         """A session has ended."""
         self._sessions.pop(proxy.session.id, None)
 
-    def _ended(self, session: _Session, record: Record) -> None:
+    def _ended(self, session: LiveSession, record: Record) -> None:
         self._calls += 1
         self._refused += record.result == "refused"
         self._rewritten += bool(record.final)
@@ -282,14 +252,14 @@ class LiveFeed:
                     self._report(f"a console was turned away: {_MOST_CONSOLES} follow this run")
                 else:
                     who = f"user {uid}, process {unix_socket.process_of_peer(connection)}"
-                    await self._serve_console(_Console(self, connection, who))
+                    await self._serve_console(Console(self, connection, who))
         except Exception as defect:
             self._report("".join(traceback.format_exception(defect)).rstrip())
 
-    async def _serve_console(self, console: _Console) -> None:
+    async def _serve_console(self, console: Console) -> None:
         self._consoles.add(console)
         for session in self._sessions.values():
-            _show_all(session.proxy)
+            show_all(session.proxy)
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(console.read, tasks.cancel_scope)
@@ -303,7 +273,7 @@ class LiveFeed:
                     if waiting.only_while_open:
                         waiting.answered.set()
 
-    def sessions(self) -> Iterator[_Session]:
+    def sessions(self) -> Iterator[LiveSession]:
         """All sessions."""
         yield from self._sessions.values()
 
@@ -320,241 +290,3 @@ def open_feed(run: Run, report: Callable[[str], None], *, needed: bool) -> LiveF
     folder = registry.folder_of_runs(os.environ, state_folder(os.environ, os.path.expanduser("~")))
     feed.listen(folder, needed=needed)
     return feed
-
-
-def _show_all(proxy: Proxy) -> None:
-    """Let the records of calls have what hooks get, and how calls end: without a console, few need that."""
-    proxy.policy.hooks.keep_inputs()
-    proxy.policy.audit.needs_results = True
-
-
-class _Session:
-    """A session, and how its calls are written for consoles."""
-
-    def __init__(self, proxy: Proxy, user: str) -> None:
-        self.proxy = proxy
-        self.user = user
-
-    @property
-    def described(self) -> RunSession:
-        """As consoles get it."""
-        session = self.proxy.session
-        return RunSession(session.id, session.server, self.proxy.calls.agent(), self.user)
-
-    def line(self, record: Record) -> Raw | None:
-        """A call that has ended, as the audit records it, but whole; of a long one, digests. None: still too long."""
-        for whole in (True, False):
-            settings = replace(
-                self.proxy.policy.settings,
-                audit_file="",
-                otel=False,
-                audit_digest=not whole,
-                audit_results=Results.FULL if whole else Results.NONE,
-            )
-            line = Lines(settings).of_call(record).rstrip(b"\n")
-            if len(line) <= _LONGEST_RECORD:
-                return Raw(line)
-        return None
-
-    def calls(self, is_waiting: Callable[[str], bool]) -> Iterator[CallInFlight]:
-        """The calls in flight."""
-        session, now = self.proxy.session.id, time()
-        hooks = self._running_hooks(now)
-        for name, (record, call, at) in self.proxy.policy.audit.in_flight.items():
-            waits = hooks.get(call.key.decode(errors="replace"), ())
-            stage = _stage(call, asked=is_waiting(name))
-            since = waits[0].since if waits else at
-            arguments = Raw(record.arguments) if len(record.arguments) <= _LONGEST_ARGUMENTS else NOTHING
-            rewritten = Raw(record.final) if 0 < len(record.final) <= _LONGEST_ARGUMENTS else NOTHING
-            yield CallInFlight(
-                name,
-                session,
-                at,
-                record.tool,
-                stage,
-                since,
-                arguments,
-                len(record.arguments),
-                rewritten,
-                record.alias,
-                tuple(waits),
-            )
-
-    def _running_hooks(self, now: float) -> dict[str, list[RunningHook]]:
-        """The hooks that run now, by the id of the request that waits for them."""
-        offset = now - monotonic()
-        found: dict[str, list[RunningHook]] = {}
-        for since, spec, request in self.proxy.policy.hooks.running():
-            if not spec.background:
-                found.setdefault(request, []).append(RunningHook(spec.source, spec.event, round(since + offset, 3)))
-        return found
-
-
-def _size(record: Record) -> int:
-    """Bytes of the long texts of a record."""
-    texts = len(record.arguments) + len(record.final) + len(record.result_before) + len(record.result_after)
-    return texts + sum(len(run.input) + len(run.result.stdout) + len(run.result.stderr) for run in record.hook_runs)
-
-
-def _stage(call: Call, *, asked: bool) -> Stage:
-    if asked:
-        return "approval"
-    if call.phase is Phase.HELD:
-        return "hooks"
-    return "sent" if call.phase is Phase.FORWARDED else "after"
-
-
-class _Console:
-    """A console that is connected."""
-
-    def __init__(self, feed: LiveFeed, connection: socket.socket, who: str) -> None:
-        """`who` has connected, as the kernel says."""
-        self._feed = feed
-        self._connection = connection
-        self._who = who
-        self._responses: list[AnswerTaken] = []
-        self._ended: deque[tuple[_Session, Record]] = deque()
-        self._gone: list[str] = []
-        self._ended_bytes = 0
-        self._settled: list[Settled] = []
-        self._known_sessions: dict[str, RunSession] = {}
-        self._known_calls: dict[str, CallInFlight] = {}
-        self._known_approvals: set[str] = set()
-        self._known_counts = Counts()
-
-    def note_ended(self, session: _Session, record: Record) -> None:
-        """A call has ended. If too many wait, the oldest ones are only counted."""
-        self._ended.append((session, record))
-        self._ended_bytes += _size(record)
-        while len(self._ended) > _MOST_WAITING or self._ended_bytes > _MOST_BYTES_WAITING:
-            _, oldest = self._ended.popleft()
-            self._ended_bytes -= _size(oldest)
-            if oldest.call in self._known_calls:
-                self._gone.append(oldest.call)
-
-    def note_settled(self, settled: Settled) -> None:
-        """An approval waits no more. That of an approval which the console does not know yet is not sent."""
-        if settled.approval in self._known_approvals:
-            self._settled.append(settled)
-
-    async def write(self) -> None:
-        """Say who runs, and then what changes. Raises OSError when the console has gone."""
-        await self._send(messages.encode(self._feed.run))
-        while True:
-            for response in self._take_responses():
-                await self._send(messages.encode(response))
-            if (changes := self._changes()) is not None:
-                await self._send(messages.encode(changes))
-            await anyio.sleep(_TICK_SECONDS)
-
-    def _take_responses(self) -> list[AnswerTaken]:
-        responses, self._responses = self._responses, []
-        return responses
-
-    async def _send(self, line: bytes) -> None:
-        rest = memoryview(line)
-        while rest:
-            try:
-                rest = rest[self._connection.send(rest) :]
-            except BlockingIOError:
-                await anyio.wait_writable(self._connection)
-
-    def _changes(self) -> Changes | None:
-        """What the console does not know yet; None: nothing."""
-        ended, gone = self._take_ended()
-        changes = Changes(
-            self._feed.counts,
-            sessions=tuple(self._new_sessions()),
-            ended_sessions=tuple(self._ended_sessions()),
-            calls=tuple(self._new_calls()),
-            ended=ended,
-            gone=gone,
-            asked=tuple(self._new_approvals()),
-            settled=tuple(self._settled),
-        )
-        self._settled.clear()
-        if changes == Changes(self._known_counts):
-            return None
-        self._known_counts = changes.counts
-        return changes
-
-    def _take_ended(self) -> tuple[tuple[Raw, ...], tuple[str, ...]]:
-        ended: list[Raw] = []
-        gone, self._gone = self._gone, []
-        length = 0
-        while self._ended and length < _LINE_BYTES:
-            session, record = self._ended.popleft()
-            self._ended_bytes -= _size(record)
-            line = session.line(record)
-            if line is None:
-                gone.append(record.call)
-            else:
-                ended.append(line)
-                length += len(line)
-            self._known_calls.pop(record.call, None)
-        for name in gone:
-            self._known_calls.pop(name, None)
-        return tuple(ended), tuple(gone)
-
-    def _new_sessions(self) -> Iterator[RunSession]:
-        for session in self._feed.sessions():
-            described = session.described
-            if self._known_sessions.get(described.session) != described:
-                self._known_sessions[described.session] = described
-                yield described
-
-    def _ended_sessions(self) -> list[str]:
-        open_sessions = {session.proxy.session.id for session in self._feed.sessions()}
-        ended = [name for name in self._known_sessions if name not in open_sessions]
-        for name in ended:
-            del self._known_sessions[name]
-        return ended
-
-    def _new_calls(self) -> Iterator[CallInFlight]:
-        length = 0
-        for session in self._feed.sessions():
-            for call in session.calls(self._feed.is_waiting):
-                known = self._known_calls.get(call.call)
-                if known == call or length >= _LINE_BYTES:
-                    continue
-                self._known_calls[call.call] = call
-                length += len(bytes(call.arguments)) + len(bytes(call.rewritten))
-                yield call if known is None else replace(call, arguments=NOTHING)
-
-    def _new_approvals(self) -> list[WaitingApproval]:
-        approvals: list[WaitingApproval] = []
-        waiting = list(self._feed.approvals())
-        self._known_approvals.intersection_update(one.id for one in waiting)
-        length = 0
-        for one in waiting:
-            if one.id not in self._known_approvals and length < _LINE_BYTES:
-                self._known_approvals.add(one.id)
-                approvals.append(one)
-                length += len(bytes(one.arguments))
-        return approvals
-
-    async def read(self, scope: anyio.CancelScope) -> None:
-        """Read the person's answers, until the console has gone or says something else; then end the scope."""
-        begun = bytearray()
-        while True:
-            await anyio.wait_readable(self._connection)
-            try:
-                piece = self._connection.recv(_READ_SIZE)
-            except BlockingIOError:
-                continue
-            begun += piece
-            *lines, rest = bytes(begun).split(b"\n")
-            begun[:] = rest
-            try:
-                for line in lines:
-                    await self._answer(messages.from_console(line))
-            except messages.Unreadable:
-                piece = b""
-            if not piece or len(begun) > messages.LONGEST_ANSWER or len(self._responses) > _MOST_RESPONSES:
-                scope.cancel()
-                return
-
-    async def _answer(self, answer: Answer) -> None:
-        place = answer.place[:200] or "a console"
-        taken = await self._feed.answer(answer, f"{self._who}, at {place}")
-        self._responses.append(taken)

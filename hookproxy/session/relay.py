@@ -1,19 +1,28 @@
-"""Passes lines that concern no hook between agent and server, within one callback of the event loop (law 2)."""
+"""Passes lines that concern no hook between agent and server, within one callback of the event loop (law 2).
+
+Each piece of bytes takes the first way on which it can go:
+
+    from the agent   one short call that nothing judges ▶ a block of such calls ▶ line by line, as the router says
+    from the server  the rest of a long line (`long_line`) ▶ one short response ▶ a block of them ▶ line by line
+
+What must hold: lines leave in the order in which they came. A line that is held, refused or changed leaves by
+`to_agent` or `to_server`, after the lines before it. While the agent has the beginning of a long line, what else is for
+it waits in `_queued`. Without `strict`, nothing can be refused, so lines from the agent are sent before they are read.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Final
 
 from ..jsonrpc import raw_json
 from ..protocol import feedback
 from ..protocol.actions import PASS, AgentAction, Dropped, Refused, Send, ServerAction, SessionOpened
-from ..protocol.calls import id_key
 from ..protocol.fast_scan import END_BYTES, ReadCall, request_id, response_id
 from ..protocol.router import Router
-from ..transports.channel import Channel, OffersCalls, Passage, TakesCalls
-from ..transports.lines import Lines, StreamedLine, TooLong
+from ..transports.channel import Channel, OffersCalls, TakesCalls
+from ..transports.lines import Lines, TooLong
+from .long_line import LongLine, Mode, Perform
 
 STREAM_FROM_BYTES: Final = 65536  # an unfinished line of this size passes in pieces, if nobody must see it whole
 
@@ -22,8 +31,7 @@ MAX_UNREAD_BYTES: Final = 64 * 1024 * 1024  # limit for a line from the server w
 _LONG_BYTES: Final = 8 * 1024 * 1024  # a block of this size needs room that may not be there; smaller ones are frequent
 _ROOM: Final = 6  # times the line: what it takes at most, with hooks on it
 
-Perform = Callable[[AgentAction | ServerAction, bytes], None]
-"""Performs an action, other than PASS and Send, on a line."""
+_WHOLE: Final = Mode.WHOLE
 
 
 class Relay:
@@ -52,12 +60,7 @@ class Relay:
         self._short = min(stream_from, limit)  # bytes: each line of fewer is handled as all are
         self._agent_lines = Lines(limit, request_id)
         self._server_lines = Lines(limit if strict else max(limit, MAX_UNREAD_BYTES), response_id)
-        self._pass_on: Callable[[bytes], bytes] | None = None  # passes the next part of a long line on
-        self._passage: StreamedLine | None = None  # a long line that no other message may interrupt
-        self._response: Passage | None = None  # a long response that goes to the agent beside all other messages
-        self._response_bytes = 0  # of it so far
-        self.find_passage: Callable[[bytes], Passage | None] = lambda _id: None
-        """As in OffersPassages."""
+        self.long_line = LongLine(agent.write, router, limit, perform, self.as_line_to_agent)
         self._queued: list[bytes] = []
         self._pauses: set[str] = set()
         self._opened = False
@@ -109,7 +112,7 @@ class Relay:
         self.server.write(call.line + b"\n")
 
     def _pass_response(self, raw_id: bytes, line: bytes) -> bool:
-        if self._passage is not None or self._deliver_response is None or not self._router.pass_response(raw_id):
+        if self.passing or self._deliver_response is None or not self._router.pass_response(raw_id):
             return False
         self._deliver_response(raw_id, line)
         self.on_passed()
@@ -208,8 +211,8 @@ class Relay:
     # --- from the server ---
 
     def _server_bytes(self, piece: bytes) -> None:
-        if self._pass_on is not None:
-            piece = self._pass_on(piece)
+        if self.long_line.mode is not _WHOLE:
+            piece = self._continue_long_line(piece)
         elif self._is_line(self._server_lines, piece) and (raw_id := self._router.scan_response(piece)):
             if self._deliver_response is not None:
                 self._deliver_response(raw_id, piece[:-1])
@@ -227,7 +230,16 @@ class Relay:
                 self._server_block([block] if block.find(b"\n") == len(block) - 1 else _lines(block))
             self.on_passed()
         if self._server_lines.begun >= self._stream_from and self._router.may_pass_in_pieces(self._server_lines.head):
-            self._start_passage()
+            self.long_line.begin(self._server_lines.take())
+
+    def _continue_long_line(self, piece: bytes) -> bytes:
+        """Pass the next bytes of a long line on; return those after it."""
+        rest = self.long_line.read(piece)
+        if self.long_line.mode is _WHOLE:
+            self.on_passed()
+            if self._queued:
+                self._send(self.agent, self._queued)
+        return rest
 
     def _server_block(self, lines: list[bytes]) -> None:
         passing: list[bytes] = []
@@ -256,93 +268,12 @@ class Relay:
     @property
     def passing(self) -> bool:
         """A long line is being sent to the agent in pieces."""
-        return self._passage is not None
-
-    def _start_passage(self) -> None:
-        """Send the beginning of the unfinished line."""
-        raw_id = response_id(self._server_lines.head, b"")
-        if raw_id is not None and (response := self.find_passage(raw_id)) is not None:
-            self._response, self._response_bytes = response, 0
-            self._pass_on = partial(self._pass_on_response, response)
-            self._pass_on(self._server_lines.take())
-            return
-        head = self._server_lines.take()
-        # To follow it takes time. If no listed tool is judged, nothing is withheld: if a call of another tool is judged
-        # before the line has ended, which happens at most once, the line is broken off, and its request gets an error.
-        self._passage = StreamedLine(self._router.may_judge, head)
-        self._pass_on = partial(self._pass_on_line, self._passage)
-        self.agent.write(self._passage.add(head))
-
-    def _pass_on_line(self, passage: StreamedLine, piece: bytes) -> bytes:
-        """Send what belongs to the long line; return the rest of `piece`.
-
-        Nothing of it passes while a response is withheld: a call may have come since the line began.
-        """
-        part, rest, ended = passage.split(piece)
-        if ready := passage.add(part, hold=self._router.withholds_responses):
-            self.agent.write(ready)
-        if passage.kept_bytes > self._limit and self._router.withholds_responses:
-            self._break(passage)
-        if ended:
-            self._passage = self._pass_on = None
-            self._end_passage(passage)
-            self.on_passed()
-            if self._queued:
-                self._send(self.agent, self._queued)
-        return rest
-
-    def _pass_on_response(self, response: Passage, piece: bytes) -> bytes:
-        """Send what belongs to the long response; return the rest of `piece`."""
-        end = piece.find(b"\n")
-        part, rest = (piece, b"") if end < 0 else (piece[:end], piece[end + 1 :])
-        before, self._response_bytes = self._response_bytes, self._response_bytes + len(part)
-        if self._response_bytes <= self._limit:
-            response.write(part)
-        elif before <= self._limit:
-            self._break_off(response, f"it has more than {self._limit} bytes")
-        if end >= 0:
-            self._response = self._pass_on = None
-            if self._response_bytes <= self._limit:
-                response.end()
-            self.on_passed()
-        return rest
-
-    def _break_off(self, response: Passage, why: str) -> None:
-        """End a response so that the agent takes what it has for no whole one."""
-        response.abort()
-        self._perform(Dropped(f"the rest of a response, of which a part was sent already: {why}"), b"")
-
-    def _end_passage(self, passage: StreamedLine) -> None:
-        """Send the line's end, unless some reader may take the line for a response that is withheld."""
-        if passage.is_broken:
-            return
-        if self._router.withholds_responses:
-            raw_id = passage.clear_id()
-            if raw_id is None or self._router.is_taken(id_key(raw_id)):
-                self._break(passage)
-                return
-            self.agent.write(self.as_line_to_agent(passage.take()))
-        elif passage.kept_bytes:
-            self.agent.write(passage.take())
-        if passage.id is not None:
-            self._router.requests.settle(id_key(passage.id))  # nobody had to read it
-
-    def _break(self, passage: StreamedLine) -> None:
-        """End the line so that it is invalid JSON, and nobody reads it as a message. The rest of it is dropped."""
-        passage.is_broken = True
-        passage.take()
-        self.agent.write(b"!\n")
-        self._perform(self._router.dropped_as_unclear(passage.id or b""), b"")
+        mode = self.long_line.mode
+        return mode is Mode.PIECES or mode is Mode.BROKEN
 
     def _server_last_line(self) -> None:
         """The text after the last line end: passed on as it is if it is JSON."""
-        response, self._response, self._pass_on = self._response, None, None
-        if response is not None and self._response_bytes <= self._limit:
-            self._break_off(response, "the server has ended")
-        passage, self._passage = self._passage, None
-        if passage is not None:
-            self._end_passage(passage)  # many readers take the text after the last line end for a message as well
-            self._partial_line_sent = not passage.is_broken
+        self._partial_line_sent = self.long_line.end_of_input()
         line = self._server_lines.take()
         if line:
             line = self.as_line_to_agent(line) if self._router.withholds_responses else line
@@ -358,7 +289,7 @@ class Relay:
     def to_agent(self, line: bytes) -> None:
         """Send a whole line to the agent; it waits while a long line is being sent in pieces."""
         line = line if line.endswith(b"\n") else line + b"\n"
-        if self._passage is not None:
+        if self.passing:
             self._queued.append(line)
         else:
             self.agent.write(b"\n" + line if self._partial_line_sent else line)

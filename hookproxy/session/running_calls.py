@@ -56,7 +56,10 @@ _BACKPRESSURE: Final = "too many bytes wait for hooks"
 
 
 class RunningCalls:
-    """The judged calls of one session whose coroutines have not ended."""
+    """The judged calls of one session whose coroutines have not ended.
+
+    It is long because it is all that `CallServices` promises, and all of that reads one table of coroutines.
+    """
 
     __slots__ = (
         "_backpressure",

@@ -117,6 +117,12 @@ class Lines:
         return line
 
 
+def split_line(piece: bytes) -> tuple[bytes, bytes, bool]:
+    """The bytes of the line that has begun before, the bytes after the line, and whether the line has ended."""
+    end = piece.find(b"\n") + 1
+    return (piece[:end], piece[end:], True) if end else (piece, b"", False)
+
+
 class StreamedLine:
     """A long line that is forwarded in pieces, because nothing needs it as a whole.
 
@@ -130,18 +136,9 @@ class StreamedLine:
         self._kept: list[bytes] = []
         self.kept_bytes = 0
         """Bytes that are not forwarded yet."""
-        self.is_broken = False
-        """The rest of the line is not forwarded."""
-
-    def split(self, piece: bytes) -> tuple[bytes, bytes, bool]:
-        """Return the bytes of the line, the bytes after the line, and whether the line has ended."""
-        end = piece.find(b"\n") + 1
-        return (piece[:end], piece[end:], True) if end else (piece, b"", False)
 
     def add(self, part: bytes, hold: bool = False) -> bytes:
         """Add the line's next bytes; return those that are forwarded now: none with `hold`."""
-        if self.is_broken:
-            return b""
         self._last = (self._last + part[-END_BYTES:])[-END_BYTES:]
         ready = len(part) if self._envelope is None else self._envelope.add(part)
         if ready == len(part) and not (hold or self._kept):

@@ -265,3 +265,25 @@ def test_on_windows_one_sentence_says_where_it_runs(platform: str, capsys: pytes
         "hint: run it, its servers and its hooks inside WSL: wsl --install\n"
     )
     assert printed.out == ""
+
+
+@pytest.mark.parametrize(
+    ("verb", "not_imported"),
+    [
+        ("check", {"argparse", "asyncio", "anyio", "ssl", "pydantic", "subprocess", "difflib"}),
+        ("hook", {"argparse", "asyncio", "anyio", "msgspec", "shlex", "typing_extensions"}),
+        ("run", {"argparse", "asyncio", "anyio", "msgspec", "typing", "re", "enum"}),
+    ],
+)
+def test_a_verb_imports_at_its_start_nothing_that_it_may_not_need(verb: str, not_imported: set[str]) -> None:
+    script = f"import sys, hookproxy.cli.{verb}; print(*sys.modules)"
+    folder = Path(main.__file__).parents[2]
+    ended = subprocess.run(
+        [sys.executable, "-S", "-c", f"import sys; sys.path[:0] = {sys.path!r}; {script}"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert not_imported.isdisjoint(ended.stdout.split())

@@ -114,3 +114,15 @@ def test_hooks_do_not_get_a_number_that_makes_readers_fail(number: bytes, outer:
 def test_digits_in_a_text_are_not_a_number() -> None:
     raw = b'{"a":"%b"}' % (b"1" * 5000)
     assert normalize.normalize(raw) == raw
+
+
+@pytest.mark.parametrize("digits", [b"1" * 127, b"12" * 64, b"0" * 400, b"9" * 401])
+def test_only_a_number_that_many_readers_reject_is_refused(digits: bytes) -> None:
+    number = b"[1" + digits[1:] + b"]"
+    if len(digits) > normalize.MAX_NUMBER_CHARACTERS:
+        with pytest.raises(Unreadable):
+            normalize.normalize(number)
+    else:
+        assert normalize.normalize(number) == number
+    text = b'["' + digits + b'"]'
+    assert normalize.normalize(text) == text

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from hookproxy.model.hooks import Event, HookSpec
 from hookproxy.processes.process import SHELL
-from hookproxy.runners.command import plain_words, start_candidates
+from hookproxy.runners.command import start_candidates
+from hookproxy.runners.plain_commands import plain_words
 
 SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
 

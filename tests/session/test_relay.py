@@ -536,7 +536,7 @@ def beside(scene: Scene, refuse: bytes = b"") -> dict[bytes, Response]:
     def find(raw_id: bytes) -> Response | None:
         return None if raw_id == refuse else found.setdefault(raw_id, Response())
 
-    scene.relay.find_passage = find
+    scene.relay.long_line.find_passage = find
     scene.agent.says(INITIALIZE)
     scene.server.says(b'{"jsonrpc":"2.0","id":"i","result":{"protocolVersion":"2025-11-25"}}\n')
     for raw_id in (b"8", b"9", b"10"):
