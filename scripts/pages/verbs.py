@@ -26,9 +26,9 @@ def verbs() -> str:
 
 def _parsers(verb: str, path: str) -> Iterator[tuple[str, argparse.ArgumentParser]]:
     module = import_module(path)
-    yield verb, module.build_parser()
+    yield verb, module.build_parser().argparse()
     for part, parser in getattr(module, "subverb_parsers", dict)().items():
-        yield f"{verb} {part}", parser
+        yield f"{verb} {part}", parser.argparse()
 
 
 def _section(name: str, parser: argparse.ArgumentParser) -> str:
