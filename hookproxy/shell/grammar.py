@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
+from .options import LOADING
 from .words import HOLE, Command, Disagreement, Input, Lexer
 
 if TYPE_CHECKING:
@@ -33,7 +34,9 @@ def _parser() -> Parser:
 def parse(line: str) -> Node:
     """Return the root of the tree of a text."""
     # Each character becomes one byte, so that places are the same. For bash, all but those of ASCII are letters.
-    return _parser().parse(_NOT_ASCII.sub("Z", line).encode()).root_node
+    text = _NOT_ASCII.sub("Z", line).encode()
+    with LOADING:  # a parser is for one thread at a time
+        return _parser().parse(text).root_node
 
 
 def _mark_expansions(node: Node, expansions: dict[int, int]) -> None:

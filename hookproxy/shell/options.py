@@ -9,9 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from importlib import resources
+from threading import Lock
 from typing import Final
 
 import msgspec
+
+LOADING: Final = Lock()
+"""Held while something is loaded at its first use. Hooks in Python read lines in threads of their own, and two of them
+crash msgspec if they decode into the same type for the first time at once."""
 
 _LONGEST_JOINED: Final = (
     6  # letters of joined options: `rm -rfv`, `tar -xzvf`; a longer word is one option (`find -delete`)
@@ -32,9 +37,10 @@ class Options(msgspec.Struct, frozen=True):
 
 @cache
 def _short_forms() -> dict[str, dict[str, str]]:
-    return msgspec.toml.decode(
-        resources.files(__package__).joinpath("options.toml").read_bytes(), type=dict[str, dict[str, str]]
-    )
+    with LOADING:
+        return msgspec.toml.decode(
+            resources.files(__package__).joinpath("options.toml").read_bytes(), type=dict[str, dict[str, str]]
+        )
 
 
 def split(program: str, words: Sequence[str]) -> Options:

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from .options import LOADING
 from .words import Word
 
 
@@ -286,7 +287,8 @@ def _values_of(options: Sequence[str], texts: Sequence[str]) -> Iterator[str]:
 @cache
 def table() -> Table:
     """The table of the package; reading it takes some 5 ms."""
-    return Table(resources.files(__package__).joinpath("programs.toml").read_bytes())
+    with LOADING:
+        return Table(resources.files(__package__).joinpath("programs.toml").read_bytes())
 
 
 def program_name(text: str) -> str:
