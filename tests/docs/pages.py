@@ -20,6 +20,7 @@ PATIENCE: Final = 60.0  # seconds for one command of a page
 KINDS: Final = {
     "picture",  # drawn
     "example",  # made by scripts/docs
+    "dialect",  # is played by tests/dialects/test_guide.py
     "file",  # is written to NAME
     "append",  # is added to NAME
     "run",  # commands after "$ ", which succeed, and what they print

@@ -43,9 +43,9 @@ arguments = "full"
 """
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """One browser for all tests of a worker: to start it takes longer than most of them."""
+    """One browser for the tests of this file that a worker runs: to start it takes longer than most of them."""
     browser = Browser(tmp_path_factory.mktemp("chromium"))
     yield browser
     browser.close()
@@ -76,9 +76,9 @@ def write_audit(path: Path, count: int) -> None:
             file.write(json.dumps(record, ensure_ascii=number % 2 == 0, separators=(",", ":")) + "\n")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a console with a configuration and an audit, for all tests of a worker: none changes anything."""
+    """The address of a console with a configuration and an audit, for the tests of this file that a worker runs: none changes anything."""
     folder = tmp_path_factory.mktemp("pages")
     (folder / "hookproxy.toml").write_text(TOML)
     (folder / "changed.toml").write_text(TOML.replace('"delete_*"', '"read_*"'))

@@ -105,7 +105,7 @@ async def test_the_audit_says_what_is_known_of_a_call_that_the_agent_cancels(sce
 async def test_a_defect_says_what_is_known(scene: Scene, phase: str) -> None:
     # A hook cannot be started because there are no descriptors left: not a defect, but it ends a call like one.
     hooks = scene.hooks(**{"PreToolUse" if phase == "judged" else "PostToolUse": "true"})
-    limit = 17 if program.portable else 15
+    limit = 20 if program.portable else 18
     limited = ["sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh"]
     agent = scene.start([*limited, HOOKPROXY, "run", f"--audit={scene.folder / 'audit'}", hooks, "--", *SERVER])
     await agent.initialize()
