@@ -78,7 +78,7 @@ def write_audit(path: Path, count: int) -> None:
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a console with a configuration and an audit, for the tests of this file that a worker runs: none changes anything."""
+    """The address of a console with a configuration and an audit, for this file: no test changes anything."""
     folder = tmp_path_factory.mktemp("pages")
     (folder / "hookproxy.toml").write_text(TOML)
     (folder / "changed.toml").write_text(TOML.replace('"delete_*"', '"read_*"'))
