@@ -200,6 +200,27 @@ def call_context(
     return EventContext(event, session, tool=name, arguments=arguments, alias=_own_alias(side, name))
 
 
+def session_of(
+    members: Members,
+    environ: Mapping[str, str],
+    *,
+    ids: tuple[str, ...] = ("session_id",),
+    cwd: str = "cwd",
+    project_variable: str = "",
+) -> Session:
+    """The session of an event: its id is the first of these members that is there, its folder is the member `cwd`.
+
+    Without that member it is the folder of this process. The project is in a variable, or else it is that folder.
+    """
+    folder = members.text(cwd) or environ.get("PWD", "/")
+    return Session(members.text(*ids), "", folder, environ.get(project_variable) or folder)
+
+
+def is_own_tool(side: AgentSide, name: str) -> bool:
+    """The name is that of a tool of the agent's own which does what a tool of Claude Code does."""
+    return any(spelling.name == name for of_tool in side.tool_spellings().values() for spelling in of_tool)
+
+
 def _own_alias(side: AgentSide, name: str) -> Alias | None:
     """The alias for a tool of the agent's own; None: it does what none of Claude Code's tools does."""
     spellings = side.tool_spellings()

@@ -25,6 +25,7 @@ from .agent_side import (
     call_context,
     edit_context,
     event_of,
+    is_own_tool,
     json_output,
     refuse_by_status,
     result_outcome,
@@ -217,9 +218,8 @@ def _server_tool(members: Members, tool_name: str) -> tuple[str, str] | None:
     """Server and tool of `TOOL_SERVER`; the server is empty if the hook file does not ask for MCP's metadata."""
     if members.raw("is_mcp_tool") == b"false":
         return None
-    own = {one.name for spellings in AGENT_SIDE.tool_spellings().values() for one in spellings}
     server = members.object("mcp_metadata").text("mcpExecutedToolServerName")
-    if "is_mcp_tool" not in members and not server and tool_name in own:
+    if "is_mcp_tool" not in members and not server and is_own_tool(AGENT_SIDE, tool_name):
         return None
     return (server, tool_name.removesuffix(f"_{server}"))
 

@@ -25,7 +25,6 @@ from ..model.hooks import (
     HookSpec,
     Order,
     Permission,
-    Session,
     Verdict,
 )
 from ..model.settings import ToolNames
@@ -42,6 +41,7 @@ from .agent_side import (
     event_of,
     json_output,
     result_outcome,
+    session_of,
     split_mcp_name,
     text_outcome,
 )
@@ -466,8 +466,7 @@ def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
     members = Members(raw)
     name = members.required("hook_event")
     event = event_of(AGENT_SIDE, name)
-    cwd = members.text("cwd") or environ.get("PWD", "/")
-    session = Session(members.text("session_id"), "", cwd, cwd)
+    session = session_of(members, environ)
     if event in (Event.SESSION_START, Event.NOTIFICATION):
         trigger = "startup" if event is Event.SESSION_START else ""
         return AgentEvent(name, EventContext(event, session, trigger=trigger))

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ..jsonrpc import raw_json
 from ..model.aliases import ToolSpelling, ToolSpellings
-from ..model.hooks import Document, Event, EventContext, HookSpec, Order, Permission, Session
+from ..model.hooks import Document, Event, EventContext, HookSpec, Order, Permission
 from ..model.settings import ToolNames
 from ..processes import environment
 from .agent_documents import DocumentSigns, Members
@@ -25,6 +25,7 @@ from .agent_side import (
     call_context,
     event_of,
     json_output,
+    session_of,
 )
 from .dialect import Dialect, Effect, HookFile, HookList, UserFiles
 from .shared import command_file, decision_json, exit_status, re2_regex
@@ -188,8 +189,7 @@ def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
     """The event in a document of Crush. Raises ValueError."""
     members = Members(raw)
     name = members.required("event")
-    cwd = members.text("cwd") or environ.get("PWD", "/")
-    session = Session(members.text("session_id"), "", cwd, environ.get("CRUSH_PROJECT_DIR") or cwd)
+    session = session_of(members, environ, project_variable="CRUSH_PROJECT_DIR")
     tool_name = members.required("tool_name")
     server_tool = ("", tool_name.removeprefix(_MCP)) if tool_name.startswith(_MCP) else None
     arguments = arguments_of(members.raw("tool_input"))

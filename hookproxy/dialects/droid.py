@@ -15,7 +15,7 @@ from ..model.hooks import Document, Event, EventContext, HookSpec, Order
 from ..model.settings import ToolNames
 from ..policy import matchers
 from .agent_documents import DocumentSigns
-from .agent_side import AgentEvent, AgentSide, Can, HookDecision, HookOutput
+from .agent_side import AgentEvent, AgentSide, Can
 from .dialect import Dialect, Files, FolderContent, FoundFile, HookFile, HookList, Plugin, UserFiles
 from .shared import claude_agent_side, claude_matchers, command_file
 from .shared import claude_envelope as envelope
@@ -184,17 +184,13 @@ def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
     return claude_agent_side.read_document(AGENT_SIDE, "FACTORY_PROJECT_DIR", raw, environ)
 
 
-def _write_output(event: AgentEvent, decision: HookDecision) -> HookOutput:
-    return claude_agent_side.write_output(event, decision, replacement="")
-
-
 AGENT_SIDE: Final[AgentSide] = AgentSide(
     name="droid",
     documents=DocumentSigns(values={"permission_mode": ("off", "spec", "auto-low", "auto-medium", "auto-high")}),
     file=_FILE,
     can=Can.ALLOW | Can.ASK | Can.REWRITE | Can.TELL_AFTER | Can.BLOCK_AFTER,
     read_document=_read_document,
-    write_output=_write_output,
+    write_output=partial(claude_agent_side.write_output, replacement=""),
     write_hook_file=lambda entries: command_file.json_file(_FILE, command_file.written_events(FORMAT, entries)),
     events=by_name(Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.SESSION_START, Event.SESSION_END, Event.NOTIFICATION),
     merges=True,

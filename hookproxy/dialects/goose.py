@@ -20,12 +20,22 @@ from ..model.hooks import (
     HookSpec,
     Order,
     Permission,
-    Session,
     Verdict,
 )
 from ..model.settings import ToolNames
 from .agent_documents import DocumentSigns, Members
-from .agent_side import AgentEvent, AgentSide, Can, arguments_of, call_context, event_of, output_by_status, text_outcome
+from .agent_side import (
+    AgentEvent,
+    AgentSide,
+    Can,
+    arguments_of,
+    call_context,
+    event_of,
+    is_own_tool,
+    output_by_status,
+    session_of,
+    text_outcome,
+)
 from .dialect import Dialect, Effect, Files, HookFile, Plugin, UserFiles
 from .shared import command_file, decision_json, exit_status, re2_regex
 from .shared import input as shared_input
@@ -159,14 +169,12 @@ def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
     members = Members(raw)
     name = members.required("event")
     event = event_of(AGENT_SIDE, name)
-    cwd = members.text("working_dir") or environ.get("PWD", "/")
-    session = Session(members.text("session_id"), "", cwd, cwd)
+    session = session_of(members, environ, cwd="working_dir")
     if event in _SESSION:
         return AgentEvent(name, EventContext(event, session, trigger=_SESSION[event]))
     tool_name = members.required("tool_name")
-    own = {one.name for spellings in AGENT_SIDE.tool_spellings().values() for one in spellings}
     server, _, tool = tool_name.partition("__")
-    server_tool = None if tool_name in own or not tool else (server, tool)
+    server_tool = None if is_own_tool(AGENT_SIDE, tool_name) or not tool else (server, tool)
     arguments = arguments_of(members.raw("tool_input"))
     context = call_context(AGENT_SIDE, event, session, tool_name, server_tool, arguments)
     if event is not Event.PRE_TOOL_USE:

@@ -19,7 +19,7 @@ from ..model.hooks import Document, Event, EventContext, HookResult, HookSpec, O
 from ..model.settings import ToolNames
 from ..policy import matchers
 from .agent_documents import DocumentSigns, Members
-from .agent_side import AgentEvent, AgentSide, Can, HookDecision, HookOutput
+from .agent_side import AgentEvent, AgentSide, Can
 from .dialect import Dialect, Effect, HookFile, HookList, UserFiles
 from .shared import claude_agent_side, claude_matchers, command_file, handler_types, labels
 from .shared import claude_envelope as envelope
@@ -375,17 +375,13 @@ def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
     return structs.replace(event, context=structs.replace(event.context, outcome=llm_outcome(response, duration)))
 
 
-def _write_output(event: AgentEvent, decision: HookDecision) -> HookOutput:
-    return claude_agent_side.write_output(event, decision, replacement="")
-
-
 AGENT_SIDE: Final[AgentSide] = AgentSide(
     name="qwen",
     documents=DocumentSigns(has=("timestamp", "permission_mode")),
     file=_FILE,
     can=Can.ALLOW | Can.ASK | Can.TELL_BEFORE | Can.TELL_AFTER,
     read_document=_read_document,
-    write_output=_write_output,
+    write_output=partial(claude_agent_side.write_output, replacement=""),
     write_hook_file=partial(command_file.write_hook_file, FORMAT, _FILE),
     events=by_name(
         Event.PRE_TOOL_USE,

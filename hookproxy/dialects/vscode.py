@@ -22,7 +22,6 @@ from ..model.hooks import (
     HookSpec,
     Order,
     Permission,
-    Session,
     Verdict,
 )
 from ..model.settings import ToolNames
@@ -35,6 +34,7 @@ from .agent_side import (
     call_context,
     event_of,
     result_outcome,
+    session_of,
     split_underscored_name,
 )
 from .dialect import Dialect, Effect, HookFile, HookList
@@ -395,8 +395,7 @@ def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
     members = Members(raw)
     name = members.required("hook_event_name", "hookEventName")
     event = event_of(AGENT_SIDE, name)
-    cwd = members.text("cwd") or environ.get("PWD", "/")
-    session = Session(members.text("session_id", "sessionId"), "", cwd, cwd)
+    session = session_of(members, environ, ids=("session_id", "sessionId"))
     if event is Event.SESSION_START:
         return AgentEvent(name, EventContext(event, session, trigger=members.text("source")))
     tool_name = members.required("tool_name")

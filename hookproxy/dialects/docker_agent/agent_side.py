@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ...jsonrpc import raw_json
-from ...model.hooks import Event, EventContext, Permission, Session
+from ...model.hooks import Event, EventContext, Permission
 from ..agent_documents import DocumentSigns, Members
 from ..agent_side import (
     AgentEvent,
@@ -22,7 +22,9 @@ from ..agent_side import (
     call_context,
     edit_context,
     event_of,
+    is_own_tool,
     json_output,
+    session_of,
     text_outcome,
 )
 from ..dialect import WrittenEntry
@@ -43,13 +45,12 @@ def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
     members = Members(raw)
     name = members.required("hook_event_name")
     event = event_of(AGENT_SIDE, name)
-    cwd = members.text("cwd") or environ.get("PWD", "/")
-    session = Session(members.text("session_id"), "", cwd, cwd)
+    session = session_of(members, environ)
     if event in (Event.SESSION_START, Event.SESSION_END):
         return AgentEvent(name, EventContext(event, session, trigger=members.text("source", "reason")))
     tool_name = members.required("tool_name")
-    own = {one.name for spellings in AGENT_SIDE.tool_spellings().values() for one in spellings}
-    server_tool = None if tool_name in own else ("", tool_name)  # `TOOLSET_TOOL`, whose parts no name tells apart
+    # Another name is `TOOLSET_TOOL`, whose parts no name tells apart.
+    server_tool = None if is_own_tool(AGENT_SIDE, tool_name) else ("", tool_name)
     arguments = arguments_of(members.raw("tool_input"))
     context = call_context(AGENT_SIDE, event, session, tool_name, server_tool, arguments)
     if server_tool is None and tool_name == _EDITOR:

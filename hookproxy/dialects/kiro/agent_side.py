@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ...model.hooks import Event, EventContext, Session
+from ...model.hooks import Event, EventContext
 from ..agent_documents import DocumentSigns, Members
 from ..agent_side import (
     AgentEvent,
@@ -19,6 +19,7 @@ from ..agent_side import (
     event_of,
     output_by_status,
     result_outcome,
+    session_of,
     split_underscored_name,
 )
 from ..dialect import WrittenEntry
@@ -35,8 +36,7 @@ def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
     name = members.required("hook_event_name")
     name = name[:1].upper() + name[1:]
     event = event_of(AGENT_SIDE, name)
-    cwd = members.text("cwd") or environ.get("PWD", "/")
-    session = Session(members.text("session_id"), "", cwd, cwd)
+    session = session_of(members, environ)
     if event is Event.SESSION_START:
         return AgentEvent(name, EventContext(event, session, trigger="startup"))
     tool_name = members.required("tool_name")

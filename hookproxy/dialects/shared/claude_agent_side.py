@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec.structs import replace
 
-from ...model.hooks import Event, EventContext, Permission, Session
+from ...model.hooks import Event, EventContext, Permission
 from ..agent_documents import Members
 from ..agent_side import (
     AgentEvent,
@@ -20,6 +20,7 @@ from ..agent_side import (
     json_output,
     milliseconds,
     result_outcome,
+    session_of,
     split_mcp_name,
     text_outcome,
 )
@@ -38,8 +39,7 @@ def read_document(side: AgentSide, project_variable: str, raw: bytes, environ: M
     members = Members(raw)
     name = members.required("hook_event_name")
     event = event_of(side, name)
-    cwd = members.text("cwd") or environ.get("PWD", "/")
-    session = Session(members.text("session_id"), "", cwd, environ.get(project_variable) or cwd)
+    session = session_of(members, environ, project_variable=project_variable)
     if event not in _CALL_EVENTS:
         trigger = members.text("source", "reason", "notification_type")
         return AgentEvent(name, EventContext(event, session, trigger=trigger, message=members.text("message")))
