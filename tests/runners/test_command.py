@@ -58,7 +58,7 @@ async def leaves_nothing_behind() -> AsyncIterator[None]:
     before = open_fds()
     yield
     assert open_fds() == before
-    assert children() == []
+    assert children() == {}
 
 
 class Fifo:

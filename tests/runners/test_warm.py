@@ -54,7 +54,7 @@ class Harness:
         with anyio.fail_after(10):
             while len(found := children()) != count or other_than in found:  # noqa: ASYNC110 - there is no event for it
                 await anyio.sleep(0.001)
-        return found
+        return list(found)
 
 
 ENVIRON = dict(os.environ)
@@ -70,12 +70,12 @@ async def harness() -> AsyncIterator[Harness]:
     yield harness
     await harness.runner.aclose()
     assert sorted(os.listdir("/proc/self/fd")) == before
-    assert children() == []
+    assert children() == {}
 
 
 async def test_the_first_call_starts_a_process_and_the_next_uses_the_spare(harness: Harness) -> None:
     harness.hook(shell="echo $$; cat; echo oops >&2; exit 2")
-    assert children() == []
+    assert children() == {}
     first = await harness.run(b"1")
     assert (first.ended, first.code, first.stderr) == (Ended.EXITED, 2, b"oops\n")
     for n in (b"2", b"3"):
@@ -165,7 +165,7 @@ async def test_a_hook_that_ends_without_input_is_reported_once_and_gets_no_spare
         with anyio.fail_after(10):
             await harness.reported.wait()
     assert harness.reports == ["cannot be warm: it ends without reading its input, and is started when needed"]
-    assert children() == []
+    assert children() == {}
 
 
 async def test_a_spare_that_is_killed_while_it_waits_is_replaced(harness: Harness) -> None:

@@ -6,7 +6,11 @@ import os
 from pathlib import Path
 
 
-def children() -> list[str]:
-    """Ids of our living and unreaped children, without the guardian, which stays as long as we do."""
-    pids = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    return [one for one in pids if b"hookproxy-guardian" not in Path(f"/proc/{one}/cmdline").read_bytes()]
+def children() -> dict[str, str]:
+    """Command lines of our living and unreaped children by id, without the guardian, which stays as long as we do."""
+    found = {}
+    for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split():
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        if "hookproxy-guardian" not in command:
+            found[pid] = command
+    return found
