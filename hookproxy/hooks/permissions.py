@@ -238,7 +238,7 @@ class Permissions:
         elif (similar := _similar_calls(context)) is not None:
             self._similar_calls.append(similar)
 
-    def add(self, verdict: Verdict) -> Verdict:
+    def add_allowed_rules(self, verdict: Verdict) -> Verdict:
         """Add a hook's rules to the session, unless it denies or failed. An invalid rule, or too many, is a failure."""
         if verdict.failure or verdict.permission is Permission.DENY:
             return verdict

@@ -14,6 +14,7 @@ from ..model.aliases import Alias, ToolSpellings, spelled, with_command_line
 from ..model.hooks import Event, EventContext, HookSpec
 from ..model.settings import SeenNames, ToolNames
 from ..policy import matchers
+from ..policy.decide import BEFORE_CALL
 from . import bounded_cache
 from .familiar_tools import FamiliarTools
 
@@ -28,9 +29,6 @@ TOOL_EVENTS: Final = frozenset(
     }
 )
 """The events whose matchers are tried on the tool's name; those of other events are tried on the trigger."""
-
-_BEFORE_CALL: Final = frozenset({Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST})
-"""The events whose hooks may refuse the call: each name of a tool counts."""
 
 _ELICITATION_EVENTS: Final = frozenset({Event.ELICITATION, Event.ELICITATION_RESULT})
 """The events whose matchers are tried on the server's name."""
@@ -433,7 +431,7 @@ def _loose(tool: str) -> str:
 
 def decides_call(spec: HookSpec) -> bool:
     """Whether the hook may refuse a call, so that each name of its tool counts."""
-    return spec.event in _BEFORE_CALL and not spec.background
+    return spec.event in BEFORE_CALL and not spec.background
 
 
 def _seen_names(

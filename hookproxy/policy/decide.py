@@ -16,6 +16,8 @@ from ..model.settings import ConsoleUse, OnAsk, OnFailure, Settings
 
 PRE_EVENTS: Final = (Event.PRE_TOOL_USE, Event.PRE_MCP_TOOL_CALL, Event.PERMISSION_REQUEST)
 """The events before a call: the verdict of their hooks decides whether it passes."""
+BEFORE_CALL: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
+"""Those whose hooks judge and rewrite its arguments."""
 _POST_EVENTS: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 
 
