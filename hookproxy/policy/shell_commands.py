@@ -99,20 +99,6 @@ def _suspected(read: commands.Line, rule: _RuleCommands, budget: WorkBudget) -> 
 class _RuleCommands:
     """The commands that a rule names."""
 
-    __slots__ = (
-        "_any_program",
-        "_by_name",
-        "_is_open",
-        "_is_prefix",
-        "_mentioned",
-        "_others",
-        "_pattern",
-        "_pieces",
-        "_program",
-        "_spoken",
-        "_wanted",
-    )
-
     def __init__(self, specifier: str) -> None:
         specifier = specifier.strip()
         by_name = _FOLDER.sub("", specifier, count=1) if _FOLDER.match(specifier) else specifier
