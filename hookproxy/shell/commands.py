@@ -14,7 +14,7 @@ from . import embedded
 from .files import Files
 from .program_table import Known, table
 from .programs import Code, Foreign, Started, assigned, runs_command, started
-from .read import LONGEST, read
+from .statements import LONGEST, read
 from .words import HOLE, Command, Word, literal
 
 _DEEPEST: Final = 12  # commands that start commands: people write three
@@ -152,18 +152,14 @@ class _Collector:
         if program is None:
             self._note(_without_name(words[0]))
             return
-        self._follow(program, words, command, depth)
-        if len(self.commands) > before or command.input.kind != "inherited":
-            self._add_started(program, words, command, depth)
-
-    def _follow(self, program: str, words: tuple[Word, ...], command: Command, depth: int) -> None:
-        """Follow what a command changes for later ones, and what it runs of that."""
         if program in _BUILTINS:
             self._follow_builtin(program, words, depth)
         if program in self._aliases:
             self._expand_alias(program, command, depth)
         for started_ in self._files.follow(program, command):
             self._start(started_, depth + 1)
+        if len(self.commands) > before or command.input.kind != "inherited":
+            self._add_started(program, words, command, depth)
 
     def _add_started(self, program: str, words: tuple[Word, ...], command: Command, depth: int) -> None:
         """Add what a command starts, or may start."""
@@ -175,7 +171,7 @@ class _Collector:
             return
         if program != command.words[0].text:
             command = Command((literal(program), *words[1:]), command.assignments, command.input)
-        for started_ in started(command):
+        for started_ in started(command, known.entry):
             self._start(started_, depth + 1)
             if self._left < 0:
                 break
@@ -251,6 +247,8 @@ class _Collector:
 
 def _certain_name(word: Word) -> str | None:
     """The program's name without folders; None if another program may run."""
+    if word.text.isalnum():  # most are
+        return word.text
     if word.splits or (word.text.startswith("~") and "/" not in word.text):  # a home folder may have any name
         return None
     name = word.text.rpartition("/")[2].removeprefix("=")

@@ -1,6 +1,6 @@
 """The words of one simple command, read as bash reads them: quotes, escapes, braces and redirections.
 
-The grammar (`read`) says where a command begins and ends and which of its parts are expansions; this file reads the
+The grammar (`statements`) says where a command begins and ends and which of its parts are expansions; this file reads the
 text between these itself. Each checks the other: a sign that would end the command for bash, but did not for the
 grammar, is a `Disagreement`, and then the line is unreadable (law 1).
 
