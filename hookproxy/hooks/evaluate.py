@@ -409,5 +409,5 @@ def _merge_requests(earlier_request: ApprovalRequest | None, request: ApprovalRe
     """One approval request from those of the user's layer and the managed one: the managed one replaces both."""
     if request is None:
         return earlier_request
-    reasons = [one.reason for one in (request, earlier_request) if one is not None and one.reason]
+    reasons = [asked.reason for asked in (request, earlier_request) if asked is not None and asked.reason]
     return replace(request, reason="\n".join(reasons), managed=True)

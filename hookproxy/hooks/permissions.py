@@ -110,14 +110,14 @@ class Permissions:
             return own
         by_alias = [self._judge_readings(name, readings) for name, readings in _under_aliases(context)]
         if context.alias.automatic or context.alias.guessed:
-            by_alias = [one for one in by_alias if one is not None and one.permission is not Permission.ALLOW]
-        return max((one for one in (own, *by_alias) if one is not None), key=lambda one: one.permission, default=None)
+            by_alias = [ruling for ruling in by_alias if ruling is not None and ruling.permission is not Permission.ALLOW]
+        return max((ruling for ruling in (own, *by_alias) if ruling is not None), key=lambda ruling: ruling.permission, default=None)
 
     def _judge_readings(self, name: str, readings: Sequence[bytes]) -> RuleDecision | None:
         """The strictest ruling on the readings of a call; one of them alone does not allow it."""
         rulings = [self._judge((name,), arguments) for arguments in readings]
-        known = [one for one in rulings if one is not None]
-        strictest = max(known, key=lambda one: one.permission, default=None)
+        known = [ruling for ruling in rulings if ruling is not None]
+        strictest = max(known, key=lambda ruling: ruling.permission, default=None)
         allows = strictest is not None and strictest.permission is Permission.ALLOW
         return None if allows and len(known) < len(rulings) else strictest
 
@@ -156,7 +156,7 @@ class Permissions:
         Raises Unreadable, DuplicateKeys for arguments that the alias makes ambiguous.
         """
         if context.tool in self._allowed_tools or any(
-            one.include(context.tool, context.arguments) for one in self._similar_calls
+            calls.include(context.tool, context.arguments) for calls in self._similar_calls
         ):
             return True
         if any(tool == context.tool and _covers(rule, self.groups, context) for tool, rule in self._allowed_by_person):
@@ -175,7 +175,7 @@ class Permissions:
             approved = await self._shared_approvals.approved()
         except StoreUnavailable:
             return False
-        return any(self._includes(one, context) for one in approved)
+        return any(self._includes(calls, context) for calls in approved)
 
     def _includes(self, approved: Approved, context: EventContext) -> bool:
         if approved.tool != context.tool or approved.managed is not self.managed:
@@ -262,8 +262,8 @@ def _under_aliases(context: EventContext) -> list[tuple[str, list[bytes]]]:
     """Each name that an alias gives to the tool, with the arguments under the names of this alias, in all readings."""
     if context.alias is None:
         return []
-    aliases = (one for one in (context.alias, *context.alias.alternatives) if one.name)
-    return [(one.name, one.readings(context.arguments)) for one in aliases]
+    aliases = (alias for alias in (context.alias, *context.alias.alternatives) if alias.name)
+    return [(alias.name, alias.readings(context.arguments)) for alias in aliases]
 
 
 def _covers(
@@ -287,9 +287,9 @@ def _similar_calls(context: EventContext) -> SimilarCalls | None:
     from ..policy.similar_calls import COMMAND_ARGUMENTS, similar_calls  # only where a person is asked
 
     aliases = () if context.alias is None else (context.alias, *context.alias.alternatives)
-    known = [one.arguments.get("command", "command") for one in aliases if one.name == "Bash"]
-    found = (similar_calls(context.tool, context.arguments, name) for name in (*known, *COMMAND_ARGUMENTS))
-    return next((one for one in found if one is not None), None)
+    known = [alias.arguments.get("command", "command") for alias in aliases if alias.name == "Bash"]
+    similar = (similar_calls(context.tool, context.arguments, name) for name in (*known, *COMMAND_ARGUMENTS))
+    return next((calls for calls in similar if calls is not None), None)
 
 
 def _refuse_over_limit(reached: LimitReached, proceed: Proceed, where: str) -> Refuse:

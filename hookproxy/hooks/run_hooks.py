@@ -233,12 +233,12 @@ class HookExecutor:
         self._background_slots.release()
         return False
 
-    def _finish(self, group: Group, one: HookRun, hook_runs: list[HookRun]) -> HookRun:
-        if one.verdict.failure:
-            one = replace(one, consequence=decide.consequence(one, self.settings, group.on_failure))
-        hook_runs.append(one)
-        self._report(one)
-        return one
+    def _finish(self, group: Group, run: HookRun, hook_runs: list[HookRun]) -> HookRun:
+        if run.verdict.failure:
+            run = replace(run, consequence=decide.consequence(run, self.settings, group.on_failure))
+        hook_runs.append(run)
+        self._report(run)
+        return run
 
 
 class _SeveralHooks:
@@ -357,22 +357,22 @@ class _SeveralHooks:
 
 def _as_left_by(before: Sequence[HookRun], context: EventContext) -> EventContext:
     """The event with the arguments as these runs of the same hook have left them."""
-    left = next((one.verdict.arguments for one in reversed(before) if one.verdict.arguments is not None), None)
+    left = next((run.verdict.arguments for run in reversed(before) if run.verdict.arguments is not None), None)
     return context if left is None else replace(context, arguments=normalize.normalize(left))
 
 
-def _without_repeats(one: HookRun, before: Sequence[HookRun]) -> HookRun:
+def _without_repeats(hook_run: HookRun, before: Sequence[HookRun]) -> HookRun:
     """A hook's run under a further name of the tool, without what its runs `before` have said.
 
     Where one of them denies, it approves nothing.
     """
-    if not before or one.verdict is NO_VERDICT:
-        return one
-    verdict, verdicts = one.verdict, [run.verdict for run in before]
+    if not before or hook_run.verdict is NO_VERDICT:
+        return hook_run
+    verdict, verdicts = hook_run.verdict, [run.verdict for run in before]
     said = {text for earlier in verdicts for text in earlier.feedback}
     denied = any(earlier.permission is Permission.DENY for earlier in verdicts)
     return replace(
-        one,
+        hook_run,
         verdict=replace(
             verdict,
             permission=None if denied and verdict.permission is Permission.ALLOW else verdict.permission,
@@ -388,15 +388,15 @@ def _in_file_order(ended: list[HookRun], hooks: Sequence[MatchedHook], *, last_e
     `last_ended_counts`: of several rewrites, only the one of the hook that ended last stays.
     """
     if last_ended_counts:
-        rewriting = [one for one in ended if one.verdict.arguments is not None and not one.verdict.failure]
+        rewriting = [hook_run for hook_run in ended if hook_run.verdict.arguments is not None and not hook_run.verdict.failure]
         undone = rewriting[:-1]
-        ended = [_without_rewrite(one) if any(one is other for other in undone) else one for one in ended]
-    specs = [one.spec for one in hooks]
-    return sorted(ended, key=lambda one: specs.index(one.spec))
+        ended = [_without_rewrite(hook_run) if any(hook_run is other for other in undone) else hook_run for hook_run in ended]
+    specs = [hook.spec for hook in hooks]
+    return sorted(ended, key=lambda hook_run: specs.index(hook_run.spec))
 
 
-def _without_rewrite(one: HookRun) -> HookRun:
-    return replace(one, verdict=replace(one.verdict, arguments=None))
+def _without_rewrite(hook_run: HookRun) -> HookRun:
+    return replace(hook_run, verdict=replace(hook_run.verdict, arguments=None))
 
 
 def _document(group: Group, spec: HookSpec, context: EventContext) -> Document:

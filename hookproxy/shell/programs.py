@@ -52,7 +52,7 @@ def started(command: Command, entry: Name) -> Iterable[Started]:
         started_
         for grammar, at in _grammars(entry, words, 1)
         if not grammar.starts_nothing(words, at, text_read)
-        for started_ in _Reading(grammar, words, at, command).started()
+        for started_ in _Invocation(grammar, words, at, command).started()
     ]
 
 
@@ -107,7 +107,7 @@ _NOT_IDLE: Final = frozenset({"programs", "modules", "quiet", "code_flags", "scr
 """Kinds of options with which a program does not read what to do from standard input."""
 
 
-class _Reading:
+class _Invocation:
     """What the arguments of a program start by one grammar, in every reading of them.
 
     It owns nothing but what it is given: the words, the grammar, and the places and options that `Arguments` has noted.
@@ -343,7 +343,7 @@ class _Reading:
             if word.text in _EXEC:
                 end = next((n for n in range(at + 1, len(words)) if words[n].text in (";", "+")), len(words))
                 if end > at + 1:
-                    yield Command(tuple(_replaced(each, {"{}"}) for each in words[at + 1 : end]))
+                    yield Command(tuple(_replaced(inner, {"{}"}) for inner in words[at + 1 : end]))
             elif word.text[:1] in (SPLIT, HOLE) and at > 1 and not words[at - 1].text.startswith("-"):
                 yield Unreadable(f"{word.source!r} may be an action of find")
 
