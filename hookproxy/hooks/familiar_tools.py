@@ -59,7 +59,9 @@ class FamiliarTools:
             return any(changed)
         renamed = server_name != self._server_name
         earlier = (self._listed.get(tool.name) for tool in tools if not renamed)
-        altered = [before for before, tool in zip(earlier, tools, strict=False) if before is not None and before != tool]
+        altered = [
+            before for before, tool in zip(earlier, tools, strict=False) if before is not None and before != tool
+        ]
         for known in list(self._listed.values()) if renamed else altered:
             if aliases := self.aliases(known.name):
                 bounded_cache.keep(self._kept, known.name, aliases)

@@ -110,8 +110,14 @@ class Permissions:
             return own
         by_alias = [self._judge_readings(name, readings) for name, readings in _under_aliases(context)]
         if context.alias.automatic or context.alias.guessed:
-            by_alias = [ruling for ruling in by_alias if ruling is not None and ruling.permission is not Permission.ALLOW]
-        return max((ruling for ruling in (own, *by_alias) if ruling is not None), key=lambda ruling: ruling.permission, default=None)
+            by_alias = [
+                ruling for ruling in by_alias if ruling is not None and ruling.permission is not Permission.ALLOW
+            ]
+        return max(
+            (ruling for ruling in (own, *by_alias) if ruling is not None),
+            key=lambda ruling: ruling.permission,
+            default=None,
+        )
 
     def _judge_readings(self, name: str, readings: Sequence[bytes]) -> RuleDecision | None:
         """The strictest ruling on the readings of a call; one of them alone does not allow it."""

@@ -244,9 +244,7 @@ class HookExecutor:
 class _SeveralHooks:
     """Runs several hooks of one group for one event, in the order of their dialect."""
 
-    def __init__(
-        self, executor: HookExecutor, group: Group, hook_runs: list[HookRun], listed: Tool | None
-    ) -> None:
+    def __init__(self, executor: HookExecutor, group: Group, hook_runs: list[HookRun], listed: Tool | None) -> None:
         self._executor = executor
         self._group = group
         self._hook_runs = hook_runs
@@ -291,9 +289,7 @@ class _SeveralHooks:
     def _blocks(self, hook_run: HookRun) -> bool:
         return decide.blocks(hook_run, self._executor.settings, self._group.on_failure)
 
-    async def _run_in_turn(
-        self, hooks: Sequence[MatchedHook], order: Order, context: EventContext
-    ) -> list[HookRun]:
+    async def _run_in_turn(self, hooks: Sequence[MatchedHook], order: Order, context: EventContext) -> list[HookRun]:
         """Run one hook after another."""
         runs: list[HookRun] = []
         for hook in hooks:
@@ -388,9 +384,13 @@ def _in_file_order(ended: list[HookRun], hooks: Sequence[MatchedHook], *, last_e
     `last_ended_counts`: of several rewrites, only the one of the hook that ended last stays.
     """
     if last_ended_counts:
-        rewriting = [hook_run for hook_run in ended if hook_run.verdict.arguments is not None and not hook_run.verdict.failure]
+        rewriting = [
+            hook_run for hook_run in ended if hook_run.verdict.arguments is not None and not hook_run.verdict.failure
+        ]
         undone = rewriting[:-1]
-        ended = [_without_rewrite(hook_run) if any(hook_run is other for other in undone) else hook_run for hook_run in ended]
+        ended = [
+            _without_rewrite(hook_run) if any(hook_run is other for other in undone) else hook_run for hook_run in ended
+        ]
     specs = [hook.spec for hook in hooks]
     return sorted(ended, key=lambda hook_run: specs.index(hook_run.spec))
 

@@ -100,7 +100,11 @@ class SelectedHooks(Struct, frozen=True):
         if not self.conditional:
             return self.hooks
         applicable = (self._if_applicable(hook, context) if _has_condition(hook.spec) else hook for hook in self.hooks)
-        return [hook for hook in applicable if hook is not None and not (hook.if_it_differs and _sees_the_same(hook, context))]
+        return [
+            hook
+            for hook in applicable
+            if hook is not None and not (hook.if_it_differs and _sees_the_same(hook, context))
+        ]
 
     def names_in_rules(self, hook: MatchedHook) -> tuple[str, ...]:
         """The names that the hook's `if` may name: the one that it sees, and the own ones unless it runs under them."""

@@ -215,7 +215,9 @@ class SessionEvents:
                 session_context.to_agent(feedback.log_entry(text))
         if hook_run.verdict.failure:
             follows = f"; {hook_run.consequence}" if hook_run.consequence else ""
-            session_context.report(f"{spec.event} hook {spec.label} ({spec.source}): {hook_run.verdict.failure}{follows}")
+            session_context.report(
+                f"{spec.event} hook {spec.label} ({spec.source}): {hook_run.verdict.failure}{follows}"
+            )
             reported.append(hook_run.verdict.failure)
         if reported and (spec.event not in _RECORDED or spec.background):
             self.note_in_audit(f"{spec.event} hook {spec.label} ({spec.source}): " + "; ".join(reported))

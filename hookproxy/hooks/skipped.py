@@ -62,7 +62,9 @@ class SkippedHooks:
         others = (spec for group in self._groups.groups for spec in group.hooks if spec.event in _EVENTS)
         own_names = self._groups.own_names(tool)
         names = own_names if alias is None or not alias.name else (*own_names, alias.name)
-        not_matching = tuple(Skipped(spec, _why_not(spec, matching, names)) for spec in others if id(spec) not in matching_ids)
+        not_matching = tuple(
+            Skipped(spec, _why_not(spec, matching, names)) for spec in others if id(spec) not in matching_ids
+        )
         return _OfTool(tuple(matching), not_matching[:_MAX_LISTED])
 
 

@@ -1,7 +1,7 @@
 """The texts in the arguments of a call, as permission rules read them.
 
-The agent chooses the arguments, so all work is counted against a budget. What no rule changes is made once for all rules
-of a call, and only where one needs it. Where something cannot be read, the errors say so: deny and ask rules apply then.
+The agent chooses the arguments, so all work is counted against a budget. What no rule changes is made once for all
+rules of a call, and only where one needs it. What cannot be read raises an error: deny and ask rules apply then.
 """
 
 from __future__ import annotations

@@ -261,7 +261,9 @@ def _in_any_folder(specifier: str) -> str:
     return f"{glob(specifier)}|{begin}{glob(path[len(first) :])}"
 
 
-def _may_match(parts: Rule, pattern: re.Pattern[str], tool: str, arguments: bytes, spelled: Callable[[str], str]) -> bool:
+def _may_match(
+    parts: Rule, pattern: re.Pattern[str], tool: str, arguments: bytes, spelled: Callable[[str], str]
+) -> bool:
     try:
         members = {key: bytes(value) for key, value in raw_json.fields(arguments).items()}
     except ValueError:

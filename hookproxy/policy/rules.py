@@ -455,9 +455,7 @@ def _shown(key: str) -> str:
     return repr(key[:_LONGEST_SHOWN])
 
 
-def _deny_or_ask_rules(
-    settings: Settings, decision: str, own: Sequence[str]
-) -> Iterator[_DenyOrAskRule | _PathRule]:
+def _deny_or_ask_rules(settings: Settings, decision: str, own: Sequence[str]) -> Iterator[_DenyOrAskRule | _PathRule]:
     """The rules of hookproxy.toml, and then those of agents' settings files. Raises ValueError, as `parsed`."""
     for text in own:
         yield _deny_or_ask_rule(text, at=settings.rule_places.get(f"{decision} {text}", ""))

@@ -108,7 +108,9 @@ def _find_function(spec: HookSpec) -> _Function:
 def _add_to_path(folder: str) -> None:
     """Have modules found in the folder, after Python's own modules, and not in the working directory."""
     here = os.path.realpath(os.curdir)
-    sys.path[:] = [entry for entry in sys.path if entry not in ("", ".") and (entry == folder or os.path.realpath(entry) != here)]
+    sys.path[:] = [
+        entry for entry in sys.path if entry not in ("", ".") and (entry == folder or os.path.realpath(entry) != here)
+    ]
     if folder not in sys.path:
         installed = (at for at, entry in enumerate(sys.path) if entry.endswith(("site-packages", "dist-packages")))
         sys.path.insert(next(installed, len(sys.path)), folder)

@@ -152,14 +152,18 @@ class _Collector:
         if program is None:
             self._note(_without_name(words[0]))
             return
+        self._follow(program, words, command, depth)
+        if len(self.commands) > before or command.input.kind != "inherited":
+            self._add_started(program, words, command, depth)
+
+    def _follow(self, program: str, words: tuple[Word, ...], command: Command, depth: int) -> None:
+        """Follow what a command changes for later ones, and what it runs of that."""
         if program in _BUILTINS:
             self._follow_builtin(program, words, depth)
         if program in self._aliases:
             self._expand_alias(program, command, depth)
         for started_ in self._files.follow(program, command):
             self._start(started_, depth + 1)
-        if len(self.commands) > before or command.input.kind != "inherited":
-            self._add_started(program, words, command, depth)
 
     def _add_started(self, program: str, words: tuple[Word, ...], command: Command, depth: int) -> None:
         """Add what a command starts, or may start."""

@@ -2,10 +2,10 @@
 
 What is not read: the value of a variable, an alias that is defined elsewhere, a script that is started by name.
 
-How it works where `plain` gives up: the grammar divides the line into commands, and says where expansions are. `words` reads each command
-again by the rules of bash's manual. What stands between two commands must be what bash takes for a separator. Where
-both differ, where the grammar finds an error, and where a part is of a kind that is not in the tables below, the line
-is *unreadable*, and the commands found so far still count (law 1: in any reading).
+How it works where `plain` gives up: the grammar divides the line into commands, and says where expansions are. `words`
+reads each command again by the rules of bash's manual. What stands between two commands must be what bash takes for a
+separator. Where both differ, where the grammar finds an error, and where a part is of a kind that is not in the tables
+below, the line is *unreadable*, and the commands found so far still count (law 1: in any reading).
 
 Here-documents are taken out of the line first, by bash's own rule (from the line after the operator to the first line
 that is the delimiter), because the grammar ends them otherwise now and then.

@@ -1,7 +1,7 @@
 """The words of one simple command, read as bash reads them: quotes, escapes, braces and redirections.
 
-The grammar (`statements`) says where a command begins and ends and which of its parts are expansions; this file reads the
-text between these itself. Each checks the other: a sign that would end the command for bash, but did not for the
+The grammar (`statements`) says where a command begins and ends and which of its parts are expansions; this file reads
+the text between these itself. Each checks the other: a sign that would end the command for bash, but did not for the
 grammar, is a `Disagreement`, and then the line is unreadable (law 1).
 
 A word is kept as text in which three signs stand for what only the run decides: HOLE for a part of one word, SPLIT for
