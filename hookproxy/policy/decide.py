@@ -35,7 +35,7 @@ def decide(hook_runs: Sequence[HookRun], settings: Settings, group_on_failure: O
     A denial is reported rather than a failure, because the model can act on a reason but not on a crash.
     """
     deciding = _deciding(hook_runs)
-    refuse = _denial(deciding) or _failure_refusal(deciding, settings, group_on_failure)
+    refuse = _denial(deciding) or failure_refusal(deciding, settings, group_on_failure)
     if refuse:
         return replace(refuse, feedback=_feedback(hook_runs))
     return Proceed(
@@ -75,7 +75,7 @@ def permission_decision(
     decided = [run for run in deciding if run.verdict.permission in (Permission.ALLOW, Permission.DENY)]
     if last_answer_counts and decided and not any(run.verdict.stop for run in deciding):
         decided = deciding = [_with_last_reason(decided[-1], deciding)]
-    refuse = _denial(deciding) or _failure_refusal(_deciding(hook_runs), settings, group_on_failure)
+    refuse = _denial(deciding) or failure_refusal(hook_runs, settings, group_on_failure)
     if refuse:
         return replace(refuse, asked=True)
     return any(run.verdict.permission is Permission.ALLOW and not run.verdict.failure for run in decided)
@@ -148,10 +148,8 @@ def _remedy(settings: Settings, *, managed: bool) -> str:
 
 def declined(proceed: Proceed, cause: RefusalCause) -> Refuse:
     """Refuse a call because its approval request was denied, was not answered, or could not be asked."""
-    by, reason = (
-        (proceed.approval_request.by, proceed.approval_request.reason) if proceed.approval_request else ("", "")
-    )
-    return Refuse(by, reason, asked=True, cause=cause, feedback=proceed.feedback)
+    request = proceed.approval_request or ApprovalRequest("", "")
+    return Refuse(request.by, request.reason, asked=True, cause=cause, feedback=proceed.feedback)
 
 
 def failure_rule(spec: HookSpec, settings: Settings, group_on_failure: OnFailure | None) -> OnFailure:
@@ -159,13 +157,6 @@ def failure_rule(spec: HookSpec, settings: Settings, group_on_failure: OnFailure
     if settings.fail_closed:
         return OnFailure.DENY
     return spec.on_failure or group_on_failure or settings.on_failure
-
-
-def failure_refusal(
-    hook_runs: Sequence[HookRun], settings: Settings, group_on_failure: OnFailure | None
-) -> Refuse | None:
-    """Return the refusal that follows from failures of one group's hooks alone; None: none follows."""
-    return _failure_refusal(_deciding(hook_runs), settings, group_on_failure)
 
 
 def comments(hook_runs: Sequence[HookRun], settings: Settings, group_on_failure: OnFailure | None) -> Comments:
@@ -216,20 +207,23 @@ def _denial(deciding: Sequence[HookRun]) -> Refuse | None:
     return replace(_refuse(denying, RefusalCause.DENIED), stop=any(run.verdict.stop for run in denying))
 
 
-def _failure_refusal(
-    deciding: Sequence[HookRun], settings: Settings, group_on_failure: OnFailure | None
+def failure_refusal(
+    hook_runs: Sequence[HookRun], settings: Settings, group_on_failure: OnFailure | None
 ) -> Refuse | None:
-    """Return the refusal if a hook's failure denies the call; it names the first such hook."""
-    for run in deciding:
+    """Return the refusal if the failure of a hook denies the call; it names the first such hook. None: none does."""
+    for run in _deciding(hook_runs):
         if not run.verdict.failure:
             continue
         rule = _on_failure(run, settings, group_on_failure)
         if run.verdict.unjudged:
-            return Refuse(run.spec.label, run.verdict.failure, cause=RefusalCause.UNJUDGED, event=run.spec.event)
-        if rule is OnFailure.DENY:
-            return Refuse(run.spec.label, run.verdict.failure, cause=RefusalCause.FAILURE, event=run.spec.event)
-        if rule is OnFailure.DIALECT and _fails_closed(run):
-            return Refuse(run.spec.label, run.verdict.failure, cause=RefusalCause.FAILED_CLOSED, event=run.spec.event)
+            cause = RefusalCause.UNJUDGED
+        elif rule is OnFailure.DENY:
+            cause = RefusalCause.FAILURE
+        elif rule is OnFailure.DIALECT and _fails_closed(run):
+            cause = RefusalCause.FAILED_CLOSED
+        else:
+            continue
+        return Refuse(run.spec.label, run.verdict.failure, cause=cause, event=run.spec.event)
     return None
 
 
