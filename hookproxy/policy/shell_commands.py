@@ -64,6 +64,8 @@ def _runs_all(line: str, rules: Sequence[_RuleCommands], budget: WorkBudget) -> 
     """Decide whether a line runs all of these commands, of which a rule such as `curl * | sh` consists."""
     budget.spend(40 * len(line))
     read = commands.commands_of(line)
+    if len(rules) == 1:
+        return _runs(read, rules[0], budget)
     answers = [_runs(read, rule, budget) for rule in rules]
     if not answers or _DOES_NOT in answers:
         return _DOES_NOT
@@ -155,7 +157,7 @@ class _RuleCommands:
 
     def names_program(self, word: Word) -> bool:
         """True if the rule may be about commands of this program."""
-        return self._any_program or self._program == _name(word)
+        return self._any_program or (self._program in word.text and self._program == _name(word))
 
     def names(self, words: Sequence[Word]) -> bool:
         """True if these words are one of the commands."""

@@ -70,6 +70,12 @@ _KEYWORD: Final = re.compile(rf"(?:[a-z]+|[{{}}]|\[\[){_END}")
 _FOR: Final = re.compile(r"[ \t]+[A-Za-z_]\w*[ \t]+in(?=[ \t])", re.ASCII)
 _NEGATED: Final = re.compile(r"[ \t]+!(?=[ \t])")
 _TEST_ENDS: Final = re.compile(rf"[ \t]+\]\]{_END}")
+_BEGINS: Final = ("(", "{", "if", "while", "until")
+_ENDS: Final[dict[str, tuple[str, ...]]] = {
+    "(": (")",), "{": ("}",), "if": ("then",), "then": ("elif", "else", "fi"), "elif": ("then",), "else": ("fi",),
+    "while": ("do",), "until": ("do",), "do": ("done",),
+}  # fmt: skip
+"""What ends the list of commands behind each sign or word of a statement."""
 _FEEDING: Final = ("&&", "||", "|")
 """Separators behind which a command must follow."""
 _CLOSING: Final = ("", ")")
@@ -183,7 +189,7 @@ class _PlainReader:
                 return keyword[0]
         return None
 
-    def _statement(self, fed: Input) -> None:  # noqa: C901  # one case for each statement
+    def _statement(self, fed: Input) -> None:
         line, at, before = self._line, self._at, len(self.commands)
         keyword = _KEYWORD.match(line, at)
         is_group = line[at] == "(" and not line.startswith("(", at + 1)
@@ -192,23 +198,16 @@ class _PlainReader:
             return
         if fed is INHERITED:
             fed = Input(INHERITED.kind)  # so that commands inside of expansions can be told from the group's own
-        self._at = keyword.end() if keyword and not is_group else at + 1
-        match keyword[0] if keyword and not is_group else "(":
-            case "(":
-                self.read_list(fed, (")",))
-            case "{":
-                self.read_list(fed, ("}",))
-            case "if":
-                self._condition(fed)
-            case "while" | "until":
-                self.read_list(fed, ("do",))
-                self.read_list(fed, ("done",))
-            case "for":
-                self._loop(fed)
-            case "[[":
-                self._test(fed)
-            case _:
-                raise _NotPlain
+        sign = keyword[0] if keyword and not is_group else "("
+        self._at = at + len(sign)
+        if sign == "for":
+            sign = self._loop_head()
+        elif sign == "[[":
+            self._test(fed)
+        elif sign not in _BEGINS:
+            raise _NotPlain
+        while (ends := _ENDS.get(sign)) is not None:
+            sign = self.read_list(fed, ends)
         self._redirect_group(before, fed)
 
     def _redirect_group(self, before: int, fed: Input) -> None:
@@ -244,15 +243,8 @@ class _PlainReader:
         if words[0].literal:
             self.commands.append(Command(tuple(words)))
 
-    def _condition(self, fed: Input) -> None:
-        end = "elif"
-        while end == "elif":
-            self.read_list(fed, ("then",))
-            end = self.read_list(fed, ("elif", "else", "fi"))
-        if end == "else":
-            self.read_list(fed, ("fi",))
-
-    def _loop(self, fed: Input) -> None:
+    def _loop_head(self) -> str:
+        """Read from behind `for` to behind `do`."""
         line = self._line
         head = _FOR.match(line, self._at)
         if head is None:
@@ -269,7 +261,7 @@ class _PlainReader:
         if keyword is None or keyword[0] != "do":
             raise _NotPlain
         self._at = keyword.end()
-        self.read_list(fed, ("done",))
+        return "do"
 
     # --- simple commands ---
 
