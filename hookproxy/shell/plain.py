@@ -37,7 +37,7 @@ _VARIABLE: Final = (
 """What is expanded, and holds no command."""
 _OTHER_PARTS: Final = rf"{_VARIABLE}|\\(?P<escaped>[^\n\r])|(?P<substitution>\$\((?![(<]))|(?P<quote>\")"
 
-_FIRST_WORD: Final = re.compile(rf"(?:(?>[{_CHARACTERS}-]+)|\[){_END}")
+_FIRST_WORD: Final = re.compile(rf"[ \t]*((?>[{_CHARACTERS}-]+)|\[){_END}")
 _WORDS: Final = re.compile(rf"(?:[ \t]+(?:(?:(?>[{_CHARACTERS}=-]+)|\{{\}})+|!=?|\[|\]){_END})+")
 """Words of plain characters, most of all words."""
 _BRACED: Final = re.compile(rf"[ \t]{_BLANKS}([{_CHARACTERS}=*?-]*\{{[{_CHARACTERS}=*?{{}}-]*){_END}")
@@ -127,18 +127,22 @@ class _PlainReader:
         if self._depth > _DEEPEST:
             raise _NotPlain
         while True:
-            self._go_to_command()
-            end = self._end_of_list(ends)
-            if end is not None:
-                if separator in _FEEDING:
-                    raise _NotPlain
-                break
-            if line.startswith(("! ", "!\t"), self._at) and separator != "|":
-                self._at += 2
-                self._go_to_command()
-                self._simple(fed)
+            first = _FIRST_WORD.match(line, self._at)
+            if first is not None and first[1] not in RESERVED:  # true of most commands
+                self._simple(fed, first)
             else:
-                self._statement(fed)
+                self._go_to_command()
+                end = self._end_of_list(ends)
+                if end is not None:
+                    if separator in _FEEDING:
+                        raise _NotPlain
+                    break
+                if line.startswith(("! ", "!\t"), self._at) and separator != "|":
+                    self._at += 2
+                    self._go_to_command()
+                    self._simple(fed, _FIRST_WORD.match(line, self._at))
+                else:
+                    self._statement(fed)
             match = _SEPARATOR.match(line, self._at)
             if match is None or len(self.commands) > _MOST_COMMANDS:
                 raise _NotPlain
@@ -194,7 +198,7 @@ class _PlainReader:
         keyword = _KEYWORD.match(line, at)
         is_group = line[at] == "(" and not line.startswith("(", at + 1)
         if not is_group and (keyword is None or keyword[0] not in RESERVED or keyword[0] == "time"):
-            self._simple(fed)
+            self._simple(fed, _FIRST_WORD.match(line, at))
             return
         if fed is INHERITED:
             fed = Input(INHERITED.kind)  # so that commands inside of expansions can be told from the group's own
@@ -265,18 +269,17 @@ class _PlainReader:
 
     # --- simple commands ---
 
-    def _simple(self, fed: Input) -> None:
-        line = self._line
+    def _simple(self, fed: Input, first: re.Match[str] | None) -> None:
+        """Read a simple command, of which the first word may be read already."""
         words: list[Word] = []
         assignments: list[tuple[str, Word]] = []
         written: list[str] = []
-        first = _FIRST_WORD.match(line, self._at)
         if first is None:
             first_word = self._first_word(assignments)
             if first_word is not None:
                 words.append(first_word)
         else:
-            words.append(Word(first[0], first[0], True))
+            words.append(Word(first[1], first[1], True))
             self._at = first.end()
         if words:
             while (redirection := self._read_words(words)) is not None:
