@@ -54,7 +54,7 @@ class Record(Struct):
     final: bytes = b""
     """The rewritten arguments, if a hook rewrote them."""
     decision: str = ""
-    """`allow`, `deny`, `asked-allow`, `asked-deny`; empty if the call was cancelled before."""
+    """`allow`, `deny`, `asked-allow`, `asked-deny`, `asked`; empty if the call ended before."""
     call: str = ""
     """Its id in the audit: that of the run, and its number in it."""
     by: str = ""
