@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from msgspec import Struct, field
 
 from ..model.call_end import CallEnd, Refused, Responded
 from ..model.decision import Proceed
 from ..model.hooks import HookRun, HookSpec
-
-if TYPE_CHECKING:
-    from .telemetry import Span
 
 
 class Skipped(Struct, frozen=True):
@@ -34,6 +31,13 @@ class RefusedMessage(Struct, frozen=True):
     """The message; empty: it is not known any more, because it was too long."""
     agent: str = ""
     """Name and version as the agent gave them."""
+
+
+class CallSpan(Protocol):
+    """The telemetry span of a call."""
+
+    def end(self, record: Record) -> None:
+        """End the span of a finished call, and record its metrics."""
 
 
 class Record(Struct):
@@ -83,7 +87,7 @@ class Record(Struct):
     """When it ended, in seconds since 1970."""
     begun: bool = False
     """A line that it has begun is written."""
-    span: Span | None = None
+    span: CallSpan | None = None
     """The call's telemetry span, until the record is written."""
 
     @property

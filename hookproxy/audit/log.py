@@ -99,8 +99,8 @@ class Audit:
         self.in_flight[record.call] = record, call, time()
         if self._collector is None:
             return ()
-        record.span = self._collector.begin(record, call)
-        return record.span.env
+        record.span = span = self._collector.begin(record, call)
+        return span.env
 
     def write_begun(self, record: Record) -> str:
         """If records are required, append a line before the call is forwarded. Returns why it could not be written.
