@@ -25,6 +25,7 @@ from ..model.principal import Principal
 from ..protocol.feedback import failed_call
 from ..transports.http import messages
 from ..transports.http.agent_channel import AgentChannel
+from ..transports.http.agent_lines import TooManyRequests
 from ..transports.http.agent_requests import (
     Accepted,
     Era,
@@ -39,7 +40,7 @@ from ..transports.http.agent_requests import (
     check_head,
     no_server,
 )
-from ..transports.http.agent_stream import JSON_HEADER, TooManyRequests
+from ..transports.http.agent_stream import JSON_HEADER
 from ..transports.http.stateless_channel import StatelessChannel
 from ..transports.user_load import UserLoad
 from . import probes
@@ -120,12 +121,10 @@ class _HttpSession:
 
     @property
     def idle_seconds(self) -> float:
-        """As in Usable."""
         return self.session.server.table.idle_seconds
 
     @property
     def unused_since(self) -> float | None:
-        """As in Usable."""
         return None if self.channel.in_use else self.channel.last_used
 
 
@@ -215,7 +214,8 @@ class HttpAgents:
         try:
             sender = token if isinstance(token, Challenge) else self._authenticator.check_token_now(token, resource)
         except NotReady:
-            self._tasks.start_soon(self._authenticate_later, request, responder, resource)
+            assert isinstance(token, bytes)
+            self._tasks.start_soon(self._authenticate_later, token, request, responder, resource)
             return
         self._handle_from(sender, request, responder)
 
@@ -244,9 +244,11 @@ class HttpAgents:
             return sender.status == HTTPStatus.SERVICE_UNAVAILABLE
         return user is None or sender == user
 
-    async def _authenticate_later(self, request: Request, responder: Responder, resource: ProtectedResource) -> None:
+    async def _authenticate_later(
+        self, token: bytes, request: Request, responder: Responder, resource: ProtectedResource
+    ) -> None:
         try:
-            sender = await self._authenticator.check(request.headers, resource)
+            sender = await self._authenticator.check(token, resource)
             self._handle_from(sender, request, responder)
         except Exception as defect:  # the boundary of one request
             self._report(f"a request could not be handled: {describe_error(defect)}")

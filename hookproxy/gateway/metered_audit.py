@@ -24,7 +24,7 @@ class MeteredAudit(Audit):
         self.needs_results = True  # else nobody would know how a call ended, and how long it took
 
     def write(self, record: Record) -> str:
-        """As in Audit."""
+        """Count the call, and write its line."""
         hook_ms = sum(run.result.ms for run in record.hook_runs)
         seconds, hook_seconds = record.ms * _MILLISECONDS, min(hook_ms, record.ms) * _MILLISECONDS
         self._metrics.note_call(record.server, record.tool, record.decision, record.result, seconds, hook_seconds)

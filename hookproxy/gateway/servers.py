@@ -140,7 +140,6 @@ class _NotedProcess:
         self.how_it_ended = process.how_it_ended
 
     def watch(self, tasks: anyio.abc.TaskGroup, on_end: Callable[[int], object]) -> None:
-        """As in ServerEnd."""
 
         def note(status: int) -> None:
             self._note(status != 0 and not self._was_signalled)
@@ -149,7 +148,6 @@ class _NotedProcess:
         self._process.watch(tasks, note)
 
     def signal(self, number: int) -> None:
-        """As in ServerEnd."""
         self._was_signalled = True
         self._process.signal(number)
 

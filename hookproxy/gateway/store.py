@@ -4,6 +4,7 @@ Law: where the store cannot be reached, nothing passes that it must allow, and e
 Counting is one script, which the server runs as a whole: no two gateways count at the same time.
 """
 
+# ruff: noqa: D102  # methods without a docstring are described by policy.shared_state
 from __future__ import annotations
 
 import hashlib
@@ -199,7 +200,7 @@ class Store:
         return f"{self.prefix}{kind}:{hashlib.sha256(joined).hexdigest()[:32]}"
 
     async def use_once(self, text: str, made: float) -> bool:
-        """As in UsedTexts. A store that has lost its memory does not know what was used before."""
+        """A store that has lost its memory does not know what was used before."""
         keys = [f"{self.prefix}used:{text}", self.prefix + _SINCE]
         return await self.run_script(_USE_ONCE, keys, round(USED_SECONDS * _MILLISECONDS), made) == 1
 
@@ -270,11 +271,9 @@ class StoreLimits:
         self._session_seconds = session_seconds
 
     async def reached(self, limits: Sequence[Limit]) -> LimitReached | None:
-        """As in SharedLimits."""
         return await self._run(limits, count=False)
 
     async def count(self, limits: Sequence[Limit]) -> LimitReached | None:
-        """As in SharedLimits."""
         return await self._run(limits, count=True)
 
     async def _run(self, limits: Sequence[Limit], *, count: bool) -> LimitReached | None:
@@ -307,12 +306,10 @@ class StoreApprovals:
         self._milliseconds = round(seconds * _MILLISECONDS)
 
     async def approved(self) -> Sequence[Approved]:
-        """As in SharedApprovals."""
         response = await self._store.run_script(_APPROVED, [self._key], self._milliseconds)
         return [one for raw in msgspec.convert(response, list[bytes]) if (one := _decoded(raw)) is not None]
 
     async def allow(self, calls: Approved) -> None:
-        """As in SharedApprovals."""
         encoded = msgspec.json.encode(calls)
         await self._store.run_script(_ALLOW, [self._key], encoded, _MAX_APPROVALS, self._milliseconds)
 

@@ -1,5 +1,6 @@
 """A response that is needed whole: it is collected, up to a limit."""
 
+# ruff: noqa: D102  # methods without a docstring are described by Handler
 from __future__ import annotations
 
 import asyncio
@@ -29,7 +30,6 @@ class CollectedResponse:
         self._size = 0
 
     def on_head(self, status: int, headers: dict[bytes, bytes]) -> None:
-        """As in Handler."""
         self.status = status
         try:
             self._check_head(status, headers)
@@ -37,7 +37,6 @@ class CollectedResponse:
             self._fail(refused)
 
     def on_body(self, piece: bytes) -> None:
-        """As in Handler."""
         self._size += len(piece)
         if self._size > self._limit:
             self._fail(ResponseTooLong("the response is too long"))
@@ -45,23 +44,20 @@ class CollectedResponse:
             self._pieces.append(piece)
 
     def on_complete(self) -> None:
-        """As in Handler."""
         self.has_ended = True
         if not self.body.done():
             self.body.set_result(b"".join(self._pieces))
 
     def takes_whole(self, size: int) -> bool:
-        """As in Handler: its head has been checked, since it is that of an earlier response."""
+        """Its head has been checked, since it is that of an earlier response."""
         return size <= self._limit
 
     def on_whole(self, headers: dict[bytes, bytes], body: bytes) -> None:
-        """As in Handler."""
         self.status, self.has_ended = 200, True
         if not self.body.done():
             self.body.set_result(body)
 
     def on_lost(self, why: str) -> None:
-        """As in Handler."""
         self.has_ended = True
         self._fail(ConnectionError(why))
 

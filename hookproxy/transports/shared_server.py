@@ -4,6 +4,7 @@ The multiplexer decides where each line goes. A session that does not read holds
 ended. A server that does not read pauses all sessions.
 """
 
+# ruff: noqa: D102  # methods without a docstring are described by Channel
 from __future__ import annotations
 
 import asyncio
@@ -130,9 +131,7 @@ class SessionChannel:
     """A Channel to a shared server, for one session. It is also a `session.server_end.RemoteChannel`."""
 
     reads_lines = True
-    """As in Channel."""
     is_substitute = False
-    """As in Channel."""
 
     def __init__(self, shared: SharedServer, client: int, paused: bool) -> None:
         self.client = client
@@ -153,9 +152,8 @@ class SessionChannel:
         self._output_ended = False
         self._scheduled = False
         self.on_refused: Callable[[str, bytes, bytes], None] = lambda _why, _id, _line: None
-        """As in Refuses."""
         self.takes: Callable[[int], bool] = lambda _size: True
-        """As in UserLoad: whether a long message may wait for the agent."""
+        """Whether a long message may wait for the agent."""
 
     def start(
         self,
@@ -164,7 +162,6 @@ class SessionChannel:
         on_full: Callable[[bool], None],
         on_gone: Callable[[], None],
     ) -> None:
-        """As in Channel."""
         self._on_bytes, self._on_end, self._on_full, self._on_gone = on_bytes, on_end, on_full, on_gone
         self._started = True
         if self._server_is_full:
@@ -174,7 +171,6 @@ class SessionChannel:
     # --- from the session ---
 
     def write(self, piece: bytes) -> None:
-        """As in Channel."""
         if self.gone or self._output_ended:
             return
         block = self._lines.feed(piece)
@@ -194,7 +190,7 @@ class SessionChannel:
             self.deliver(feedback.refused_message(too_long.id or b"null", why, unreadable=False))
 
     def end_output(self) -> None:
-        """As in Channel: the session ends when the last request in flight is answered."""
+        """The session ends when the last request in flight is answered."""
         if self._output_ended:
             return
         last = self._lines.take()
@@ -269,16 +265,14 @@ class SessionChannel:
             self._on_end()
 
     def pause(self) -> None:
-        """As in Channel. A session that was ended gets the end all the same."""
+        """A session that was ended gets the end all the same."""
         self._paused = not self._is_abandoned
 
     def resume(self) -> None:
-        """As in Channel."""
         self._paused = False
         self._schedule()
 
     def drain(self) -> None:
-        """As in Channel."""
         while self._inbox:
             self._deliver_oldest()
         self._paused = False
@@ -295,7 +289,6 @@ class SessionChannel:
 
     @property
     def gone(self) -> bool:
-        """As in Channel."""
         return self._input_ended
 
     @property
@@ -309,7 +302,6 @@ class SessionChannel:
         return self._shared.server.queued
 
     async def flushed(self) -> None:
-        """As in Channel."""
         if not self.gone:
             await self._shared.server.flushed()
 
@@ -321,7 +313,7 @@ class SessionChannel:
         self.end()
 
     def close(self) -> None:
-        """As in Channel: nothing is called any more."""
+        """Nothing is called any more."""
         self._drop_inbox()
         self._end_told = True
         self.abandon()

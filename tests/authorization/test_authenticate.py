@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hookproxy.authorization.access_tokens import IssuerSettings
-from hookproxy.authorization.authenticate import Authenticator, Challenge
+from hookproxy.authorization.authenticate import Authenticator, Challenge, bearer_token
 from hookproxy.authorization.bearer_tokens import BearerTokens
 from hookproxy.authorization.challenges import parameters
 from hookproxy.authorization.resource_metadata import ProtectedResource, protected_resource
@@ -51,7 +51,13 @@ class Gateway:
         return self.key.token(self.tenant.issuer, **claims)
 
     def check(self, *values: str | bytes, resource: ProtectedResource | None = None) -> Principal | Challenge:
-        return self.authenticator.check_now(headers(values), resource or self.open)
+        return self.check_headers(headers(values), resource)
+
+    def check_headers(
+        self, given: list[tuple[bytes, bytes]], resource: ProtectedResource | None = None
+    ) -> Principal | Challenge:
+        token = bearer_token(given, resource or self.open)
+        return token if isinstance(token, Challenge) else self.authenticator.check_token_now(token, resource or self.open)
 
     def refusal(self, *values: str | bytes, resource: ProtectedResource | None = None) -> Challenge:
         found = self.check(*values, resource=resource)
@@ -90,19 +96,19 @@ async def test_the_name_of_the_scheme_has_any_case(gateway: Gateway, spelling: s
 @pytest.mark.parametrize("name", [b"authorization", b"AUTHORIZATION", b"aUTHORIZATION"])
 async def test_the_name_of_the_header_has_any_case(gateway: Gateway, name: bytes) -> None:
     value = f"Bearer {gateway.own}".encode()
-    assert isinstance(gateway.authenticator.check_now([(name, value)], gateway.open), Principal)
-    twins = gateway.authenticator.check_now([(name, value), (b"Authorization", value)], gateway.open)
+    assert isinstance(gateway.check_headers([(name, value)]), Principal)
+    twins = gateway.check_headers([(name, value), (b"Authorization", value)])
     assert isinstance(twins, Challenge)
 
 
 async def test_a_token_that_waits_for_keys_is_checked_by_the_slow_way(tmp_path: Path, oauth: OAuthServer) -> None:
     gateway = Gateway(tmp_path, oauth)
-    value = headers([f"Bearer {gateway.jwt()}"])
+    token = gateway.jwt()
     with pytest.raises(NotReady):
-        gateway.authenticator.check_now(value, gateway.open)
-    assert await gateway.authenticator.check(value, gateway.open) == gateway.check(f"Bearer {gateway.jwt()}")
-    for other in ([], [f"Bearer {gateway.own}"], ["Basic x"], [f"Bearer {gateway.jwt(iss='x')}"]):
-        assert await gateway.authenticator.check(headers(other), gateway.open) == gateway.check(*other)
+        gateway.check(f"Bearer {token}")
+    assert await gateway.authenticator.check(token.encode(), gateway.open) == gateway.check(f"Bearer {gateway.jwt()}")
+    for other in (gateway.own, gateway.jwt(iss="x")):
+        assert await gateway.authenticator.check(other.encode(), gateway.open) == gateway.check(f"Bearer {other}")
 
 
 # --- no token ---

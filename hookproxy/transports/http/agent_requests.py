@@ -171,20 +171,12 @@ class Head(Struct, frozen=True):
     """The tool that the head of a stateless call names; empty: it is another head, or must be read with the body."""
 
 
-def check(
-    method: bytes, target: bytes, headers: Headers, body: bytes, rules: Rules, parameters: Parameters
-) -> Accepted | Rejected:
-    """Return what a request asks for, or the response that refuses it. It raises nothing, whatever the request is.
-
-    `headers` have names in lower case, and values without blanks at their ends. What is checked is said on the page
-    about the gateway; that the session, the token and the server exist is for others to check.
-    """
-    head = check_head(method, target, headers, body, rules)
-    return head if isinstance(head, Rejected) else check_body(method, head, body, parameters)
-
-
 def check_head(method: bytes, target: bytes, headers: Headers, body: bytes, rules: Rules) -> Head | Rejected:
-    """The first half of `check`: what the head alone says. The body only gives the refusal its id."""
+    """What the head of a request alone says, or the response that refuses it; the body only gives the refusal its id.
+
+    It raises nothing, whatever the request is. `headers` have names in lower case, and values without blanks at their
+    ends. The page about the gateway says what is checked; that session, token and server exist is for others to check.
+    """
     try:
         found = _by_name(headers, body)
         server = _server(target, rules)
@@ -220,7 +212,7 @@ _NOTHING: Final = "There is nothing at this path. A server is at /mcp/NAME."
 
 
 def check_body(method: bytes, head: Head, body: bytes, parameters: Parameters) -> Accepted | Rejected:
-    """The second half of `check`: what the body says, and whether the head agrees with it."""
+    """What a request asks for, by its body, with which its head must agree; or the response that refuses it."""
     try:
         return _message(head, body, parameters) if method == b"POST" else _without_body(method, head, body)
     except _Refusal as refusal:

@@ -13,12 +13,11 @@ Its rules:
 How it works: each HTTP request is an `Exchange`. `Client` makes it of a line of the agent, says what its head has, and
 passes on what comes of it to the objects that keep the state, each with one subject:
 
-- `in_flight`: the exchanges that have not ended, and the requests that have no response yet;
+- `in_flight`: the exchanges that have not ended, the requests that have no response yet, and what to say of a login
+  that is needed;
 - `handshake`: the session's phase, and what waits until the session is open;
 - `old_transport`: HTTP+SSE, if the server has only that;
-- `streams`: streams that are opened again;
-- `refused_credentials`: what to say of a login that is needed;
-- `responses`: what comes back becomes messages; `outcomes`: how an exchange ends.
+- `responses`: what comes back becomes messages; `outcomes`: how an exchange ends, or begins again.
 
 Beside the phase of the session stands its `Life`, which only goes forward: the agent may stop sending in any phase.
 
@@ -34,17 +33,14 @@ from typing import Final
 
 from ...protocol.fast_scan import ReadCall
 from . import messages, mirror_headers
-from .exchange import Exchange, Kind
+from .exchange import Exchange, Kind, Wire
 from .handshake import Handshake
 from .in_flight import InFlight
 from .messages import Message, Params
 from .old_transport import OldTransport
 from .outcomes import Outcomes
-from .refused_credentials import RefusedCredentials
 from .responses import JSON, PASSED_FROM, Responses, shown_type
 from .sse import EventReader
-from .streams import Streams
-from .wire import Wire
 
 _EVENTS: Final = b"text/event-stream"
 _SESSION_ID: Final = re.compile(rb"[\x21-\x7e]{1,1024}")  # visible ASCII, says the specification; the length is ours
@@ -69,13 +65,11 @@ class Client:
     def __init__(self, wire: Wire, limit: int, patience: float) -> None:
         self._wire = wire
         self._limit = limit
-        self._credentials = RefusedCredentials(wire.report)
-        self._in_flight = InFlight(wire, self._credentials)
+        self._in_flight = InFlight(wire)
         self._handshake = Handshake(wire, self._in_flight)
         self._old = OldTransport(wire, self._in_flight, self._handshake)
-        self._streams = Streams(wire, self._in_flight, patience)
         self._responses = Responses(wire, limit, self._in_flight, self._handshake, self._old)
-        self._outcomes = Outcomes(wire, self._in_flight, self._handshake, self._old, self._streams, self._responses)
+        self._outcomes = Outcomes(wire, self._in_flight, self._handshake, self._old, self._responses, patience)
         self._in_flight.on_over = self._over
         self._life = Life.RUNNING
         self.short_below = min(PASSED_FROM, limit + 1)
@@ -186,7 +180,7 @@ class Client:
         if not 200 <= status < 300:
             return
         if exchange.method != messages.INITIALIZE:
-            self._credentials.accepted(exchange)
+            self._in_flight.credentials.accepted(exchange)
         if headers.get(b"content-encoding", b"identity").strip().lower() != b"identity":
             self._refuse(exchange, "the server has sent a compressed response, which was not requested")
             return
@@ -231,7 +225,7 @@ class Client:
 
     def whole(self, exchange: Exchange, headers: dict[bytes, bytes], body: bytes) -> None:
         """A JSON response of status 200 has come whole: in place of `head`, `body` and `complete`."""
-        self._credentials.accepted(exchange)
+        self._in_flight.credentials.accepted(exchange)
         raw_id = exchange.call_id
         if raw_id and raw_id in exchange.ids and messages.is_response_to(raw_id, body):
             self._in_flight.settle_call(exchange)
@@ -267,7 +261,7 @@ class Client:
     def end(self) -> None:
         """The agent sends nothing more: end the session once everything is answered."""
         self._life = max(self._life, Life.ENDING)
-        self._streams.close()
+        self._outcomes.listen_no_more()
         self._check_end()
 
     def abandon(self) -> None:

@@ -141,26 +141,6 @@ class Listener:
 class _Connection(asyncio.Protocol):
     """One connection: it reads one request after another, and has at most one response in progress."""
 
-    __slots__ = (
-        "_awaited",
-        "_early",
-        "_held",
-        "_is_closing",
-        "_limits",
-        "_loop",
-        "_notes",
-        "_peer",
-        "_reader",
-        "_received",
-        "_responder",
-        "_told_full",
-        "_transport",
-        "_unsent",
-        "deadline",
-        "is_full",
-        "listener",
-    )
-
     def __init__(self, listener: Listener) -> None:
         self.listener = listener
         self._limits = listener.limits
@@ -262,7 +242,6 @@ class _Connection(asyncio.Protocol):
     # --- callbacks of asyncio ---
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """As documented."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         is_tls = transport.get_extra_info("ssl_object") is not None
@@ -279,7 +258,6 @@ class _Connection(asyncio.Protocol):
             self._close()
 
     def data_received(self, data: bytes) -> None:
-        """As documented."""
         if self._is_closing:  # the rest of a refused request
             return
         if self._responder is not None or self._early or self._reader.ready or self.is_full:
@@ -291,7 +269,7 @@ class _Connection(asyncio.Protocol):
             self._serve()
 
     def eof_received(self) -> bool:
-        """As documented. A client that closes its writing side is gone: nothing else would show it."""
+        """A client that closes its writing side is gone: nothing else would show it."""
         responder, self._responder = self._responder, None
         self._close()
         if responder is not None:
@@ -299,7 +277,6 @@ class _Connection(asyncio.Protocol):
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """As documented."""
         self._is_closing = True
         self._forget_request()
         self.listener.lost(self)
@@ -310,13 +287,11 @@ class _Connection(asyncio.Protocol):
         self._tell_full()
 
     def pause_writing(self) -> None:
-        """As documented."""
         self.is_full = True
         self._await_reader()
         self._tell_full()
 
     def resume_writing(self) -> None:
-        """As documented."""
         self.is_full = False
         if not self._is_closing and self._responder is not None:
             self._await(_Awaited.RESPONSE, math.inf)

@@ -11,11 +11,10 @@ from typing import Final
 
 from ...protocol.calls import Progress
 from . import messages
-from .exchange import Exchange, Kind
+from .exchange import Exchange, Kind, Wire
 from .handshake import Handshake
 from .in_flight import InFlight
 from .messages import Message
-from .wire import Wire
 
 _NOT_OLD: Final = frozenset({401, 403, 407, 408, 421, 429})
 """Statuses of a refused `initialize` that do not mean that the server has only the older transport."""

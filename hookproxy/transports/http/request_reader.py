@@ -10,6 +10,7 @@ bytes are to come, is then collected past the parser, which sees whole requests 
 one it reads, and is -1 once something else has come with it, of which no head is learnt.
 """
 
+# ruff: noqa: D102  # methods without a docstring are described by llhttp
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -96,29 +97,6 @@ class _Stop(Exception):
 
 class RequestReader:
     """The requests of one connection."""
-
-    __slots__ = (
-        "_body",
-        "_first",
-        "_headers",
-        "_known",
-        "_limits",
-        "_method",
-        "_missing",
-        "_notes",
-        "_overhead",
-        "_parsed",
-        "_parser",
-        "_peer",
-        "_target",
-        "_version",
-        "in_body",
-        "in_request",
-        "owes_continue",
-        "ready",
-        "refusal",
-        "size",
-    )
 
     def __init__(self, limits: ListenerLimits, peer: Peer) -> None:
         self._limits = limits
@@ -228,7 +206,6 @@ class RequestReader:
     # --- callbacks of the parser ---
 
     def on_message_begin(self) -> None:
-        """As documented."""
         self.in_request, self.in_body = True, False
         self._target = b""
         self._notes = HeadNotes()
@@ -236,23 +213,21 @@ class RequestReader:
         self.size = 0
 
     def on_url(self, url: bytes) -> None:
-        """As documented. It comes in pieces if it was received so."""
+        """It comes in pieces if it was received so."""
         self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """As documented. Trailers are ignored."""
+        """Trailers are ignored."""
         if not self.in_body:
             self._headers.append((name.lower(), value.strip()))
 
     def on_headers_complete(self) -> None:
-        """As documented."""
         self._version, self._method = self._parser.get_http_version(), self._parser.get_method()
         self._check_line()
         self._check_headers()
         self.in_body = True
 
     def on_body(self, body: bytes) -> None:
-        """As documented."""
         self._overhead = 0
         self._body.append(body)
         self.size += len(body)
@@ -260,7 +235,6 @@ class RequestReader:
             self._stop(413, f"its body has more than {self._limits.body_bytes} bytes")
 
     def on_message_complete(self) -> None:
-        """As documented."""
         self._complete(is_last=self._version == "1.0" or not self._parser.should_keep_alive())
 
     def _complete(self, *, is_last: bool) -> None:

@@ -93,18 +93,6 @@ class Responder:
     client is gone, is dropped.
     """
 
-    __slots__ = (
-        "_chunked",
-        "_connection",
-        "_head_only",
-        "_is_last",
-        "_is_started",
-        "_left",
-        "_version_1_0",
-        "on_full",
-        "on_gone",
-    )
-
     def __init__(self, connection: Connection, head_only: bool, version_1_0: bool, is_last: bool) -> None:
         self._connection: Connection | None = connection
         self._head_only = head_only

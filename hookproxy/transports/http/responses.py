@@ -13,12 +13,11 @@ from ...protocol import feedback
 from ...protocol.calls import Progress
 from ...protocol.fast_scan import END_BYTES, response_id
 from . import messages, mirror_headers
-from .exchange import Exchange, Kind
+from .exchange import Exchange, Kind, Wire
 from .handshake import Handshake
 from .in_flight import InFlight
 from .old_transport import OldTransport
 from .sse import Event, EventReader, LongEvent, PassedEvent
-from .wire import Wire
 
 JSON: Final = b"application/json"
 PASSED_FROM: Final = 65_536  # bytes: shorter responses are sent whole, in one write

@@ -14,8 +14,7 @@ from ...model.credentials import NoCredentials, NotReady
 from ...network.connection import Connection
 from .client import Client
 from .exchange import Exchange
-from .pool import Pool, Tasks
-from .remote import Remote
+from .pool import Pool, Remote, Tasks
 from .request_heads import RequestHeads
 
 _SMALL_RESPONSE: Final = 1024 * 1024  # bytes: so much of each response may always be in memory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import pytest
@@ -79,10 +79,17 @@ def check(
     raw = [(name.encode(), value.encode("latin-1")) for name, value in pairs]
     for written in {body, compact(body)}:
         for known in (lookup, lambda _server, _tool: None):
-            request = method.encode(), target.encode("latin-1"), raw, written, RULES
-            head, found = agent_requests.check_head(*request), agent_requests.check(*request, known)
+            head, found = check_both(method, target, raw, written, known)
             assert_fast_path_agrees(head, found, known, written)
-    return agent_requests.check(method.encode(), target.encode("latin-1"), raw, body, RULES, lookup)
+    return check_both(method, target, raw, body, lookup)[1]
+
+
+def check_both(
+    method: str, target: str, headers: Sequence[tuple[bytes, bytes]], body: bytes, known: Parameters
+) -> tuple[Head | Rejected, Accepted | Rejected]:
+    """What the head says, and what head and body say together."""
+    head = agent_requests.check_head(method.encode(), target.encode("latin-1"), headers, body, RULES)
+    return head, head if isinstance(head, Rejected) else agent_requests.check_body(method.encode(), head, body, known)
 
 
 def compact(body: bytes) -> bytes:

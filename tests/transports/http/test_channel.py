@@ -18,7 +18,7 @@ from hookproxy.network import connection as connection_module
 from hookproxy.network.address import Address
 from hookproxy.transports.http import silence as silence_module
 from hookproxy.transports.http.channel import HttpChannel
-from hookproxy.transports.http.remote import Remote
+from hookproxy.transports.http.pool import Remote
 from tests.support.http_server import Request, Respond, Server, serving
 
 pytestmark = pytest.mark.anyio
