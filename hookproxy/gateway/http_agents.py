@@ -98,19 +98,19 @@ class _User(UserLoad):
         self.sessions = 0
 
 
+_Key = str | tuple[Principal, str]
+"""The id of a session; or user and server, for all stateless requests of one user to one server."""
+
+
 class _HttpSession:
-    """A session over HTTP: that of an agent, or all stateless requests of one user to one server."""
+    """A session over HTTP, or all stateless requests of one user to one server."""
 
     __slots__ = ("channel", "key", "load", "sender", "server_name", "session")
 
     def __init__(
-        self,
-        key: str | tuple[Principal, str],
-        session: GatewaySession,
-        channel: AgentChannel | StatelessChannel,
-        load: UserLoad,
+        self, key: _Key, session: GatewaySession, channel: AgentChannel | StatelessChannel, load: UserLoad
     ) -> None:
-        """`key` is the session's id, or for stateless requests user and server; `load` is the user's."""
+        """`load` is the user's."""
         self.key = key
         self.session = session
         self.channel = channel
@@ -119,6 +119,10 @@ class _HttpSession:
         self.sender = session.identity.principal
         """To whom it belongs. Other tokens of the user may have other groups, for which other rules hold."""
 
+    def belongs_to(self, sender: Principal, server: str) -> bool:
+        """For all others it does not exist."""
+        return self.sender == sender and self.server_name == server
+
     @property
     def idle_seconds(self) -> float:
         return self.session.server.table.idle_seconds
@@ -126,6 +130,58 @@ class _HttpSession:
     @property
     def unused_since(self) -> float | None:
         return None if self.channel.in_use else self.channel.last_used
+
+
+class _Servers:
+    """What is at the addresses of the gateway: which requests are taken there, and what OAuth knows of the servers."""
+
+    def __init__(self, gateway: Gateway, addresses: Sequence[HttpAddress]) -> None:
+        self._gateway = gateway
+        self._addresses = addresses
+        self._rules_of: tuple[object, Rules] | None = None
+        self._resources: dict[str, ProtectedResource] = {}
+        for name in gateway.config.servers:  # a scope or an address that cannot be in a header is an error now
+            self.resource(name)
+
+    @property
+    def rules(self) -> Rules:
+        """What requests must satisfy under the configuration in force."""
+        config = self._gateway.config
+        if self._rules_of is None or self._rules_of[0] is not config:
+            hosts: set[bytes] = set()
+            origins: set[bytes] = set()
+            for address in self._addresses:
+                hosts |= allowed_hosts(address.port, self._public_url, tls=address.tls)
+                origins |= allowed_origins(address.port, self._public_url, tls=address.tls)
+                if not address.is_loopback:
+                    hosts.add(f"{address.host}:{address.port}".encode().lower())
+            self._rules_of = config, Rules(frozenset(config.servers), frozenset(hosts), frozenset(origins))
+        return self._rules_of[1]
+
+    @property
+    def _public_url(self) -> str:
+        return self._gateway.config.gateway.public_url or ""
+
+    def resource(self, name: str) -> ProtectedResource:
+        """What OAuth knows of a server; of one that is not there as well, so that nobody learns which ones are."""
+        if (known := self._resources.get(name)) is not None:
+            return known
+        oidc = self._gateway.config.gateway.oidc
+        scopes = oidc.required_scopes if oidc is not None else ()
+        issuer = oidc.issuer if oidc is not None else ""
+        resource = protected_resource(self._public_url or self._addresses[0].url, name, issuer, scopes)
+        if name in self._gateway.config.servers:
+            self._resources[name] = resource
+        return resource
+
+    def respond_with_metadata(self, request: Request, responder: Responder) -> None:
+        """Tell agents where to log in."""
+        name = request.target.rpartition(b"/")[2]
+        resource = self.resource(name.decode() if _NAME.fullmatch(name) else "")
+        if request.method != b"GET" or not resource.metadata or request.target != resource.metadata_path.encode():
+            responder.respond(404, [JSON_HEADER], failed_call(_NO_ID, "There is nothing here."))
+        else:
+            responder.respond(200, [JSON_HEADER], resource.metadata)
 
 
 class HttpAgents:
@@ -141,19 +197,15 @@ class HttpAgents:
     ) -> None:
         self._gateway = gateway
         self._authenticator = authenticator
-        self._addresses = [address for address, _ in listening]
-        self._rules_of: tuple[object, Rules] | None = None
-        self._resources: dict[str, ProtectedResource] = {}
+        addresses = [address for address, _ in listening]
+        self._servers = _Servers(gateway, addresses)
         self._trusted = networks(gateway.config)
-        self._is_open_to_all = all(address.tls or address.is_loopback for address in self._addresses)
-        for name in gateway.config.servers:  # a scope or an address that cannot be in a header is an error now
-            self._resource_of(name)
+        self._is_open_to_all = all(address.tls or address.is_loopback for address in addresses)
         self._answers_probes = gateway.config.gateway.probes is None
         self._tasks = tasks
         self._report = report
-        self._sessions: dict[str, _HttpSession] = {}
+        self._sessions: dict[_Key, _HttpSession] = {}
         self._users: dict[str, _User] = {}
-        self._stateless: dict[tuple[Principal, str], _HttpSession] = {}  # by user and server
         self._unused = UnusedSessions(self._end_unused)
         self._open_streams = OpenStreams()
         gateway.on_policy_change = self._unused.look_again
@@ -174,16 +226,16 @@ class HttpAgents:
             probes.respond(self._gateway, request, responder)
             return
         if request.target.startswith(_WELL_KNOWN):
-            self._tell_metadata(request, responder)
+            self._servers.respond_with_metadata(request, responder)
             return
         before, prefix, name = request.target.partition(_PREFIX)
-        resource = self._resource_of(name.decode() if prefix and not before and _NAME.fullmatch(name) else "")
+        resource = self._servers.resource(name.decode() if prefix and not before and _NAME.fullmatch(name) else "")
         self._authenticate(bearer_token(request.headers, resource), request, responder, resource)
 
     def _handle_call(self, known: _KnownHead, body: bytes, responder: Responder) -> bool:
         """The fast path for a call that nobody judges. False: nothing was done, and it must go the usual way."""
         head = known.head
-        if not (head.is_of_session or head.called) or head.rules is not self._rules:
+        if not (head.is_of_session or head.called) or head.rules is not self._servers.rules:
             return False
         try:
             sender = self._authenticator.check_token_now(known.token, known.resource)
@@ -191,22 +243,26 @@ class HttpAgents:
             return False
         if isinstance(sender, Challenge):
             return False
-        one = self._session_of(head, sender)
-        if one is None or one.load.requests >= self._gateway.config.gateway.max_requests or one.load.has_unread:
+        session = self._session_of(head, sender)
+        if session is None or session.load.has_unread:
+            return False
+        if session.load.requests >= self._gateway.config.gateway.max_requests:
             return False
         call = check_call(head, body, self._gateway.parameters_of)
-        return call is not None and one.channel.post_call(call, responder)
+        return call is not None and session.channel.post_call(call, responder)
 
     def _session_of(self, head: Head, sender: Principal) -> _HttpSession | None:
         """The session to which a request with this head belongs; None: there is none that the sender may use."""
-        if head.called:
-            is_allowed = self._gateway.config.servers[head.server].allows(sender)
-            one = self._stateless.get((sender, head.server)) if is_allowed else None
-        else:
-            one = self._sessions.get(head.session or "")
-        if one is None or one.sender != sender or one.server_name != head.server or one.channel.has_ended:
-            return None
-        return one
+        if not head.called:
+            return self._find(head.session or "", sender, head.server)
+        is_allowed = self._gateway.config.servers[head.server].allows(sender)
+        return self._find((sender, head.server), sender, head.server) if is_allowed else None
+
+    def _find(self, key: _Key, sender: Principal, server: str) -> _HttpSession | None:
+        session = self._sessions.get(key)
+        if session is None or not session.belongs_to(sender, server) or session.channel.has_ended:
+            return None  # one that has ended is about to be forgotten
+        return session
 
     def _authenticate(
         self, token: bytes | Challenge, request: Request, responder: Responder, resource: ProtectedResource
@@ -276,10 +332,10 @@ class HttpAgents:
         self._gateway.metrics.refused_requests[str(int(rejected.status))] += 1
         server = request.target.removeprefix(_PREFIX).decode("latin-1")
         session_id = dict(request.headers).get(b"mcp-session-id", b"").decode("latin-1")
-        session = self._sessions.get(session_id) or self._stateless.get((sender, server))
-        is_own = session is not None and session.sender == sender and session.server_name == server
+        session = self._sessions.get(session_id) or self._sessions.get((sender, server))
+        own = session.session if session is not None and session.belongs_to(sender, server) else None
         refused = RefusedMessage(rejected.reason, rejected.id, request.body)
-        self._gateway.note_refusal(sender, server, session.session if session and is_own else None, refused)
+        self._gateway.note_refusal(sender, server, own, refused)
         responder.respond(rejected.status, rejected.headers, rejected.body)
 
     def _checked(self, request: Request, sender: Principal) -> Accepted | Rejected:
@@ -287,7 +343,7 @@ class HttpAgents:
 
         For those who may not use a server, it is as if the server were not there, whatever else is wrong.
         """
-        known, rules = request.notes.checked, self._rules
+        known, rules = request.notes.checked, self._servers.rules
         server = self._gateway.config.servers.get(request.target.removeprefix(_PREFIX).decode("latin-1"))
         if server is not None and not server.allows(sender):
             return no_server(request.headers, request.body)
@@ -297,30 +353,11 @@ class HttpAgents:
         head = check_head(request.method, request.target, request.headers, request.body, rules)
         if isinstance(head, Rejected):
             return head
-        resource = self._resource_of(head.server)
+        resource = self._servers.resource(head.server)
         token = bearer_token(request.headers, resource)
         if not isinstance(token, Challenge):
             request.notes.checked = _KnownHead(head, resource, token)
         return check_body(request.method, head, request.body, self._gateway.parameters_of)
-
-    @property
-    def _rules(self) -> Rules:
-        """What requests must satisfy under the configuration in force."""
-        config = self._gateway.config
-        if self._rules_of is None or self._rules_of[0] is not config:
-            hosts: set[bytes] = set()
-            origins: set[bytes] = set()
-            for address in self._addresses:
-                hosts |= allowed_hosts(address.port, self._public_url, tls=address.tls)
-                origins |= allowed_origins(address.port, self._public_url, tls=address.tls)
-                if not address.is_loopback:
-                    hosts.add(f"{address.host}:{address.port}".encode().lower())
-            self._rules_of = config, Rules(frozenset(config.servers), frozenset(hosts), frozenset(origins))
-        return self._rules_of[1]
-
-    @property
-    def _public_url(self) -> str:
-        return self._gateway.config.gateway.public_url or ""
 
     # --- sessions ---
 
@@ -342,15 +379,10 @@ class HttpAgents:
             raise _NotServed(HTTPStatus.BAD_REQUEST, _MISSING_SESSION)
 
     def _in_session(self, found: Accepted, sender: Principal, responder: Responder) -> None:
-        known = self._sessions.get(found.session)
-        if (
-            known is None
-            or known.sender != sender
-            or known.server_name != found.server
-            or known.channel.has_ended  # it is about to be forgotten
-        ):
+        session = self._find(found.session, sender, found.server)
+        if session is None:
             raise _NotServed(HTTPStatus.NOT_FOUND, _NO_SESSION)
-        channel = known.channel
+        channel = session.channel
         assert isinstance(channel, AgentChannel)
         match found.kind:
             case Kind.MESSAGE:
@@ -396,25 +428,23 @@ class HttpAgents:
 
     def _post_stateless(self, found: Accepted, sender: Principal, responder: Responder) -> None:
         key = sender, found.server
-        known = self._stateless.get(key)
-        if known is None or known.channel.has_ended:
+        known = self._find(key, sender, found.server)
+        if known is None:
             session = self._gateway.admit(sender, found.server, is_stateless=True)
             most = session.server.loaded.settings.max_message_bytes
             user = self._user(sender)
             opened = StatelessChannel(most, session.report, user)
             opened.on_refused = partial(self._note_refusal, session)
-            self._stateless[key] = known = _HttpSession(key, session, opened, user)
+            self._sessions[key] = known = _HttpSession(key, session, opened, user)
             self._tasks.start_soon(self._run, known)
         channel = known.channel
         assert isinstance(channel, StatelessChannel)
         channel.post(found.line + b"\n", _message(found), responder)
 
-    def _forget(self, one: _HttpSession) -> None:
+    def _forget(self, session: _HttpSession) -> None:
         """No further request comes to this session."""
-        if isinstance(one.key, str):
-            self._sessions.pop(one.key, None)
-        elif self._stateless.get(one.key) is one:
-            del self._stateless[one.key]
+        if self._sessions.get(session.key) is session:
+            del self._sessions[session.key]
 
     async def _run(self, opened: _HttpSession) -> None:
         """Run a session. Whatever happens concerns it alone."""
@@ -443,31 +473,9 @@ class HttpAgents:
         """End sessions that were not used for as long as their server allows. Runs until it is cancelled."""
         await self._unused.run()
 
-    def _end_unused(self, one: _HttpSession) -> None:
-        self._forget(one)
-        one.channel.end()
-
-    # --- metadata ---
-
-    def _resource_of(self, name: str) -> ProtectedResource:
-        """What OAuth knows of a server; of one that is not there as well, so that nobody learns which ones are."""
-        if (known := self._resources.get(name)) is not None:
-            return known
-        oidc = self._gateway.config.gateway.oidc
-        scopes = oidc.required_scopes if oidc is not None else ()
-        issuer = oidc.issuer if oidc is not None else ""
-        resource = protected_resource(self._public_url or self._addresses[0].url, name, issuer, scopes)
-        if name in self._gateway.config.servers:
-            self._resources[name] = resource
-        return resource
-
-    def _tell_metadata(self, request: Request, responder: Responder) -> None:
-        name = request.target.rpartition(b"/")[2]
-        resource = self._resource_of(name.decode() if _NAME.fullmatch(name) else "")
-        if request.method != b"GET" or not resource.metadata or request.target != resource.metadata_path.encode():
-            responder.respond(404, [JSON_HEADER], failed_call(_NO_ID, "There is nothing here."))
-        else:
-            responder.respond(200, [JSON_HEADER], resource.metadata)
+    def _end_unused(self, session: _HttpSession) -> None:
+        self._forget(session)
+        session.channel.end()
 
 
 def _rejection(problem: NotAdmitted | TooManyRequests | _NotServed, raw_id: bytes) -> Rejected:

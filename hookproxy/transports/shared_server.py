@@ -16,7 +16,7 @@ from ..protocol import feedback
 from ..protocol.fast_scan import END_BYTES, request_id, response_id
 from ..protocol.multiplex import SERVER, Multiplexer, Send
 from .channel import Channel, EndSignal
-from .lines import Lines
+from .lines import Lines, split_lines
 from .user_load import LONG_BYTES
 
 MAX_QUEUED_BYTES: Final = 4 * 1024 * 1024
@@ -101,7 +101,7 @@ class SharedServer:
             self.dispatch(self.multiplexer.lost_from_server(too_long.id or b"null", too_long.size, self.limit))
 
     def _lines_from_server(self, block: bytes) -> None:
-        for line in _lines(block):
+        for line in split_lines(block):
             self.dispatch(self.multiplexer.from_server(line))
 
     def _server_is_full(self, full: bool) -> None:
@@ -178,7 +178,7 @@ class SessionChannel:
         try:
             self._refuse_lost()
             from_client = self._shared.multiplexer.from_client
-            self._shared.dispatch([send for line in _lines(block) for send in from_client(self.client, line)])
+            self._shared.dispatch([send for line in split_lines(block) for send in from_client(self.client, line)])
         finally:
             self._is_writing = False
 
@@ -318,13 +318,6 @@ class SessionChannel:
         self._end_told = True
         self.abandon()
         self.ended.set()
-
-
-def _lines(block: bytes) -> list[bytes]:
-    """The lines of a block that ends with a line end, each with its `\\n`."""
-    if block.find(b"\n") == len(block) - 1:  # nearly always, and a long line is not copied
-        return [block] if block else []
-    return [line + b"\n" for line in block[:-1].split(b"\n")]
 
 
 def _nothing() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ...protocol.fast_scan import ReadCall, response_id
-from ..lines import Lines
+from ..lines import Lines, split_lines
 from ..user_load import UserLoad
 from .agent_stream import MAX_KEPT_BYTES
 
@@ -97,9 +97,7 @@ class AgentOutput:
         """The lines that this piece completes."""
         block = self._lines.feed(piece)
         self._lines.lost.clear()  # the relay has replaced what is too long
-        if block.count(b"\n") > 1:  # bytes.splitlines would split at CR as well
-            return [line + b"\n" for line in block[:-1].split(b"\n")]
-        return [block] if block else []
+        return split_lines(block)
 
 
 class KeptLines:

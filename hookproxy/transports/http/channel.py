@@ -15,7 +15,7 @@ from ...model.errors import printable
 from ...protocol import feedback
 from ...protocol.fast_scan import ReadCall, request_id
 from ..channel import HIGH_WATER, LOW_WATER, EndSignal, Passage
-from ..lines import Lines
+from ..lines import Lines, split_lines
 from .client import Client
 from .exchange import Exchange
 from .pool import Pool, Remote, Tasks
@@ -75,12 +75,8 @@ class HttpChannel:
             self.on_refused(why, lost.id or b"null", b"")
             self.deliver(feedback.refused_message(lost.id or b"null", why, unreadable=False))
         self._lines.lost.clear()
-        if block.find(b"\n") == len(block) - 1:
-            if block:
-                self.client.send_line(block)
-        else:
-            for line in block[:-1].split(b"\n"):
-                self.client.send_line(line)
+        for line in split_lines(block):
+            self.client.send_line(line)
 
     def send_call(self, call: ReadCall) -> None:
         if not self._closed:

@@ -28,21 +28,8 @@ _ANNOTATION: Final = "x-mcp-header"
 _SENT_AS_IT_IS: Final = re.compile(r"[\t\x20-\x7e]*")
 _INTEGRAL: Final = re.compile(r"(-?[0-9]{1,400})(?:\.0+)?")  # 400 digits: more than any number of a double has
 _TYPES: Final = frozenset({"string", "integer", "boolean"})
-_ONE_SCHEMA: Final = frozenset(
-    {
-        "items",
-        "contains",
-        "unevaluatedItems",
-        "additionalProperties",
-        "propertyNames",
-        "unevaluatedProperties",
-        "not",
-        "if",
-        "then",
-        "else",
-        "contentSchema",
-    }
-)
+_UNNAMED: Final = frozenset({"additionalProperties", "unevaluatedItems", "unevaluatedProperties"})
+_ONE_SCHEMA: Final = _UNNAMED | {"items", "contains", "propertyNames", "not", "if", "then", "else", "contentSchema"}
 _SCHEMA_LISTS: Final = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _SCHEMA_MAPS: Final = frozenset({"patternProperties", "dependentSchemas", "$defs", "definitions"})
 _MOST_BYTES: Final = 4 * 1024 * 1024  # of the annotations of one server's tools: those of some thousand tools
