@@ -145,10 +145,7 @@ class _Reach(Enum):
 
 
 class Store:
-    """The store, and whether it can be reached. Commands of many calls at a time go over one connection together.
-
-    `failure` is empty in `_Reach.UP` only. Elsewhere `ask` refuses at once, and `look` alone tries whether that is over.
-    """
+    """The store, and whether it can be reached. Commands of many calls at a time go over one connection together."""
 
     def __init__(self, table: StoreTable, folder: str, report: Callable[[str], None], metrics: Metrics) -> None:
         """`folder` is that of gateway.toml. Raises UserError if the package is missing, or a key cannot be used."""
