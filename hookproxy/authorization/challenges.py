@@ -30,7 +30,7 @@ def parameters(challenge: str) -> dict[str, str]:
 
 def scopes(text: str) -> tuple[str, ...]:
     """The scopes in a text with blanks between them; none if there are more than can be shown."""
-    return tuple(one for one in text.split() if _SCOPE.fullmatch(one)) if len(text) <= _MAX_SCOPES else ()
+    return tuple(scope for scope in text.split() if _SCOPE.fullmatch(scope)) if len(text) <= _MAX_SCOPES else ()
 
 
 def union(*texts: str) -> str:

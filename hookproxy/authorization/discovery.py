@@ -95,13 +95,13 @@ async def _resource_metadata(server: str, named: str | None, fetch: Fetch) -> Pr
 
 def _issuer(server: str, resource: ProtectedResourceMetadata | None, wanted: str) -> str:
     """The issuer at which to log in. Raises UserError if it is not the one that is wanted."""
-    offered = [str(one) for one in resource.authorization_servers] if resource else [_origin(server)]
+    offered = [str(server) for server in resource.authorization_servers] if resource else [_origin(server)]
     if not wanted:
         return offered[0]
-    for one in offered:
-        if issuers_match(one, wanted):
-            return one
-    names = ", ".join(addresses.shown(one) for one in offered)
+    for issuer in offered:
+        if issuers_match(issuer, wanted):
+            return issuer
+    names = ", ".join(addresses.shown(issuer) for issuer in offered)
     raise UserError(f"the server has logins at {names}, not at {addresses.shown(wanted)}", "correct --issuer")
 
 

@@ -129,7 +129,7 @@ class LoginStore:
                 unusable.append((path, error))
             else:
                 found += [(path, login)] if login else []
-        return sorted(found, key=lambda one: one[1].server), unusable
+        return sorted(found, key=lambda pair: pair[1].server), unusable
 
     @asynccontextmanager
     async def lock(self, server: str) -> AsyncIterator[None]:

@@ -64,7 +64,7 @@ class Redirects:
         self._event = anyio.Event()
 
     def offer(self, address: str) -> bool:
-        """Take an address; False if it is no redirect of this login."""
+        """Take an address; False if it is not a redirect of this login."""
         found = self._matching(address)
         self._take(found)
         return found is not None

@@ -74,7 +74,7 @@ class TokenRecord(Struct, frozen=True):
     """The SHA-256 of the token's text."""
     note: str = ""
     revoked: bool = False
-    """It was valid, and is no more."""
+    """It was valid once."""
 
     def line(self) -> str:
         """The record as the file has it, with its line end."""
@@ -168,23 +168,23 @@ def _record(where: str, fields: Sequence[str], note: str) -> TokenRecord:
 def _seconds(text: str) -> float:
     hint = "a time is written as 2026-11-23T08:00:00Z"
     if not _TIME.fullmatch(text):
-        raise UserError(f"{printable(text)} is no time", hint)
+        raise UserError(f"{printable(text)} is not a time", hint)
     try:
         return datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError):
-        raise UserError(f"{printable(text)} is no time", hint) from None
+        raise UserError(f"{printable(text)} is not a time", hint) from None
 
 
 def _checked_user(name: str) -> str:
     if not _NAME.fullmatch(name):
-        raise UserError(f"{printable(name)!r} is no name of a user", "letters, digits and . _ + @ -, at most 128")
+        raise UserError(f"{printable(name)!r} is not the name of a user", "letters, digits and . _ + @ -, at most 128")
     return name
 
 
 def _checked_group(name: str) -> str:
     if not _GROUP.fullmatch(name):
         hint = "letters, digits and . _ + @ : / -, at most 128; without @ in front"
-        raise UserError(f"{printable(name)!r} is no name of a group", hint)
+        raise UserError(f"{printable(name)!r} is not the name of a group", hint)
     return name
 
 
@@ -210,8 +210,8 @@ def create_token(
     made: list[TokenRecord] = []
 
     def with_new(before: TokenFile | None) -> str:
-        taken = {record.id for record in before.records.values()} if before else set[str]()
-        token_id = next(one for one in iter(lambda: secrets.token_hex(4), "") if one not in taken)
+        known = {record.id for record in before.records.values()} if before else set[str]()
+        token_id = next(fresh for fresh in iter(lambda: secrets.token_hex(4), "") if fresh not in known)
         made.append(replace(new, id=token_id))
         text = "".join(before.lines) if before else _HEADING
         return text + ("" if text.endswith("\n") or not text else "\n") + made[0].line()

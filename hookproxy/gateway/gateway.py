@@ -105,11 +105,11 @@ class Gateway:
             raise NotAdmitted(f"there is no server {shown} for {principal.name}", hint, HTTPStatus.NOT_FOUND)
         if self.draining and not is_stateless:
             raise NotAdmitted("the gateway is ending", "try again in a few seconds", HTTPStatus.SERVICE_UNAVAILABLE)
-        if sum(one.server.name == server_name for one in self.sessions) >= server.table.max_sessions:
+        if sum(session.server.name == server_name for session in self.sessions) >= server.table.max_sessions:
             problem = f"the server {server_name} has as many sessions as it may have"
             raise NotAdmitted(problem, "end one, or try later", HTTPStatus.SERVICE_UNAVAILABLE)
         most = self.config.gateway.max_sessions_per_user
-        if sum(one.identity.principal.id == principal.id for one in self.sessions) >= most:
+        if sum(session.identity.principal.id == principal.id for session in self.sessions) >= most:
             problem = f"{principal.name} has {counted(most, 'session')}, and may not have more"
             raise NotAdmitted(problem, "end one, or try later", HTTPStatus.TOO_MANY_REQUESTS)
         identity = SessionIdentity(new_session_id(), principal, caller_cwd, is_stateless)
@@ -134,7 +134,7 @@ class Gateway:
     def metrics_text(self) -> str:
         """The metrics, for Prometheus."""
         sessions = Counter(dict.fromkeys(self.config.servers, 0))
-        sessions.update(one.server.name for one in self.sessions)
+        sessions.update(session.server.name for session in self.sessions)
         return self.metrics.text(sessions, self.config.version, draining=self.leaving)
 
     def _load_of(self, principal: Principal) -> UserLoad:

@@ -219,7 +219,7 @@ class HttpAgents:
             self._authenticate(known.token, request, responder, known.resource)
             return
         if not (self._is_open_to_all or request.peer.is_tls or is_trusted(request.peer.address, self._trusted)):
-            self._report(f"a request from {request.peer.address} was refused: it is no trusted proxy")
+            self._report(f"a request from {request.peer.address} was refused: it is not a trusted proxy")
             responder.respond(403, [JSON_HEADER], failed_call(_NO_ID, "Use https."))
             return
         if request.target in probes.PATHS and self._answers_probes and probes.may_ask(request):

@@ -58,7 +58,7 @@ def http_addresses(config: GatewayConfig) -> list[HttpAddress]:
         key = f"gateway.listen[{number}]"
         match = _ADDRESS.fullmatch(text)
         if match is None or not 0 < int(match[3]) < 65536:
-            raise ConfigError(config.path, f"{key}: {text} is no address", 'write "http://127.0.0.1:8765"')
+            raise ConfigError(config.path, f"{key}: {text} is not an address", 'write "http://127.0.0.1:8765"')
         address = HttpAddress(match[2].strip("[]"), int(match[3]), match[1] == "https")
         if gateway.tokens is None and gateway.oidc is None:
             hint = "set gateway.tokens (hookproxy token new USER --file FILE makes the file) or [gateway.oidc]"
@@ -89,7 +89,7 @@ def probes_address(config: GatewayConfig) -> HttpAddress | None:
         return None
     match = _ADDRESS.fullmatch(text)
     if match is None or not 0 < int(match[3]) < 65536:
-        raise ConfigError(config.path, f"gateway.probes: {text} is no address", 'write "http://127.0.0.1:9090"')
+        raise ConfigError(config.path, f"gateway.probes: {text} is not an address", 'write "http://127.0.0.1:9090"')
     return HttpAddress(match[2].strip("[]"), int(match[3]), tls=False)
 
 
@@ -110,7 +110,7 @@ def is_trusted(address: str, trusted: Sequence[Network]) -> bool:
     except ValueError:
         return False
     mapped = getattr(peer, "ipv4_mapped", None) or peer
-    return mapped.is_loopback or any(mapped in one for one in trusted if one.version == mapped.version)
+    return mapped.is_loopback or any(mapped in network for network in trusted if network.version == mapped.version)
 
 
 def listen(address: HttpAddress) -> socket.socket:
@@ -139,7 +139,7 @@ def tls_context(config: GatewayConfig) -> ssl.SSLContext | None:
     if table is None:
         return None
     folder = os.path.dirname(config.path)
-    certificate, key = (os.path.join(folder, one) for one in (table.certificate, table.key))
+    certificate, key = (os.path.join(folder, name) for name in (table.certificate, table.key))
     for name, file in (("certificate", certificate), ("key", key)):
         _check_readable(config.path, f"gateway.tls.{name}", file)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

@@ -45,7 +45,7 @@ class OpenStreams:
     def add(self, stream: Stream, may_stay: Callable[[], bool]) -> None:
         """Look at this stream from now on, until it ends."""
         if len(self._streams) >= self._full:
-            self._streams = {one: may for one, may in self._streams.items() if one.is_open}
+            self._streams = {stream: may for stream, may in self._streams.items() if stream.is_open}
             self._full = 2 * len(self._streams) + _FEW
         self._streams[stream] = may_stay
         if len(self._streams) == 1:

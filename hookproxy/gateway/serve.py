@@ -62,8 +62,8 @@ class Listening(Struct, frozen=True):
 
     def addresses(self) -> Iterator[str]:
         """The addresses for agents, as `gateway.listen` has them."""
-        for one in self.unix:
-            yield f"unix:{one.getsockname()}"
+        for listener in self.unix:
+            yield f"unix:{listener.getsockname()}"
         for address, _ in self.http:
             yield address.url
 
@@ -84,7 +84,7 @@ async def serve(
         cwd=os.path.dirname(config.path),
         config=config.path,
     )
-    uses_console = any(one.loaded.settings.uses_console for one in config.servers.values())
+    uses_console = any(server.loaded.settings.uses_console for server in config.servers.values())
     feed = open_feed(run, report, needed=uses_console)
     try:
         await _serve(config, listening, report, load, feed, manager)
@@ -145,8 +145,8 @@ class _Web(Struct, frozen=True):
 
         A connection that stays longer has a response that does not end by itself.
         """
-        for one in self.accepting:
-            await one.stop()
+        for accepting in self.accepting:
+            await accepting.stop()
         self.listener.close_when_idle()
         with anyio.move_on_after(self.listener.limits.drain_idle_seconds + _AFTER_IDLE_SECONDS):
             await self.listener.closed()
@@ -168,9 +168,11 @@ async def _serve_http(gateway: Gateway, listening: Listening, tasks: TaskGroup, 
     authenticator = _authenticator(config, tokens, report)
     tasks.start_soon(authenticator.prepare)
     agents = HttpAgents(gateway, authenticator, listening.http, tasks, report)
-    limits = ListenerLimits(body_bytes=max(one.loaded.settings.max_message_bytes for one in config.servers.values()))
+    longest = max(server.loaded.settings.max_message_bytes for server in config.servers.values())
     listener = Listener(
-        agents.handle, limits, lambda peer, status, why: report(f"{peer.address}: refused with {status}: {why}")
+        agents.handle,
+        ListenerLimits(body_bytes=longest),
+        lambda peer, status, why: report(f"{peer.address}: refused with {status}: {why}"),
     )
     listener.on_stream = agents.watch
     accepting = [
@@ -255,8 +257,8 @@ async def _drain(
 
     Those of `accepting` are ended at once.
     """
-    for one in accepting:
-        one.cancel()
+    for scope in accepting:
+        scope.cancel()
     report(f"is ending: {counted(len(gateway.sessions), 'session')} open")
     gateway.leaving = True
     await anyio.sleep(gateway.config.gateway.drain_delay_seconds)

@@ -220,7 +220,7 @@ def _start(server: GatewayServer, report: Report) -> tuple[Channel, ServerProces
         raise
     finally:
         os.close(stderr)
-    longest = max((len(one.encode()) for one in secrets.values()), default=0)
+    longest = max((len(secret.encode()) for secret in secrets.values()), default=0)
     relay_lines(output, lambda line: report(f"the server says: {line}"), bytes_remover(secrets.values()), longest)
     return open_channel(started.from_server, started.to_server), ServerProcess(started, leads_group=True)
 

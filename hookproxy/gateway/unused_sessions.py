@@ -76,7 +76,7 @@ class UnusedSessions(Generic[_S]):
 
     def look(self, now: float) -> None:
         """End those that were unused for too long at this time."""
-        for second in [one for one in self._due if one <= now]:
+        for second in [due for due in self._due if due <= now]:
             for session in self._due.pop(second):
                 del self._places[session]
                 since = session.unused_since

@@ -56,8 +56,9 @@ class Gateway:
     def check_headers(
         self, given: list[tuple[bytes, bytes]], resource: ProtectedResource | None = None
     ) -> Principal | Challenge:
-        token = bearer_token(given, resource or self.open)
-        return token if isinstance(token, Challenge) else self.authenticator.check_token_now(token, resource or self.open)
+        resource = resource or self.open
+        token = bearer_token(given, resource)
+        return token if isinstance(token, Challenge) else self.authenticator.check_token_now(token, resource)
 
     def refusal(self, *values: str | bytes, resource: ProtectedResource | None = None) -> Challenge:
         found = self.check(*values, resource=resource)

@@ -77,7 +77,7 @@ class AgentInput:
             self.feed(line)
 
     def take(self) -> list[bytes]:
-        """The lines that wait, which then wait no more."""
+        """Remove and return the lines that wait."""
         lines, self._lines, self._bytes = self._lines, [], 0
         return lines
 

@@ -123,7 +123,7 @@ class Rejected(Struct, frozen=True):
 def allowed_hosts(port: int, public_url: str = "", *, tls: bool = False) -> frozenset[bytes]:
     """Return the values of `Host` for a listener at `port`: the names of loopback, and the host of `public_url`.
 
-    Raises ValueError if `public_url` is no `http` or `https` URL.
+    Raises ValueError if `public_url` is not an `http` or `https` URL.
     """
     return frozenset(origin.partition(b"://")[2] for origin in allowed_origins(port, public_url, tls=tls))
 
@@ -131,7 +131,7 @@ def allowed_hosts(port: int, public_url: str = "", *, tls: bool = False) -> froz
 def allowed_origins(port: int, public_url: str = "", *, tls: bool = False) -> frozenset[bytes]:
     """Return the values of `Origin` for a listener at `port`: as `allowed_hosts`, each with its scheme.
 
-    Raises ValueError if `public_url` is no `http` or `https` URL.
+    Raises ValueError if `public_url` is not an `http` or `https` URL.
     """
     scheme = "https" if tls else "http"
     origins = [spelled for name in ("localhost", "127.0.0.1", "[::1]") for spelled in _origins(scheme, name, port)]

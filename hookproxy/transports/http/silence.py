@@ -34,7 +34,7 @@ class Silence:
             self._timer = self._loop.call_later(min(wait, _STREAM_LINGER), self._look)
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop looking."""
         if self._timer is not None:
             self._timer.cancel()
 
