@@ -12,8 +12,10 @@ from weakref import WeakValueDictionary
 
 import anyio
 
+from ..audit.log import NOT_WRITTEN
 from ..model.counts import counted
 from ..model.errors import UserError
+from ..model.hooks import Session
 from ..model.settings import Limit, Per
 from ..policy.rate_limits import SharedWindows, Window
 from ..policy.shared_state import Shared
@@ -23,8 +25,8 @@ from ..transports.http.mirror_headers import ParameterHeaders, ParameterTable
 from ..transports.user_load import UserLoad
 from .log import GatewayLog
 from .metrics import OTHER, Metrics
-from .refusals import note_refusal
-from .session import GatewaySession, OpenServer, SessionIdentity, SessionPolicy, new_session_id
+from .secrets import secrets_redacted
+from .session import GatewaySession, MeteredAudit, OpenServer, SessionIdentity, SessionPolicy, new_session_id
 from .store import Store, shared_of
 
 if TYPE_CHECKING:
@@ -123,13 +125,22 @@ class Gateway:
     def note_refusal(
         self, principal: Principal, server_name: str, session: GatewaySession | None, refused: RefusedMessage
     ) -> None:
-        """Write the audit line of a message that was refused before a proxy could take it; None: it has no session."""
+        """Write the audit line of a message that was refused before a proxy could take it; None: it has no session.
+
+        What names no server that its sender may use is in the log alone: no policy says where its line belongs, and
+        anybody could fill the file.
+        """
         if session is not None and session.note_refusal(refused):
             return
         server = self.config.servers.get(server_name)
-        if server is not None and server.allows(principal):
-            session_id = "" if session is None else session.identity.id
-            note_refusal(server, principal, self.config.version, self.metrics, self._report, refused, session_id)
+        if server is None or not server.allows(principal):
+            return
+        session_id = "" if session is None else session.identity.id
+        settings = secrets_redacted(server, server.settings_for(principal))
+        audit = MeteredAudit(settings, principal, self.config.version, self.metrics)
+        refused_in = Session(session_id, server.name, server.cwd, server.cwd, principal=principal)
+        if problem := audit.note_refusal(refused_in, refused) or audit.close():
+            self._report(f"{NOT_WRITTEN}: {problem}")
 
     def metrics_text(self) -> str:
         """The metrics, for Prometheus."""

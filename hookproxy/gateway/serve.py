@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from functools import partial
 from time import time
 from typing import TYPE_CHECKING, Final
@@ -85,11 +86,8 @@ async def serve(
         config=config.path,
     )
     uses_console = any(server.loaded.settings.uses_console for server in config.servers.values())
-    feed = open_feed(run, report, needed=uses_console)
-    try:
+    with closing(open_feed(run, report, needed=uses_console)) as feed:
         await _serve(config, listening, report, load, feed, manager)
-    finally:
-        feed.close()
 
 
 async def _serve(

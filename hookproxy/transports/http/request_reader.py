@@ -64,6 +64,9 @@ class Request(Struct, frozen=True, gc=False):
     peer: Peer
     notes: HeadNotes = msgspec.field(default_factory=HeadNotes)
     """The same as those of the request before on this connection if its head was the same, except for the length."""
+    is_version_1_0: bool = False
+    is_last: bool = False
+    """The connection ends with its response."""
 
     def header(self, name: bytes) -> bytes | None:
         """Return the first value of a header by its name in lower case; None: there is none."""
@@ -71,15 +74,6 @@ class Request(Struct, frozen=True, gc=False):
             if own_name == name:
                 return value
         return None
-
-
-class WholeRequest(Struct, frozen=True, gc=False):
-    """A request that has come whole, and what its response must heed."""
-
-    request: Request
-    is_version_1_0: bool = False
-    is_last: bool = False
-    """The connection ends with its response."""
 
 
 class _KnownRequest(Struct, frozen=True, gc=False):
@@ -113,17 +107,14 @@ class RequestReader:
         self._first = b""  # of the request that is being parsed: what came with its first byte
         self._parsed = 0  # bytes of it so far; -1: something else has come with a request, so heads are not kept
         self.in_request = False
-        """A part of a request has come."""
         self.in_body = False
-        """Its head has come whole."""
         self.size = 0
         """Bytes of its body so far."""
         self.owes_continue = False
         """The peer waits for a 100 before it sends the body."""
-        self.ready: list[WholeRequest] = []
-        """Requests that have come whole, few."""
+        self.ready: list[Request] = []
         self.refusal: tuple[int, str] | None = None
-        """The status and why, for what has come after `ready`."""
+        """The status, and why."""
 
     def repeated(self, data: bytes) -> Request | None:
         """The request in `data`, if it is whole and has a known head: nearly every one. None: `_feed` must read it."""
@@ -184,14 +175,13 @@ class RequestReader:
         if self.ready:
             self._learn_head(self.ready[0])
 
-    def _learn_head(self, whole: WholeRequest) -> None:
+    def _learn_head(self, request: Request) -> None:
         """Keep the head of the request that the parser has just read, if nothing else has come with it."""
-        request = whole.request
         size = self._first.find(b"\r\n\r\n") + 4
         is_alone = len(self.ready) == 1 and self._parsed == size + len(request.body)
         self._parsed = 0 if is_alone else -1
         names = [name for name, _ in request.headers]
-        if is_alone and request.method == b"POST" and not (whole.is_version_1_0 or whole.is_last):
+        if is_alone and request.method == b"POST" and not (request.is_version_1_0 or request.is_last):
             head = known_head(self._first[:size], names, len(request.body))
             if head is not None:
                 self._known = _KnownRequest(head, request.target, request.headers, request.notes)
@@ -240,8 +230,10 @@ class RequestReader:
     def _complete(self, *, is_last: bool) -> None:
         """A request has come whole."""
         headers = [header for header in self._headers if header[0] != b"content-length"]
-        request = Request(self._method, self._target, headers, b"".join(self._body), self._peer, self._notes)
-        self.ready.append(WholeRequest(request, self._version == "1.0", is_last))
+        body, is_version_1_0 = b"".join(self._body), self._version == "1.0"
+        self.ready.append(
+            Request(self._method, self._target, headers, body, self._peer, self._notes, is_version_1_0, is_last)
+        )
         self.in_request = self.in_body = self.owes_continue = False
         self._overhead = 0
         self._body, self._headers = [], []
