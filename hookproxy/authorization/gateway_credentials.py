@@ -34,13 +34,13 @@ class GivenToken:
     async def refused(self, status: int, challenge: str, used: str | None) -> str | None:
         """The token that has taken the place of the refused one meanwhile."""
         try:
-            found = f"Bearer {self._read()}"
+            value = f"Bearer {self._read()}"
         except UserError as problem:
             why = f"{problem.message} ({problem.hint})"
         else:
-            if found != used:
-                self._value = found
-                return found
+            if value != used:
+                self._value = value
+                return value
             why = challenges.parameters(challenge).get("error_description") or f"HTTP status {status}"
         self.hint = feedback.token_refused(self._gateway, self._place, why)
         return None

@@ -263,11 +263,11 @@ async def _registered(metadata: OAuthMetadata, redirect: str, scope: str, fetch:
         "",
     )
     response = await fetch.send("registration_endpoint", request)
-    found = await _read_registration(response, addresses.shown(str(metadata.issuer)))
-    check_registration_usable(found)
-    got = found.token_endpoint_auth_method
+    registered = await _read_registration(response, addresses.shown(str(metadata.issuer)))
+    check_registration_usable(registered)
+    got = registered.token_endpoint_auth_method
     kept: Method = next((name for name in _SECRET_METHODS if name == got), "none")
-    return Client(found.client_id, kept), (found.client_secret or "") if kept != "none" else ""
+    return Client(registered.client_id, kept), (registered.client_secret or "") if kept != "none" else ""
 
 
 async def _read_registration(response: httpx2.Response, issuer: str) -> OAuthClientInformationFull:

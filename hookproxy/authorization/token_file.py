@@ -112,11 +112,11 @@ def shown_time(seconds: float) -> str:
 def read_tokens(path: str) -> TokenFile:
     """Read the file. Raises ConfigError, with the line if one of them is wrong, also if others may change the file."""
     with _opened_folder(path) as (folder, name):
-        found = _read(path, folder, name)
-    if found is None:
+        file = _read(path, folder, name)
+    if file is None:
         hint = f"hookproxy token new USER --file {path} makes it; an empty file accepts no token"
         raise ConfigError(path, "does not exist", hint)
-    return found
+    return file
 
 
 def parse(path: str, text: str) -> dict[int, TokenRecord]:
@@ -146,8 +146,8 @@ def _record(where: str, fields: Sequence[str], note: str) -> TokenRecord:
     token_id, user, groups, created, expires, digest = fields
     if not _ID.fullmatch(token_id):
         raise ConfigError(where, "its id is not 8 hexadecimal digits", _SYNTAX)
-    found = _DIGEST.fullmatch(digest)
-    if found is None:
+    matched = _DIGEST.fullmatch(digest)
+    if matched is None:
         raise ConfigError(where, "has no digest of the form sha256: and 64 hexadecimal digits", _SYNTAX)
     try:
         names = () if groups == _NONE else tuple(map(_checked_group, groups.split(",")))
@@ -157,7 +157,7 @@ def _record(where: str, fields: Sequence[str], note: str) -> TokenRecord:
             names,
             _seconds(created),
             None if expires in (_NONE, REVOKED) else _seconds(expires),
-            bytes.fromhex(found[1]),
+            bytes.fromhex(matched[1]),
             note,
             expires == REVOKED,
         )

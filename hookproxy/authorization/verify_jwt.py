@@ -48,7 +48,7 @@ class _LeftOut(ValueError):
 
 def read_keys(document: bytes) -> tuple[list[Key], list[str]]:
     """The keys for signatures in a JWK Set (RFC 7517), and for each other one why it is left out. Raises ValueError."""
-    found: list[Key] = []
+    keys: list[Key] = []
     left_out: list[str] = []
     try:
         members = msgspec.json.decode(document, type=_KeySet).keys
@@ -56,12 +56,12 @@ def read_keys(document: bytes) -> tuple[list[Key], list[str]]:
         raise ValueError("it is not a JWK Set") from None
     for number, member in enumerate(members, 1):
         try:
-            found.append(_key(member))
+            keys.append(_key(member))
         except _LeftOut as error:
             left_out.append(f"key {number} is not used: {error}")
         except (JoseError, ValueError, TypeError, KeyError):
             left_out.append(f"key {number} is not used: it is not valid")
-    return found, left_out
+    return keys, left_out
 
 
 def _key(member: object) -> Key:

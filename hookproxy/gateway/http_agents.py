@@ -316,16 +316,16 @@ class HttpAgents:
             self._gateway.metrics.refused_requests[str(sender.status)] += 1
             responder.respond(sender.status, (JSON_HEADER, *sender.headers), failed_call(_NO_ID, sender.message))
             return
-        found = self._checked(request, sender)
-        if isinstance(found, Rejected):
-            self._report(f"a request of {sender.name} was refused: {found.reason}")
+        checked = self._checked(request, sender)
+        if isinstance(checked, Rejected):
+            self._report(f"a request of {sender.name} was refused: {checked.reason}")
         else:
             try:
-                self._dispatch(found, sender, responder)
+                self._dispatch(checked, sender, responder)
                 return
             except (NotAdmitted, TooManyRequests, _NotServed) as problem:
-                found = _rejection(problem, found.id or _NO_ID)
-        self._refuse(found, request, sender, responder)
+                checked = _rejection(problem, checked.id or _NO_ID)
+        self._refuse(checked, request, sender, responder)
 
     def _refuse(self, rejected: Rejected, request: Request, sender: Principal, responder: Responder) -> None:
         """The only place where a request of a known user is refused: no refusal leaves without its audit line."""
@@ -361,42 +361,42 @@ class HttpAgents:
 
     # --- sessions ---
 
-    def _dispatch(self, found: Accepted, sender: Principal, responder: Responder) -> None:
+    def _dispatch(self, accepted: Accepted, sender: Principal, responder: Responder) -> None:
         """Give a request to its session. Raises NotAdmitted, TooManyRequests, _NotServed."""
         user = self._users.get(sender.id)
-        if user is not None and found.id and found.method:
+        if user is not None and accepted.id and accepted.method:
             if user.requests >= self._gateway.config.gateway.max_requests:
                 raise TooManyRequests
             if not user.may_ask:
                 raise TooManyRequests(_UNREAD)
-        if found.era is Era.STATELESS:
-            self._post_stateless(found, sender, responder)
-        elif found.session:
-            self._in_session(found, sender, responder)
-        elif found.kind is Kind.MESSAGE and found.method == "initialize":
-            self._open_session(found, sender, responder)
+        if accepted.era is Era.STATELESS:
+            self._post_stateless(accepted, sender, responder)
+        elif accepted.session:
+            self._in_session(accepted, sender, responder)
+        elif accepted.kind is Kind.MESSAGE and accepted.method == "initialize":
+            self._open_session(accepted, sender, responder)
         else:
             raise _NotServed(HTTPStatus.BAD_REQUEST, _MISSING_SESSION)
 
-    def _in_session(self, found: Accepted, sender: Principal, responder: Responder) -> None:
-        session = self._find(found.session, sender, found.server)
+    def _in_session(self, accepted: Accepted, sender: Principal, responder: Responder) -> None:
+        session = self._find(accepted.session, sender, accepted.server)
         if session is None:
             raise _NotServed(HTTPStatus.NOT_FOUND, _NO_SESSION)
         channel = session.channel
         assert isinstance(channel, AgentChannel)
-        match found.kind:
+        match accepted.kind:
             case Kind.MESSAGE:
-                channel.post(found.line + b"\n", _message(found), responder)
+                channel.post(accepted.line + b"\n", _message(accepted), responder)
             case Kind.STREAM:
-                if not channel.listen(responder, found.last_event):
+                if not channel.listen(responder, accepted.last_event):
                     raise _NotServed(HTTPStatus.BAD_REQUEST, "This stream cannot be resumed.")
             case Kind.END:
-                del self._sessions[found.session]  # from now on it does not exist for the agent
+                del self._sessions[accepted.session]  # from now on it does not exist for the agent
                 channel.end()
                 responder.respond(200)
 
-    def _open_session(self, found: Accepted, sender: Principal, responder: Responder) -> None:
-        session = self._gateway.admit(sender, found.server)
+    def _open_session(self, accepted: Accepted, sender: Principal, responder: Responder) -> None:
+        session = self._gateway.admit(sender, accepted.server)
         session_id = f"{self._gateway.config.gateway.instance}.{new_session_id()}"
         limits = session.server.loaded.settings
         headers = ((b"mcp-session-id", session_id.encode()),)
@@ -405,7 +405,7 @@ class HttpAgents:
         channel.on_refused = partial(self._note_refusal, session)
         self._sessions[session_id] = opened = _HttpSession(session_id, session, channel, user)
         self._tasks.start_soon(self._run, opened)
-        channel.post(found.line + b"\n", _message(found), responder)
+        channel.post(accepted.line + b"\n", _message(accepted), responder)
 
     def _note_refusal(self, session: GatewaySession, why: str, raw_id: bytes, line: bytes) -> None:
         """As Refuses, until the session's proxy is there."""
@@ -426,11 +426,11 @@ class HttpAgents:
         """As for UserLoad: the configuration in force says it."""
         return self._gateway.config.gateway.max_unread_bytes
 
-    def _post_stateless(self, found: Accepted, sender: Principal, responder: Responder) -> None:
-        key = sender, found.server
-        known = self._find(key, sender, found.server)
+    def _post_stateless(self, accepted: Accepted, sender: Principal, responder: Responder) -> None:
+        key = sender, accepted.server
+        known = self._find(key, sender, accepted.server)
         if known is None:
-            session = self._gateway.admit(sender, found.server, is_stateless=True)
+            session = self._gateway.admit(sender, accepted.server, is_stateless=True)
             most = session.server.loaded.settings.max_message_bytes
             user = self._user(sender)
             opened = StatelessChannel(most, session.report, user)
@@ -439,7 +439,7 @@ class HttpAgents:
             self._tasks.start_soon(self._run, known)
         channel = known.channel
         assert isinstance(channel, StatelessChannel)
-        channel.post(found.line + b"\n", _message(found), responder)
+        channel.post(accepted.line + b"\n", _message(accepted), responder)
 
     def _forget(self, session: _HttpSession) -> None:
         """No further request comes to this session."""
@@ -491,8 +491,8 @@ def _rejection(problem: NotAdmitted | TooManyRequests | _NotServed, raw_id: byte
     return Rejected(status, headers, failed_call(raw_id, text), text, raw_id)
 
 
-def _message(found: Accepted) -> messages.Message:
+def _message(accepted: Accepted) -> messages.Message:
     """The message of a request. What the check has read of a request is not read again."""
-    if found.method and found.id:
-        return messages.Message(found.line, (found.id,), found.method)
-    return messages.read(found.line)
+    if accepted.method and accepted.id:
+        return messages.Message(accepted.line, (accepted.id,), accepted.method)
+    return messages.read(accepted.line)

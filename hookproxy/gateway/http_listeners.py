@@ -51,7 +51,7 @@ class HttpAddress(Struct, frozen=True):
 
 def http_addresses(config: GatewayConfig) -> list[HttpAddress]:
     """The addresses for HTTP in `listen`. Raises ConfigError for one that would put users at risk."""
-    gateway, found = config.gateway, []
+    gateway, addresses = config.gateway, []
     for number, text in enumerate(gateway.listen or ()):
         if not text.startswith("http"):
             continue
@@ -68,10 +68,10 @@ def http_addresses(config: GatewayConfig) -> list[HttpAddress]:
         if not address.tls and not address.is_loopback and not gateway.trusted_proxies:
             hint = "write https:// with [gateway.tls], or name the reverse proxy in gateway.trusted_proxies"
             raise ConfigError(config.path, f"{key}: everybody on the network could read tokens and calls", hint)
-        found.append(address)
-    if found:
+        addresses.append(address)
+    if addresses:
         _check_public_url(config)
-    return found
+    return addresses
 
 
 def _check_public_url(config: GatewayConfig) -> None:

@@ -50,4 +50,4 @@ class Revocations:
         except StoreUnavailable:  # the store has reported it
             return
         self._in_store = frozenset(members)
-        self._tokens.revoked_elsewhere |= self._in_store
+        self._tokens.refuse(self._in_store)

@@ -47,7 +47,7 @@ def bytes_remover(secrets: Iterable[str]) -> Callable[[bytes], bytes]:
 
 def read_secrets(files: Mapping[str, str]) -> dict[str, str]:
     """The secrets in these files, by name, without a line end. Raises UserError, which contains no secret."""
-    found = {}
+    secrets = {}
     for name, path in files.items():
         try:
             with open(path, "rb") as file:
@@ -59,5 +59,5 @@ def read_secrets(files: Mapping[str, str]) -> dict[str, str]:
             raise UserError(problem, "the gateway's administrator must correct the file") from None
         if len(data) > _MAX_SECRET_BYTES or not text or "\0" in text:
             raise UserError(f"the credential {name} in {path} is not a secret", "it is empty, or longer than 64 KiB")
-        found[name] = text
-    return found
+        secrets[name] = text
+    return secrets

@@ -88,8 +88,8 @@ class SharedApprovals:
                 return AnswerTaken(name, accepted=False, why=_AGAIN)
             with anyio.move_on_after(_CONFIRMED_SECONDS):
                 while True:
-                    found = await self._store.ask("GET", self._key("taken", name))
-                    if (taken := self._opened(found, AnswerTaken, "taken", name)) is not None:
+                    sealed_answer = await self._store.ask("GET", self._key("taken", name))
+                    if (taken := self._opened(sealed_answer, AnswerTaken, "taken", name)) is not None:
                         return taken
                     await anyio.sleep(_CONFIRMATION_LOOK_SECONDS)
         except StoreUnavailable as problem:
@@ -121,8 +121,8 @@ class SharedApprovals:
     async def _take_answers(self, names: Sequence[str]) -> None:
         """Take the answers to our approvals that consoles of other gateways have given, and confirm them."""
         for name in names:
-            found = await self._store.ask("GET", self._key("answer", name))
-            given = self._opened(found, ConsoleAnswer, "answer", name)
+            sealed_answer = await self._store.ask("GET", self._key("answer", name))
+            given = self._opened(sealed_answer, ConsoleAnswer, "answer", name)
             if given is not None and given.answer.approval == name:
                 taken = self._feed.take(given.answer, given.by)
                 sealed = self._sealed(taken, "taken", name)

@@ -178,18 +178,18 @@ def check_head(method: bytes, target: bytes, headers: Headers, body: bytes, rule
     ends. The page about the gateway says what is checked; that session, token and server exist is for others to check.
     """
     try:
-        found = _by_name(headers, body)
+        by_name = _by_name(headers, body)
         server = _server(target, rules)
-        _check_source(found, rules)
+        _check_source(by_name, rules)
         if method == b"POST":
-            _check_types(found)
+            _check_types(by_name)
     except _Refusal as refusal:
         return refusal.response
-    has_mirrors = any(name in _MIRRORS or name.startswith(_PARAMETER) for name in found)
-    version, session = _version(found), _session(found)
+    has_mirrors = any(name in _MIRRORS or name.startswith(_PARAMETER) for name in by_name)
+    version, session = _version(by_name), _session(by_name)
     of_session = method == b"POST" and bool(session) and version is not _UNKNOWN and version not in STATELESS_VERSIONS
-    called = _called(found) if method == b"POST" and version in STATELESS_VERSIONS else ""
-    return Head(rules, server, found, version, session, _token(found), has_mirrors, of_session, called)
+    called = _called(by_name) if method == b"POST" and version in STATELESS_VERSIONS else ""
+    return Head(rules, server, by_name, version, session, _token(by_name), has_mirrors, of_session, called)
 
 
 def _called(headers: Mapping[bytes, bytes]) -> str:
@@ -268,17 +268,17 @@ def _rejected(status: int, reason: str, error: bytes, raw_id: bytes, headers: He
 
 def _by_name(headers: Headers, body: bytes) -> dict[bytes, bytes]:
     """Return the headers by name. Those that may be repeated are joined."""
-    found: dict[bytes, bytes] = {}
+    by_name: dict[bytes, bytes] = {}
     for name, value in headers:
-        if name not in found:
-            found[name] = value
+        if name not in by_name:
+            by_name[name] = value
         elif name.startswith(b"mcp-"):
             _refuse(400, "A header Mcp-… comes twice.", HEADER_MISMATCH, _id_of(body))
         elif name in _SINGLE:
             _refuse(400, "A header comes twice that may come only once.")
         else:
-            found[name] += b", " + value
-    return found
+            by_name[name] += b", " + value
+    return by_name
 
 
 def _id_of(body: bytes) -> bytes:
