@@ -185,7 +185,12 @@ class _Servers:
 
 
 class HttpAgents:
-    """Handles the requests of all listeners for HTTP."""
+    """Handles the requests of all listeners for HTTP.
+
+    A request passes `handle` (is its way encrypted, and who sends it?), `_checked` (head and body) and `_dispatch`,
+    which gives it to its session in `_sessions`; `_refuse` is the way out of both. What a head says is kept beside its
+    connection, so that a call with the same head takes the fast path of `_handle_call`.
+    """
 
     def __init__(
         self,

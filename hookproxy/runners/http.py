@@ -17,7 +17,7 @@ from ..dialects.shared.handler_types import HEADER_VARIABLE
 from ..model.errors import ConfigError
 from ..model.hooks import Document, Ended, HookResult, HookSpec
 from ..network.address import Address
-from ..network.collected import CollectedResponse, ResponseTooLong
+from ..network.post import CollectedResponse, ResponseTooLong
 from ..network.connect import connect, tls_context
 from ..network.connection import Connection
 from ..processes.process import output_limit

@@ -128,7 +128,13 @@ _NOTHING: Final[deque[bytes]] = deque()
 
 
 class SessionChannel:
-    """A Channel to a shared server, for one session. It is also a `session.server_end.RemoteChannel`."""
+    """A Channel to a shared server, for one session. It is also a `session.server_end.RemoteChannel`.
+
+    Its output (`_output_ended`) and its input (`_input_ended`, then `_end_told`) end on their own, as those of a pipe:
+    the output when the session ends, the input when the server ends or nothing is awaited any more. Lines that come
+    while the session does not read, or writes itself, wait in `_inbox`, and so does the end of the input. `abandon`
+    ends both.
+    """
 
     reads_lines = True
     is_substitute = False
