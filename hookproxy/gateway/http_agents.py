@@ -293,7 +293,7 @@ class HttpAgents:
 
     async def end_forbidden_streams(self) -> None:
         """End streams whose token is no longer in force. Runs until it is cancelled."""
-        await self._open_streams.run()
+        await self._open_streams.end_forbidden()
 
     def _may_stay(self, token: bytes, resource: ProtectedResource, user: Principal | None) -> bool:
         """Whether a stream may stay open. What cannot be known now ends nothing."""
@@ -476,7 +476,7 @@ class HttpAgents:
 
     async def end_unused(self) -> None:
         """End sessions that were not used for as long as their server allows. Runs until it is cancelled."""
-        await self._unused.run()
+        await self._unused.end_unused()
 
     def _end_unused(self, session: _HttpSession) -> None:
         self._forget(session)

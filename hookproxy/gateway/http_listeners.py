@@ -56,10 +56,7 @@ def http_addresses(config: GatewayConfig) -> list[HttpAddress]:
         if not text.startswith("http"):
             continue
         key = f"gateway.listen[{number}]"
-        match = _ADDRESS.fullmatch(text)
-        if match is None or not 0 < int(match[3]) < 65536:
-            raise ConfigError(config.path, f"{key}: {text} is not an address", 'write "http://127.0.0.1:8765"')
-        address = HttpAddress(match[2].strip("[]"), int(match[3]), match[1] == "https")
+        address = _address(config, key, text, "http://127.0.0.1:8765")
         if gateway.tokens is None and gateway.oidc is None:
             hint = "set gateway.tokens (hookproxy token new USER --file FILE makes the file) or [gateway.oidc]"
             raise ConfigError(config.path, f"{key}: over HTTP nobody knows who calls", hint)
@@ -82,15 +79,17 @@ def _check_public_url(config: GatewayConfig) -> None:
         raise ConfigError(config.path, f"gateway.public_url: {url} is not the address of a gateway", hint)
 
 
+def _address(config: GatewayConfig, key: str, text: str, example: str) -> HttpAddress:
+    match = _ADDRESS.fullmatch(text)
+    if match is None or not 0 < int(match[3]) < 65536:
+        raise ConfigError(config.path, f"{key}: {text} is not an address", f'write "{example}"')
+    return HttpAddress(match[2].strip("[]"), int(match[3]), match[1] == "https")
+
+
 def probes_address(config: GatewayConfig) -> HttpAddress | None:
     """The address for probes. Raises ConfigError."""
     text = config.gateway.probes
-    if text is None:
-        return None
-    match = _ADDRESS.fullmatch(text)
-    if match is None or not 0 < int(match[3]) < 65536:
-        raise ConfigError(config.path, f"gateway.probes: {text} is not an address", 'write "http://127.0.0.1:9090"')
-    return HttpAddress(match[2].strip("[]"), int(match[3]), tls=False)
+    return None if text is None else _address(config, "gateway.probes", text, "http://127.0.0.1:9090")
 
 
 def networks(config: GatewayConfig) -> tuple[Network, ...]:

@@ -60,7 +60,7 @@ class OpenStreams:
             if stream.is_open:
                 stream.cut()
 
-    async def run(self) -> None:
+    async def end_forbidden(self) -> None:
         """Look at the streams until it is cancelled. While there are none, nothing wakes up."""
         while True:
             await self._changes.until(lambda: bool(self._streams))

@@ -103,13 +103,13 @@ async def _serve(
         gateway = Gateway(config, Servers(tasks, report), report)
         gateway.feed = feed
         if gateway.store is not None:
-            tasks.start_soon(gateway.store.run)
+            tasks.start_soon(gateway.store.keep_in_touch)
             await gateway.store.look()  # before the first call needs it
-            tasks.start_soon(SharedApprovals(gateway.store, feed, lambda: gateway.seal_keys, report).run)
+            tasks.start_soon(SharedApprovals(gateway.store, feed, lambda: gateway.seal_keys, report).share)
         if config.gateway.audit_export is not None:
             from .audit_export import AuditExport
 
-            tasks.start_soon(AuditExport(config, report, gateway.metrics).run)
+            tasks.start_soon(AuditExport(config, report, gateway.metrics).send_audit)
         with anyio.open_signal_receiver(_RELOAD, *_ENDING) as signals:
             reload = partial(_reload, gateway, load, report, manager)
             accepting = [anyio.CancelScope() for _ in listening.unix]
@@ -162,7 +162,7 @@ async def _serve_http(gateway: Gateway, listening: Listening, tasks: TaskGroup, 
     if gateway.store is not None and tokens is not None:
         revocations = Revocations(gateway.store, tokens)
         await revocations.look()  # before the first request
-        tasks.start_soon(revocations.run)
+        tasks.start_soon(revocations.share)
     authenticator = _authenticator(config, tokens, report)
     tasks.start_soon(authenticator.prepare)
     agents = HttpAgents(gateway, authenticator, listening.http, tasks, report)

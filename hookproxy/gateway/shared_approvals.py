@@ -56,7 +56,7 @@ class SharedApprovals:
         self._too_long: frozenset[str] = frozenset()
         feed.answer_elsewhere = self.answer
 
-    async def run(self) -> None:
+    async def share(self) -> None:
         """Publish and show again and again. Runs until it is cancelled."""
         while True:
             await self.look()

@@ -162,7 +162,7 @@ class Store:
         """Why it cannot be reached, in a few words without a full stop; empty if it can."""
         metrics.store_up = False
 
-    async def run(self) -> None:
+    async def keep_in_touch(self) -> None:
         """Send commands, and look again and again whether the store answers. Runs until it is cancelled."""
         try:
             async with anyio.create_task_group() as tasks:
@@ -191,7 +191,7 @@ class Store:
     async def ask(self, command: str, *arguments: Argument) -> object:
         """The response to a command. Raises StoreUnavailable, at once while the store is known to be away.
 
-        It must `run`. On cancel the command may have been carried out.
+        `keep_in_touch` must run. On cancel the command may have been carried out.
         """
         try:
             if self.failure:

@@ -57,7 +57,7 @@ class UnusedSessions(Generic[_S]):
             self._place(session, session.unused_since or anyio.current_time())
         self._wake()
 
-    async def run(self) -> None:
+    async def end_unused(self) -> None:
         """End sessions until it is cancelled."""
         while True:
             self._changed = False
