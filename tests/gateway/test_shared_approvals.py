@@ -119,7 +119,7 @@ async def two(server: StoreProcess, folder: Path, key_there: SealKey | None = KE
             await store.look()
             shared.append(SharedApprovals(store, feed, partial(list, [key] if key else []), reports.append))
             tasks.start_soon(feed.serve)
-            tasks.start_soon(shared[-1].run)
+            tasks.start_soon(shared[-1].share)
         here, there = feeds
         here.add(one.proxy, "alice")
         console = Follower(str(folder / "there"), reports.append)
