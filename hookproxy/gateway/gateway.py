@@ -160,12 +160,12 @@ class Gateway:
         """The arguments of a tool that have headers of their own; None: the tool is not known."""
         return self.parameters.get(server, _NO_TOOLS).get(tool)
 
-    async def run(self, session: GatewaySession, agent: Channel, open_server: OpenServer) -> None:
+    async def run_session(self, session: GatewaySession, agent: Channel, open_server: OpenServer) -> None:
         """Run a session that was admitted, until it ends. Raises UserError if its server cannot be started."""
         try:
             parameters = self.parameters.setdefault(session.server.name, ParameterTable())
             policy = self._policy_of(session, self.config)
-            await session.run(agent, open_server, policy, parameters, self._request_states(session))
+            await session.relay(agent, open_server, policy, parameters, self._request_states(session))
         finally:
             self.sessions.discard(session)
 

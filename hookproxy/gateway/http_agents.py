@@ -456,7 +456,7 @@ class HttpAgents:
         why = ""
         self._unused.add(opened)
         try:
-            await self._gateway.run(opened.session, opened.channel, self._gateway.servers.open)
+            await self._gateway.run_session(opened.session, opened.channel, self._gateway.servers.open)
         except UserError as problem:
             opened.session.report(f"{problem.message} ({problem.hint})")
             why = f"The gateway cannot reach this server: {problem.message}"

@@ -77,7 +77,7 @@ class GatewaySession:
         self._end = ChangeEvent()
         self._withdrawn = False
 
-    async def run(
+    async def relay(
         self,
         agent: Channel,
         open_server: OpenServer,

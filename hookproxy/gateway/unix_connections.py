@@ -191,7 +191,7 @@ class _Connection:
             raise
         agent = open_channel(source, sink)
         try:
-            await self._gateway.run(session, agent, partial(self._open_server, wanted))
+            await self._gateway.run_session(session, agent, partial(self._open_server, wanted))
             if session.end_reason:
                 self._send_end_reason(session.end_reason)
         finally:
