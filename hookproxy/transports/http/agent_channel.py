@@ -51,27 +51,6 @@ _RESUME_SECONDS: Final = 60.0
 _ID_IN_FLIGHT: Final = "Its id is the id of a request that is in flight."
 
 
-class _Passage:
-    """As Passage: the response to a POST that is sent in pieces."""
-
-    def __init__(self, channel: AgentChannel, stream: AgentStream, on_end: Callable[[], None]) -> None:
-        self._channel = channel
-        self.stream = stream
-        self.on_end = on_end
-        self.size: int | None = None
-
-    def write(self, piece: bytes) -> None:
-        self.stream.send_piece(piece, self.size)
-
-    def end(self) -> None:
-        self.stream.end_pieces()
-        self._channel.passage_ended(self)
-
-    def abort(self) -> None:
-        self.stream.break_off()
-        self._channel.passage_ended(self)
-
-
 class AgentChannel(AgentEnd):
     """The agent's side of one session of the handshake era (2025-03-26 to 2025-11-25).
 
@@ -91,7 +70,7 @@ class AgentChannel(AgentEnd):
         self._unsent = KeptLines()  # while there is no stream
         self._timers: set[asyncio.TimerHandle] = set()  # for what is kept: they end with the channel
         self._full: set[Responder] = set()
-        self._passages: set[_Passage] = set()
+        self._passages: set[AgentStream] = set()  # whose responses are sent in pieces
         self._slow: asyncio.TimerHandle | None = None  # until the oldest request has waited for long
         self._opened = self._loop.time()
 
@@ -105,8 +84,7 @@ class AgentChannel(AgentEnd):
     @property
     def in_use(self) -> bool:
         """An agent waits for a response, or listens."""
-        passing = [passage.stream for passage in self._passages]
-        streams = (*self._waiting.values(), *passing, *([self._listening] if self._listening else []))
+        streams = (*self._waiting.values(), *self._passages, *([self._listening] if self._listening else []))
         return any(stream.responder is not None for stream in streams)
 
     @property
@@ -167,18 +145,17 @@ class AgentChannel(AgentEnd):
         if stream is None or stream.is_stream or stream.responder is None:
             return None
         del self._waiting[key]
-        passage = _Passage(self, stream, on_end)
-        self._passages.add(passage)
-        return passage
+        stream.on_end = partial(self._passage_ended, stream, on_end)
+        self._passages.add(stream)
+        return stream
 
-    def passage_ended(self, passage: _Passage) -> None:
-        """Forget a response that was sent in pieces."""
-        if passage in self._passages:
-            self._passages.discard(passage)
+    def _passage_ended(self, stream: AgentStream, on_end: Callable[[], None]) -> None:
+        if stream in self._passages:
+            self._passages.discard(stream)
             self._load.requests -= 1
             self.last_used = self._loop.time()
-            self._streams.forget(passage.stream)
-            passage.on_end()
+            self._streams.forget(stream)
+            on_end()
 
     def _end_cancelled(self, message: Message) -> None:
         """The agent has cancelled a request: there is no response to it. One that comes all the same is dropped."""
@@ -358,8 +335,8 @@ class AgentChannel(AgentEnd):
         if not self.gone:
             self.end_output()
         self.gone = True
-        for passage in list(self._passages):
-            passage.abort()
+        for stream in list(self._passages):
+            stream.abort()
         for timer in (self._beat, self._slow, *self._timers):
             if timer is not None:
                 timer.cancel()

@@ -6,6 +6,7 @@ A stream that can be resumed (`KeptStreams`) has events with ids: the number of 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 from .responder import Headers, Responder, header_lines
@@ -51,8 +52,11 @@ class AgentStream:
         self.responder: Responder | None = responder
         self.number = number
         self.is_stream = False
-        self.has_begun = False
-        """A part of a response that is not a stream was sent."""
+        self._has_begun = False  # a part of a response that is not a stream was sent
+        self.size: int | None = None
+        """Of a response that is sent in pieces, if it is known."""
+        self.on_end: Callable[[], None] = lambda: None
+        """Called at the end of such a response."""
         self._headers = headers
         self._events = _NOTHING  # the last ones without their ids, to resume
         self.kept_bytes = 0
@@ -95,27 +99,33 @@ class AgentStream:
         elif self.responder is not None:
             self.responder.respond(status, self._headers.json, line.rstrip(b"\n"))
 
-    def send_piece(self, piece: bytes, size: int | None) -> None:
-        """Send a part of the response, which is not a stream of events. `size` is that of the whole, if it is known."""
+    # --- as Passage: the response is sent in pieces, and is not a stream of events ---
+
+    def write(self, piece: bytes) -> None:
+        """Send a part of the response."""
         if self.responder is None:
             return
-        if self.has_begun:
+        if self._has_begun:
             self.responder.write(piece)
         else:
-            self.has_begun = True
-            self.responder.start(200, self._headers.json, piece, size)
+            self._has_begun = True
+            self.responder.start(200, self._headers.json, piece, self.size)
 
-    def end_pieces(self) -> None:
+    def end(self) -> None:
         """All parts are sent."""
         self.ended = True
         if self.responder is not None:
             self.responder.end()
+        self.on_end()
 
-    def break_off(self) -> None:
+    def abort(self) -> None:
         """The other parts do not come."""
         self.ended = True
         if self.responder is not None:
             self.responder.abort()
+        self.on_end()
+
+    # --- a stream of events ---
 
     def beat(self) -> None:
         """Send a comment, so that nobody between takes the stream for dead."""
