@@ -150,12 +150,11 @@ class AgentChannel(AgentEnd):
         return stream
 
     def _passage_ended(self, stream: AgentStream, on_end: Callable[[], None]) -> None:
-        if stream in self._passages:
-            self._passages.discard(stream)
-            self._load.requests -= 1
-            self.last_used = self._loop.time()
-            self._streams.forget(stream)
-            on_end()
+        self._passages.discard(stream)
+        self._load.requests -= 1
+        self.last_used = self._loop.time()
+        self._streams.forget(stream)
+        on_end()
 
     def _end_cancelled(self, message: Message) -> None:
         """The agent has cancelled a request: there is no response to it. One that comes all the same is dropped."""

@@ -55,8 +55,8 @@ class AgentStream:
         self._has_begun = False  # a part of a response that is not a stream was sent
         self.size: int | None = None
         """Of a response that is sent in pieces, if it is known."""
-        self.on_end: Callable[[], None] = lambda: None
-        """Called at the end of such a response."""
+        self.on_end: Callable[[], None] | None = None
+        """Called once at the end of such a response."""
         self._headers = headers
         self._events = _NOTHING  # the last ones without their ids, to resume
         self.kept_bytes = 0
@@ -116,14 +116,19 @@ class AgentStream:
         self.ended = True
         if self.responder is not None:
             self.responder.end()
-        self.on_end()
+        self._end_passage()
 
     def abort(self) -> None:
         """The other parts do not come."""
         self.ended = True
         if self.responder is not None:
             self.responder.abort()
-        self.on_end()
+        self._end_passage()
+
+    def _end_passage(self) -> None:
+        on_end, self.on_end = self.on_end, None
+        if on_end is not None:
+            on_end()
 
     # --- a stream of events ---
 
