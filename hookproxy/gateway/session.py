@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import anyio
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ..audit.call_record import Record
 from ..audit.log import Audit
@@ -48,34 +48,23 @@ _DRAINING: Final = "the gateway is ending"
 _NO_LONGER_THERE: Final = "the session ends, because the new policy has another server in its place, or none"
 
 
-class GatewaySession:
+class GatewaySession(Struct, eq=False):
     """A session of one user at one server."""
 
-    def __init__(  # noqa: PLR0913  # what it belongs to
-        self,
-        identity: SessionIdentity,
-        server: GatewayServer,
-        metrics: Metrics,
-        report: Report,
-        open_calls: OpenCalls,
-        load: UserLoad,
-        feed: LiveFeed | None = None,
-    ) -> None:
-        """`open_calls` and `load` are those of the user in all sessions. `feed` is what consoles see, if any does."""
-        self.identity = identity
-        self.server = server
-        self.report = report
-        self.end_reason = ""
-        """Why the session has ended, for the user, in the words of the log; empty: the agent has ended it."""
-        self._metrics = metrics
-        self._open_calls = open_calls
-        self._load = load
-        self._feed = feed
-        self._proxy: Proxy | None = None
-        self._lifecycle: Lifecycle | None = None
-        self._has_ended = False
-        self._end = ChangeEvent()
-        self._withdrawn = False
+    identity: SessionIdentity
+    server: GatewayServer
+    _metrics: Metrics
+    report: Report
+    _open_calls: OpenCalls  # this and the load are those of the user in all sessions
+    _load: UserLoad
+    _feed: LiveFeed | None = None  # what consoles see, if any does
+    end_reason: str = ""
+    """Why the session has ended, for the user, in the words of the log; empty: the agent has ended it."""
+    _proxy: Proxy | None = None
+    _lifecycle: Lifecycle | None = None
+    _has_ended: bool = False
+    _end: ChangeEvent = field(default_factory=ChangeEvent)
+    _withdrawn: bool = False
 
     async def relay(
         self,

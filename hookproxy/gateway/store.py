@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 import anyio
 import msgspec
+from msgspec import Struct
 
 from ..model.errors import UserError, not_installed
 from ..model.settings import Limit, Per
@@ -279,14 +280,14 @@ class Store:
                     await self._close()  # at the same address there may be another server now
 
 
-class StoreLimits:
+class StoreLimits(Struct, frozen=True):
     """The rate limits of one session: all sessions of a user at a server, at all gateways, count together."""
 
-    def __init__(self, store: Store, server: str, user: str, session: str, session_seconds: float) -> None:
-        """`session` is for limits of a session, which are forgotten so long after its last call."""
-        self._store = store
-        self._server, self._user, self._session = server, user, session
-        self._session_seconds = session_seconds
+    _store: Store
+    _server: str
+    _user: str
+    _session: str  # for limits of a session, which are forgotten so long after its last call:
+    _session_seconds: float
 
     async def reached(self, limits: Sequence[Limit]) -> LimitReached | None:
         return await self._limit_reached(limits, count=False)

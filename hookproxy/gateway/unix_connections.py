@@ -89,27 +89,17 @@ async def accept_connections(
                 tasks.start_soon(_Connection(connection, gateway, report, without_preamble, reload).serve)
 
 
-class _Connection:
+class _Connection(Struct, eq=False):
     """A connection, which is refused in a sentence or becomes a session."""
 
-    def __init__(
-        self,
-        peer: socket.socket,
-        gateway: Gateway,
-        report: Report,
-        without_preamble: Counter[int],
-        reload: Reload,
-    ) -> None:
-        """`without_preamble` counts the connections of each user that have not said what they want."""
-        self._reload = reload
-        self._peer = peer
-        self._gateway = gateway
-        self._report = report
-        self._without_preamble = without_preamble
-        self._confirmed = False
-        self._end_reason: socket.socket | None = None
-        """Where the peer reads why its session has ended."""
-        self._whose = "a connection"
+    _peer: socket.socket
+    _gateway: Gateway
+    _report: Report
+    _without_preamble: Counter[int]  # how many connections each user has that have not said what they want
+    _reload: Reload
+    _confirmed: bool = False
+    _end_reason: socket.socket | None = None  # where the peer reads why its session has ended
+    _whose: str = "a connection"
 
     async def serve(self) -> None:
         """Serve it to its end. What goes wrong concerns nothing else."""

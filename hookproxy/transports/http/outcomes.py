@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec import Struct
+
 from ...protocol.calls import Progress
 from . import messages
 from .exchange import Exchange, Kind, Wire
@@ -31,25 +33,16 @@ _FOR_NOW: Final = frozenset({401, 408, 429, 500, 502, 503, 504})
 """Statuses that may be others after a while, or after a login."""
 
 
-class Outcomes:
-    """Ends the exchanges of one session. `patience` is as in Client."""
+class Outcomes(Struct, eq=False):
+    """Ends the exchanges of one session. The patience is as in Client."""
 
-    def __init__(
-        self,
-        wire: Wire,
-        in_flight: InFlight,
-        handshake: Handshake,
-        old: OldTransport,
-        responses: Responses,
-        patience: float,
-    ) -> None:
-        self._wire = wire
-        self._in_flight = in_flight
-        self._handshake = handshake
-        self._old = old
-        self._responses = responses
-        self._patience = patience
-        self._listens_no_more = False
+    _wire: Wire
+    _in_flight: InFlight
+    _handshake: Handshake
+    _old: OldTransport
+    _responses: Responses
+    _patience: float
+    _listens_no_more: bool = False
 
     def complete(self, exchange: Exchange) -> None:
         """The response has come to its end."""
