@@ -157,5 +157,5 @@ def test_a_failed_exchange_answers_each_of_its_requests() -> None:
     session = Session()
     session.in_flight.fail(session.request(call(1)), "it is over", Progress.NO_RESPONSE)
     assert len(session.failures) == 1
-    assert not session.in_flight.has_requests
+    assert session.in_flight.awaiting(b"1") is None
     assert session.in_flight.exchanges == set()
