@@ -213,6 +213,8 @@ class HttpAgents:
         self._users: dict[str, _User] = {}
         self._unused = UnusedSessions(self._end_unused)
         self._open_streams = OpenStreams()
+        self.end_unused = self._unused.end_unused  # both run until they are cancelled
+        self.end_forbidden_streams = self._open_streams.end_forbidden
         gateway.on_policy_change = self._unused.look_again
 
     def handle(self, request: Request, responder: Responder) -> None:
@@ -290,10 +292,6 @@ class HttpAgents:
                 sender = None
             user = sender if isinstance(sender, Principal) else None
             self._open_streams.add(responder, partial(self._may_stay, known.token, known.resource, user))
-
-    async def end_forbidden_streams(self) -> None:
-        """End streams whose token is no longer in force. Runs until it is cancelled."""
-        await self._open_streams.end_forbidden()
 
     def _may_stay(self, token: bytes, resource: ProtectedResource, user: Principal | None) -> bool:
         """Whether a stream may stay open. What cannot be known now ends nothing."""
@@ -473,10 +471,6 @@ class HttpAgents:
             user.sessions -= 1
             if not user.sessions:
                 del self._users[opened.sender.id]
-
-    async def end_unused(self) -> None:
-        """End sessions that were not used for as long as their server allows. Runs until it is cancelled."""
-        await self._unused.end_unused()
 
     def _end_unused(self, session: _HttpSession) -> None:
         self._forget(session)

@@ -48,7 +48,7 @@ _DRAINING: Final = "the gateway is ending"
 _NO_LONGER_THERE: Final = "the session ends, because the new policy has another server in its place, or none"
 
 
-class GatewaySession(Struct, eq=False):
+class GatewaySession(Struct, eq=False, weakref=True):
     """A session of one user at one server."""
 
     identity: SessionIdentity

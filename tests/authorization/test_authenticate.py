@@ -143,7 +143,7 @@ async def test_a_token_elsewhere_than_in_its_header_is_never_looked_at(
     gateway: Gateway, name: bytes, value: bytes
 ) -> None:
     sent = [*OTHERS, (name, value.replace(b"{}", gateway.own.encode()))]
-    found = gateway.authenticator.check_now(sent, gateway.open)
+    found = gateway.check_headers(sent)
     assert isinstance(found, Challenge)
     assert found.reason == "no token"
 
@@ -273,7 +273,7 @@ async def test_a_token_of_the_file_needs_no_scope(gateway: Gateway) -> None:
 async def test_without_an_issuer_a_jwt_is_unknown(gateway: Gateway) -> None:
     only_file = Authenticator(BearerTokens(gateway.file, gateway.reports.append), None)
     plain = protected_resource(AUDIENCE, "git", "")
-    found = only_file.check_now(headers([f"Bearer {gateway.jwt()}"]), plain)
+    found = only_file.check_token_now(gateway.jwt().encode(), plain)
     assert isinstance(found, Challenge)
     assert parameters(found.www_authenticate) == {
         "error": "invalid_token",
@@ -291,7 +291,7 @@ async def test_without_a_file_its_tokens_are_unknown(gateway: Gateway) -> None:
 async def test_an_issuer_that_is_away_is_no_fault_of_the_token(tmp_path: Path, oauth: OAuthServer) -> None:
     gateway = Gateway(tmp_path, oauth)
     gateway.tenant.keys_status = 503
-    found = await gateway.authenticator.check(headers([f"Bearer {gateway.jwt()}"]), gateway.open)
+    found = await gateway.authenticator.check(gateway.jwt().encode(), gateway.open)
     assert isinstance(found, Challenge)
     assert (found.status, found.www_authenticate, found.retry_after) == (503, "", 10)
     assert gateway.jwt()[:20] not in found.reason

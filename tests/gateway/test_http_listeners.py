@@ -87,7 +87,7 @@ def test_an_address_that_is_taken_is_a_plain_error(tmp_path: Path) -> None:
 def test_probes_have_an_address_of_their_own(tmp_path: Path) -> None:
     assert probes_address(config_of(tmp_path, "")) is None
     assert probes_address(config_of(tmp_path, 'probes = "http://127.0.0.1:9090"')) is not None
-    with pytest.raises(ConfigError, match="no address"):
+    with pytest.raises(ConfigError, match="not an address"):
         probes_address(config_of(tmp_path, 'probes = "http://127.0.0.1"'))
 
 

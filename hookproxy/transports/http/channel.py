@@ -17,7 +17,6 @@ from ...protocol.fast_scan import ReadCall, request_id
 from ..channel import HIGH_WATER, LOW_WATER, EndSignal, Passage
 from ..lines import Lines, split_lines
 from .client import Client
-from .exchange import Exchange
 from .pool import Pool, Remote, Tasks
 from .request_heads import RequestHeads
 from .silence import Silence
@@ -43,7 +42,10 @@ class HttpChannel:
         self._transfers = Transfers(remote, self.client, self._pool, heads, self._tasks)
         self._silence = Silence(remote.silence_seconds, self._transfers, self._pool)
         self._transfers.on_sent = self._silence.watch
-        self.send = self._transfers.send
+        self.send, self.close_exchange = self._transfers.send, self._transfers.close
+        self.authorize = self._transfers.authorize
+        self.same_origin_target = remote.address.same_origin_target
+        self.abandon = self.client.abandon
         self._full = False
         self._closed = False
         self.is_substitute = False
@@ -126,10 +128,6 @@ class HttpChannel:
         """The session is being closed."""
         return self.client.is_ending
 
-    def abandon(self) -> None:
-        """End the session without waiting for responses."""
-        self.client.abandon()
-
     # --- Wire ---
 
     deliver: Callable[[bytes], None]
@@ -167,15 +165,6 @@ class HttpChannel:
 
         timer = self._loop.call_later(seconds, call)
         self._timers.add(timer)
-
-    def same_origin_target(self, base: bytes, location: str) -> bytes | None:
-        return self.remote.address.same_origin_target(base, location)
-
-    def close_exchange(self, exchange: Exchange) -> None:
-        self._transfers.close(exchange)
-
-    def authorize(self, exchange: Exchange, challenge: str) -> None:
-        self._transfers.authorize(exchange, challenge)
 
     def _set_full(self) -> None:
         """Stop reading from the agent while the server does not take what it has sent already."""

@@ -67,9 +67,9 @@ class Client:
         self._limit = limit
         self._in_flight = InFlight(wire)
         self._handshake = Handshake(wire, self._in_flight)
-        self._old = OldTransport(wire, self._in_flight, self._handshake)
-        self._responses = Responses(wire, limit, self._in_flight, self._handshake, self._old)
-        self._outcomes = Outcomes(wire, self._in_flight, self._handshake, self._old, self._responses, patience)
+        self.old = OldTransport(wire, self._in_flight, self._handshake)
+        self._responses = Responses(wire, limit, self._in_flight, self._handshake, self.old)
+        self._outcomes = Outcomes(wire, self._in_flight, self._handshake, self.old, self._responses, patience)
         self._in_flight.on_over = self._over
         self._life = Life.RUNNING
         self.short_below = min(PASSED_FROM, limit + 1)
@@ -96,7 +96,7 @@ class Client:
         """Handle a call of the agent that was read already."""
         self._handshake.is_stateless = bool(call.version)
         exchange = Exchange(Kind.REQUEST, messages.of_call(call))
-        if self._handshake.opening is None and not self._old.is_used:
+        if self._handshake.opening is None and not self.old.is_used:
             exchange.call_id = call.id
             self._in_flight.add_call(exchange)
             self._wire.send(exchange)
@@ -105,7 +105,7 @@ class Client:
 
     def _submit_request(self, exchange: Exchange) -> None:
         self._in_flight.add(exchange)
-        if self._old.is_used and self._handshake.opening is None and self._old.submit_request(exchange):
+        if self.old.is_used and self._handshake.opening is None and self.old.submit_request(exchange):
             return
         self._handshake.submit_request(exchange)
 
@@ -136,7 +136,7 @@ class Client:
 
     def target(self, exchange: Exchange, default: bytes) -> bytes:
         """Path and query of the request."""
-        return exchange.target or (self._old.endpoint if not exchange.is_get else b"") or default
+        return exchange.target or (self.old.endpoint if not exchange.is_get else b"") or default
 
     def headers(self, exchange: Exchange) -> bytes:
         """The header lines that depend on the session and the message, for a request that is sent now."""
@@ -161,15 +161,6 @@ class Client:
             return self._handshake.headers
         name = str(message.params.name)
         return None if name in self._responses.parameters else _headers_of_tool(message.version, name)
-
-    @property
-    def awaits_old_endpoint(self) -> bool:
-        """The stream of HTTP+SSE is asked for, and has not named the address for messages."""
-        return not self._old.endpoint
-
-    def awaited_in_old_stream(self) -> list[Exchange]:
-        """What the stream of HTTP+SSE must still bring the responses to."""
-        return self._old.awaited()
 
     # --- what comes of it ---
 
@@ -221,7 +212,7 @@ class Client:
         """Whether `whole` may have the response to this request, with a JSON body of this size."""
         is_short = 0 < size < self.short_below
         is_usual = exchange.kind is Kind.REQUEST and bool(exchange.ids) and exchange.method != messages.INITIALIZE
-        return is_short and is_usual and not self._old.endpoint
+        return is_short and is_usual and not self.old.endpoint
 
     def whole(self, exchange: Exchange, headers: dict[bytes, bytes], body: bytes) -> None:
         """A JSON response of status 200 has come whole: in place of `head`, `body` and `complete`."""

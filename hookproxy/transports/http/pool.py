@@ -86,7 +86,7 @@ class Pool:
         self._remote = remote
         self._tasks = tasks
         self._report = report
-        self._on_flow = on_flow
+        self.flow_changed = on_flow
         self._connections: set[Connection] = set()
         self._idle: list[Connection] = []
         self._connecting = 0
@@ -120,14 +120,14 @@ class Pool:
         else:
             self._waiting.append(transfer)
             self._waiting_bytes += transfer.size
-            self._on_flow()
+            self.flow_changed()
 
     def withdraw(self, transfer: Transfer) -> None:
         """A request that has no connection needs none any more."""
         if transfer in self._waiting:
             self._waiting.remove(transfer)
             self._waiting_bytes -= transfer.size
-            self._on_flow()
+            self.flow_changed()
 
     def pause(self, paused: bool) -> None:
         """Stop reading, or read again."""
@@ -200,7 +200,7 @@ class Pool:
     def _next_waiting(self) -> Transfer:
         transfer = self._waiting.popleft()
         self._waiting_bytes -= transfer.size
-        self._on_flow()
+        self.flow_changed()
         return transfer
 
     # --- Owner ---
@@ -220,10 +220,6 @@ class Pool:
         if connection in self._idle:
             self._idle.remove(connection)
         self._serve_waiting()
-
-    def flow_changed(self) -> None:
-        """Whoever sends may have to wait."""
-        self._on_flow()
 
 
 def _reason(problem: Exception) -> str:

@@ -763,7 +763,7 @@ async def test_a_server_with_the_older_transport_only_is_spoken_to_in_it() -> No
         agent.send(call(9))
         await agent.response(9)
         streams.pop().drop()
-        await agent.until(lambda: agent.channel.client.awaits_old_endpoint)
+        await agent.until(lambda: not agent.channel.client.old.endpoint)
         agent.send(call(10))
         await agent.response(10)  # in a new session
         assert [one.target for one in agent.server.of("initialize")] == ["/mcp?a=1", *["/messages?session=1"] * 2]
