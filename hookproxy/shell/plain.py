@@ -156,10 +156,12 @@ class _PlainReader:
                 break
             if separator == "\n":
                 self._at -= 1
+            if len(self.commands) > _MOST_COMMANDS:
+                raise _NotPlain
             fed = input_
             if separator == "|":
                 fed = Input("pipe", echoed(self.commands[-1]) if self.commands else "")
-        if end not in ends or len(self.commands) > _MOST_COMMANDS:
+        if end not in ends:
             raise _NotPlain
         self._depth -= 1
         return end
