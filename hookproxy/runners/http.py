@@ -17,9 +17,9 @@ from ..dialects.shared.handler_types import HEADER_VARIABLE
 from ..model.errors import ConfigError
 from ..model.hooks import Document, HookResult, HookSpec
 from ..network.address import Address
-from ..network.collected import CollectedResponse, ResponseTooLong
 from ..network.connect import connect, tls_context
 from ..network.connection import Connection
+from ..network.post import CollectedResponse, ResponseTooLong
 from ..processes.process import output_limit
 from .event_watch import TimeLimit, get_watch
 from .runner import HookFailed, OutputTooLong, Report, StatefulRunner, result_of
