@@ -71,10 +71,7 @@ def text(raw: bytes | msgspec.Raw) -> str | None:
 
 
 def folded_key(key: str) -> str:
-    """Return the key as read by readers that ignore case (Go's encoding/json), stop at NUL (in C) or normalise text.
-
-    Two keys with the same folded key are the same key to some reader.
-    """
+    """Return the key as readers take it that ignore case (Go's encoding/json), stop at NUL (in C) or normalise text."""
     if key.isascii():  # nearly every key
         return key.partition("\0")[0].lower()
     import unicodedata  # a megabyte, for keys outside of ASCII only
@@ -83,10 +80,7 @@ def folded_key(key: str) -> str:
 
 
 def loose_key(key: str) -> str:
-    """Return the key as read by readers that, beside `folded_key`, take `file_path` and `filePath` for the same.
-
-    Servers do that which generate names for another language (pydantic's alias generators, serde's `rename_all`).
-    """
+    """Return the key as servers take it for which `file_path` and `filePath` are the same (pydantic, serde)."""
     return folded_key(key).replace("_", "").replace("-", "")
 
 
@@ -290,10 +284,7 @@ def without_member(raw: bytes, name: str) -> bytes:
 
 
 def one_line(line: bytes) -> bytes:
-    """Replace the bytes in a message that some readers take for a line end (a trailing `\\r\\n` is fine).
-
-    `line` must be JSON: only then the replacement means the same.
-    """
+    """Replace what some readers take for a line end (a trailing `\\r\\n` is fine) in JSON text: it means the same."""
     if line.isascii() and b"\r" not in line:  # nearly every line
         return line
     body = line.rstrip(b"\r\n")

@@ -47,10 +47,7 @@ _KEYWORDS_WITH_NAMES: Final = frozenset({"properties", "$defs", "definitions", "
 
 
 def _without_patterns(schema: object, named: bool = False) -> object:
-    """Remove the regular expressions: they come from the server, are JavaScript, and may run for ever.
-
-    While Python's `re` searches, the whole process waits.
-    """
+    """Remove the regular expressions, which are the server's: they may run for ever, and the process would wait."""
     if isinstance(schema, list):
         return [_without_patterns(item) for item in schema]
     if not isinstance(schema, dict):
@@ -110,9 +107,9 @@ class _Check:
         rule = schema[name]
         match name:
             case "type":
-                return any(_is_type(value, one) for one in (rule if isinstance(rule, list) else [rule]))
+                return any(_is_type(value, kind) for kind in (rule if isinstance(rule, list) else [rule]))
             case "enum":
-                return any(_equal(value, one) for one in rule)
+                return any(_equal(value, allowed) for allowed in rule)
             case "const":
                 return _equal(value, rule)
             case "required":
@@ -129,11 +126,11 @@ class _Check:
             case "items":
                 return not isinstance(value, list) or all(self.fits(rule, item) for item in value)
             case "anyOf":
-                return any(self.fits(one, value) for one in rule)
+                return any(self.fits(part, value) for part in rule)
             case "allOf":
-                return all(self.fits(one, value) for one in rule)
+                return all(self.fits(part, value) for part in rule)
             case "$ref":
-                return self.fits(self._referenced(rule), value)
+                return self.fits(referenced(self._root, rule), value)
             case "pattern" | "format":
                 return not isinstance(value, str) or value in self._known
             case "minLength" | "maxLength":
@@ -145,12 +142,13 @@ class _Check:
             case _:
                 return False
 
-    def _referenced(self, reference: str) -> object:
-        """Return the part of the schema that a local reference names; False, which nothing fits, for others."""
-        part: object = self._root
-        for name in reference.removeprefix("#").split("/")[1:]:
-            part = part.get(name, False) if isinstance(part, dict) else False
-        return part if reference.startswith("#") else False
+
+def referenced(root: object, reference: object) -> object:
+    """Return the part of a schema that a reference within the same document names; None for others."""
+    part = root if isinstance(reference, str) and reference.startswith("#") else None
+    for name in str(reference)[1:].split("/")[1:]:
+        part = part.get(name.replace("~1", "/").replace("~0", "~")) if isinstance(part, dict) else None
+    return part
 
 
 def _is_type(value: object, name: str) -> bool:

@@ -75,10 +75,7 @@ class Alias(Struct, frozen=True):
             one.check(arguments)
 
     def for_call(self, arguments: bytes) -> Alias:
-        """Return the alias for a call with these arguments, a JSON object as the agent sent it.
-
-        Raises Unreadable, DuplicateKeys for arguments that the server may read differently than hooks.
-        """
+        """Return the alias for a call with these arguments. Raises Unreadable, DuplicateKeys if they are ambiguous."""
         return self._for_members(raw_json.fields(arguments))
 
     def _for_members(self, members: Mapping[str, msgspec.Raw]) -> Alias:
@@ -144,10 +141,7 @@ class Alias(Struct, frozen=True):
         return _object({self.line: raw_json.encode(line), **shown} if not first else shown)
 
     def for_server(self, arguments: bytes) -> bytes:
-        """Return a hook's arguments under the server's names; `arguments` itself if no name differs.
-
-        Raises Unreadable, DuplicateKeys for names that are ambiguous to the server.
-        """
+        """Return a hook's arguments under the server's names. Raises ValueError if they are ambiguous."""
         keys = raw_json.fields(arguments).keys()
         self._check_spelling(keys)
         for name, own in self.arguments.items():
@@ -187,10 +181,7 @@ class Alias(Struct, frozen=True):
 
 
 def with_command_line(alias: Alias, arguments: Iterable[str] | None = None) -> Alias:
-    """The alias of a tool, so that hooks see one command line if it is Bash and takes a list of words.
-
-    `arguments` are those that are listed; None: not known.
-    """
+    """The alias so that hooks see one command line if it is Bash; `arguments` are those that are listed, if known."""
     if alias.name != "Bash" or alias.parts is not None:
         return alias
     from .command_line import Parts, is_code, shell_arguments, word_arguments
@@ -210,10 +201,7 @@ _TEXTS_OF_EDITS: Final = {
 
 
 def _edit_texts(edits: bytes) -> dict[str, str]:
-    """The server's names of the texts in a list of edits, as in `Alias.edit_texts`.
-
-    Raises Unreadable if an edit has several of them that stand for the same text, or if edits differ in them.
-    """
+    """The server's names of the texts in a list of edits. Raises Unreadable if two names stand for the same text."""
     found: dict[str, str] = {}
     for item in _objects(edits):
         of_item: dict[str, str] = {}

@@ -117,10 +117,7 @@ def _plain(argument: str) -> str:
 
 
 def compose(arguments: Mapping[str, bytes | msgspec.Raw], parts: Parts, text_in: str = "") -> Composed | None:
-    """Return the command of a call with these arguments; None if there is none, or only a text in `text_in`.
-
-    Raises Unreadable for a command that is not a text, and of which no text can be made.
-    """
+    """Return the command of a call; None: there is none, or only a text in `text_in`. Raises Unreadable for others."""
     commands = [name for name in parts.commands if name in arguments and _may_be_command(name, bytes(arguments[name]))]
     words = _given_words(arguments, parts)
     if not commands and not words:
@@ -353,10 +350,7 @@ def _decoded(raw: bytes) -> object:
 
 
 def divide(line: str, composed: Composed, parts: Parts) -> dict[str, bytes]:
-    """Return the arguments, under the server's names, for a command that a hook has rewritten to `line`.
-
-    Raises Unreadable if the line cannot be divided exactly.
-    """
+    """Return the server's arguments for a line that a hook has rewritten. Raises Unreadable unless that is exact."""
     if line == composed.lines[0]:
         return dict(composed.arguments)
     commands = [name for name in parts.commands if name in composed.arguments]

@@ -24,10 +24,7 @@ REFERENCE: Final = re.compile(r"[$%]\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def expand(option: str, text: str, environ: Mapping[str, str]) -> str:
-    """The text with each reference replaced, once: a value is not searched for references again.
-
-    Raises UserError for a variable that is not set; the message contains no value.
-    """
+    """Replace each reference, once. Raises UserError, without a value in it, for a variable that is not set."""
     for name in REFERENCE.findall(text):
         if name not in environ:
             raise UserError(

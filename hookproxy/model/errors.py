@@ -83,10 +83,7 @@ def install_command(extra: str, environment: str = "") -> str:
 
 
 def uninstall_command(environment: str = "") -> str:
-    """Return the command that removes hookproxy from the Python environment in which it is installed.
-
-    `environment` is as in `install_command`. An environment that `uv venv` made has no pip.
-    """
+    """Return the command that removes hookproxy from a Python environment. One that `uv venv` made has no pip."""
     import os.path
     import shlex
     import sys

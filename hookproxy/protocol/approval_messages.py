@@ -83,10 +83,7 @@ _CHOICES: Final = (Approval.ONCE, Approval.SIMILAR, Approval.SESSION, Approval.N
 
 
 def message(server: str, tool: str, arguments: bytes, request: ApprovalRequest, similar: str = "") -> str:
-    """Return the text for the person. `arguments` are the normalised ones that will run.
-
-    `similar` describes the calls like this one, as a permission rule; empty: they are not offered.
-    """
+    """Return the text for the person; `similar` are calls like this one, as a permission rule (empty: not offered)."""
     reason = _shortened(request.reason.strip(), _LONGEST_REASON)
     by, tool, server = (_shortened(name, _LONGEST_NAME) for name in (request.by, tool, server))
     shown, missing = _shown(arguments)
@@ -122,10 +119,7 @@ def elicitation_params(message: str, offers_similar: bool) -> bytes:
 
 
 def read_approval(result: bytes | msgspec.Raw | None) -> Approval:
-    """Read the result of an approval request: only an accepted form with an explicit yes approves.
-
-    Only a declined form, or an accepted one with an explicit no, is a person's no; all else is no answer.
-    """
+    """Read the result of an approval request: only a form with an explicit yes approves; no answer is not a no."""
     try:
         members = raw_json.fields(result or b"{}")
         action = raw_json.text(bytes(members.get("action", b"")))
@@ -157,10 +151,7 @@ def _shown(arguments: bytes) -> tuple[str, str]:
 
 
 def _names_to_show(members: dict[str, msgspec.Raw]) -> list[str]:
-    """Return the names of the arguments to show: first what is run, read or written, then the longest.
-
-    So no number of other arguments hides the important ones.
-    """
+    """Return what is shown: first what is run, read or written, then the longest, so that nothing hides these."""
 
     def length(name: str) -> int:
         return len(members[name])

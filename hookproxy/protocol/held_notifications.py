@@ -72,10 +72,7 @@ class HeldNotifications:
         self._lost = 0
 
     def take(self, line: bytes, in_flight: Iterable[Call], tasks: Tasks) -> bool:
-        """Keep the line if it is a notification that may be about a call whose output will be judged. False: it passes.
-
-        `line` holds an object that is neither a response nor an elicitation.
-        """
+        """Keep the message of the server if it may be about a call whose output will be judged. False: it passes."""
         owners = _calls_of(line, in_flight, tasks)
         if not owners:
             return False

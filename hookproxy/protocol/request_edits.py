@@ -96,8 +96,5 @@ def with_agent_id(call: Call) -> bytes:
 
 
 def server_state_of(line: bytes) -> bytes:
-    """Return the requestState of an `input_required` response as spelled; empty: none.
-
-    Raises Unreadable, DuplicateKeys.
-    """
+    """Return the requestState of a response as spelled; empty: none. Raises Unreadable, DuplicateKeys."""
     return bytes(raw_json.fields(raw_json.fields(line)["result"]).get("requestState", b""))

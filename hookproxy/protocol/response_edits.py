@@ -178,10 +178,7 @@ def marked_as_failed(line: bytes) -> bytes:
 
 
 def _replacement_members(replacement: bytes, old: dict[str, bytes]) -> dict[str, bytes]:
-    """Return the result members in a hook's replacement for a result with the `old` members.
-
-    A hook that got a whole result may return a whole result, with members of its own kind. Else there is `content`.
-    """
+    """Return the members of a hook's replacement: those of a whole result, or else its `content`."""
     try:
         raw = raw_json.one_line(normalize.normalize(replacement, lenient=True))  # hooks may print it over many lines
     except AMBIGUOUS:

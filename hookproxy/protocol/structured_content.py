@@ -71,10 +71,7 @@ def _canonical(value: object) -> bytes:
 
 
 def for_replacement(text: str, old: Mapping[str, bytes], output_schema: bytes) -> bytes | None:
-    """Return the structuredContent that goes with a hook's text in place of a result's; None: nothing certainly fits.
-
-    `old`: the result's members. `output_schema`: the tool's, empty if it is not known.
-    """
+    """Return the structuredContent for a hook's text in place of the `old` members; None: nothing certainly fits."""
     given = _decoded(text)
     was = _decoded(old.get("structuredContent", b"").decode(errors="replace"))
     candidates = [given] if isinstance(given, dict) else []
@@ -95,10 +92,7 @@ def fits_schema(structured: bytes, old: bytes, output_schema: bytes) -> bool:
 
 
 def with_comment(structured: bytes, texts: Sequence[str], comment: str, output_schema: bytes) -> bytes | None:
-    """Return structuredContent with a comment after the text that it wraps; None: the schema may not allow that.
-
-    `texts`: those of the content, of which structuredContent must be a repetition.
-    """
+    """Return structuredContent with a comment after the one of `texts` that it wraps; None: that may not fit."""
     value = _decoded(structured.decode(errors="replace"))
     if not (isinstance(value, dict) and len(value) == 1 and value.keys() <= _WRAPPERS and output_schema):
         return None

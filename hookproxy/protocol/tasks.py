@@ -102,10 +102,7 @@ class Tasks(dict[str, Task]):
     # --- handles ---
 
     def note_handles(self, call: Call) -> None:
-        """Note the tasks that the response to a judged call creates: the next line may already be a task's result.
-
-        If the task is unclear, the response counts as one that readers take differently.
-        """
+        """Note the tasks that a response creates, before the next line. An unclear one makes the response ambiguous."""
         result = call.response.result if call.response else None
         if not result or result.keys() <= _RESULT_MEMBERS or isinstance(call, TaskRequest):
             return
@@ -178,10 +175,7 @@ class Tasks(dict[str, Task]):
     def notification(
         self, line: bytes, in_flight: Mapping[bytes, Call], frame: ResponseFrame | None
     ) -> StartCall | Dropped | None:
-        """Handle a notification that a judged call's task has ended; None: the line is no such notification.
-
-        `frame`: the line as a response, if it is one.
-        """
+        """Handle a notification that a judged call's task has ended; None: the line, or response, is not such a one."""
         if not (self or in_flight) or (frame and frame.nothing_else) or not _may_be_notification(line):
             return None
         try:
@@ -290,10 +284,7 @@ def read(task_request: TaskRequest) -> TaskStatus:
 
 
 def status_of(members: Members, holder: str, *, whole: bool) -> TaskStatus:
-    """Return what a response's result or a notification's params say about a task; `whole`: they are the output itself.
-
-    Raises Unreadable, DuplicateKeys.
-    """
+    """Return what a message says about a task; `whole`: it is the output itself. Raises Unreadable, DuplicateKeys."""
     ids = frozenset(_ids(members))
     if len(ids) > 1:
         raise raw_json.Unreadable("it names two tasks")
@@ -331,10 +322,7 @@ def task_ids(result: Members) -> Iterator[str]:
 
 
 def _read_notification(line: bytes, is_response: bool = False) -> TaskStatus | None:
-    """Return what a notification says about a task; None: the line is no such notification.
-
-    Raises Unreadable, DuplicateKeys.
-    """
+    """Return what a notification says about a task; None: it is not such a one. Raises Unreadable, DuplicateKeys."""
     try:
         members = raw_json.fields(line)
     except (raw_json.DuplicateKeys, raw_json.Unreadable):
@@ -419,10 +407,7 @@ def output_as_response(line: bytes, place: tuple[str, ...]) -> bytes:
 
 
 def with_output(line: bytes, place: tuple[str, ...], response: bytes, *, alone: bool = False) -> bytes:
-    """Return the message with its output replaced by the one in this response.
-
-    `alone`: hooks have replaced it, so no member that may repeat the old one remains beside it.
-    """
+    """Return the message with the output of this response; `alone`: nothing that may repeat the old one remains."""
     if not place:
         return response
     line = raw_json.splice(line, [(_span(line, place), response[slice(*raw_json.members(response)[place[-1]])])])
@@ -442,10 +427,7 @@ def _with_only(raw: bytes, names: frozenset[str]) -> bytes:
 
 
 def without_status_message(line: bytes, withheld: Callable[[str], bool]) -> bytes:
-    """Remove from a message what the server says about the state of tasks, where the text of this task is withheld.
-
-    `line` is the message as the agent would get it: a handle, a task, a list of tasks, or a notification.
-    """
+    """Remove what a handle, a task, a list or a notification says about the state of tasks whose text is withheld."""
     spans = raw_json.members(line)
     start, end = spans["result"] if "result" in spans else spans.get("params", (0, 0))
     quiet = _without_status_message(line[start:end], withheld) if line[start : start + 1] == b"{" and start else b""

@@ -151,10 +151,7 @@ def _failure_text(outcome: Outcome) -> str:
 
 
 def error_text(error: msgspec.Raw) -> str:
-    """Return a JSON-RPC error in the words that Claude Code gives to hooks; its other members follow as JSON.
-
-    Raises Unreadable, DuplicateKeys.
-    """
+    """Return an error as Claude Code gives it to hooks; other members follow as JSON. Raises ValueError."""
     raw = bytes(error)
     if not raw.startswith(b"{"):
         return f"MCP error: {normalize.normalize_output(raw).decode(errors='replace')}" if raw else "MCP error"

@@ -62,7 +62,7 @@ class HookToolCalls:
             await tool_call.ended.wait()
         except anyio.get_cancelled_exc_class():
             if not tool_call.ended.is_set():
-                self._router.requests.abandon_hook_tool_call(key)
+                self._router.requests.settle_hook_tool_call(key)
                 self._to_server(_cancellation(raw_id))
             raise
         finally:
@@ -85,7 +85,7 @@ class HookToolCalls:
         """End all calls in flight: no response will come."""
         self.close()
         for key, tool_call in self._pending.items():
-            self._router.requests.abandon_hook_tool_call(key)  # a process that the server left behind may still respond
+            self._router.requests.settle_hook_tool_call(key)  # a process that the server left behind may still respond
             tool_call.ended.set()
 
 
