@@ -55,13 +55,9 @@ def decode(raw: bytes) -> object:
 
 def normalize_object(raw: bytes) -> tuple[bytes, Mapping[str, msgspec.Raw]]:
     """Normalise an object, and return its members as well. Raises Unreadable, DuplicateKeys."""
-    if (
-        raw.isascii()
-        and b"\\" not in raw
-        and not _has_long_digits(raw)
-        and (found := _compact_members(raw)) is not None
-    ):
-        return raw, found
+    is_plain = raw.isascii() and b"\\" not in raw and not _has_long_digits(raw)
+    if is_plain and (members := _compact_members(raw)) is not None:
+        return raw, members
     normal = normalize(raw)
     return normal, raw_json.fields(normal)
 
@@ -72,7 +68,6 @@ def _has_long_digits(raw: bytes) -> bool:
 
 
 def _without_half_pairs(value: object) -> object:
-    """Replace each half of a surrogate pair by U+FFFD."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, dict):
@@ -123,7 +118,7 @@ def normalize_blocks(raw: bytes) -> tuple[bytes, Sequence[Mapping[str, msgspec.R
     if objects is None:
         return normalize_output(raw), None
     try:
-        for value in (value for one in objects for value in one.values()):
+        for value in (value for item in objects for value in item.values()):
             _check_duplicates(value)
     except RecursionError:
         raise raw_json.TooDeep from None
@@ -138,7 +133,7 @@ def _is_compact(raw: bytes) -> bool:
         return True
     try:
         values = _ARRAY.decode(raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except raw_json.DECODE_ERRORS:
         return False
     return sum(map(len, values)) + max(len(values), 1) + 1 == len(raw) and _are_compact(values)
 
@@ -146,17 +141,13 @@ def _is_compact(raw: bytes) -> bool:
 def _compact_members(raw: bytes) -> dict[str, msgspec.Raw] | None:
     """Return the members of an object without blanks between tokens and without duplicate keys; None for others."""
     try:
-        found = _OBJECT.decode(raw)
-        size = 3 * len(found) + sum(map(len, found)) + sum(map(len, found.values())) + max(len(found), 1) + 1
+        members = _OBJECT.decode(raw)
+        size = 3 * len(members) + sum(map(len, members)) + sum(map(len, members.values())) + max(len(members), 1) + 1
         if size != len(raw):
             return None
         flat = raw.count(b"{") == 1 and b"[" not in raw  # like most arguments
-        return found if flat or _are_compact(found.values()) else None
-    except (
-        msgspec.MsgspecError,
-        UnicodeDecodeError,
-        RecursionError,
-    ):  # other decoders may accept it, because they go deeper
+        return members if flat or _are_compact(members.values()) else None
+    except raw_json.DECODE_ERRORS:  # other decoders may accept it, because they go deeper
         return None
 
 
@@ -182,15 +173,15 @@ def _check_duplicates(raw: bytes | msgspec.Raw) -> None:
             _check_duplicates(value)
     elif first == b"[":
         objects = _objects(raw)
-        for value in raw_json.items(raw) if objects is None else (value for one in objects for value in one.values()):
+        for value in raw_json.items(raw) if objects is None else (value for item in objects for value in item.values()):
             _check_duplicates(value)
 
 
 def _objects(raw: bytes | msgspec.Raw) -> list[dict[str, msgspec.Raw]] | None:
     """Return the members of an array's objects, without duplicates (as in `raw_json.fields`); None: it has others."""
     try:
-        found = _OBJECTS.decode(raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        items = _OBJECTS.decode(raw)
+    except raw_json.DECODE_ERRORS:
         return None
-    size = sum(4 * len(one) + 1 + sum(map(len, one)) + sum(map(len, one.values())) for one in found)
-    return found if found and all(found) and size + len(found) + 1 == len(raw) else None
+    size = sum(4 * len(item) + 1 + sum(map(len, item)) + sum(map(len, item.values())) for item in items)
+    return items if items and all(items) and size + len(items) + 1 == len(raw) else None

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Set
 from typing import Any, Final
 
-import msgspec
+from . import raw_json
 
 
 def mismatch(input_schema: bytes, arguments: bytes, names: Mapping[str, str] | None = None) -> str:
@@ -39,7 +39,7 @@ def _renamed(message: str, names: Mapping[str, str]) -> str:
     """Rename the arguments in a sentence, in which the names are spelled as Python's repr."""
     if not names:
         return message
-    return re.sub("|".join(re.escape(repr(name)) for name in names), lambda found: repr(names[found[0][1:-1]]), message)
+    return re.sub("|".join(re.escape(repr(name)) for name in names), lambda match: repr(names[match[0][1:-1]]), message)
 
 
 _KEYWORDS_WITH_NAMES: Final = frozenset({"properties", "$defs", "definitions", "dependentSchemas"})
@@ -79,16 +79,14 @@ def fits(schema: bytes, value: object, known: Set[str] = frozenset()) -> bool:
     A text with a `pattern` or a `format` fits if it is one of the `known` texts, which are the server's own: patterns
     are not run, as in `mismatch`.
     """
+    root = raw_json.decoded(schema)
     try:
-        root = msgspec.json.decode(schema)
         return _Check(root, known).fits(root, value)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, TypeError):
+    except (RecursionError, TypeError):
         return False
 
 
 class _Check:
-    """The check of one value. It ends after so many steps."""
-
     def __init__(self, root: object, known: Set[str]) -> None:
         self._root = root
         self._known = known

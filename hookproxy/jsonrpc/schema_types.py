@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from . import raw_json
 from .schema import referenced
 
 _BY_FIRST_BYTE: Final = {0x22: "string", 0x5B: "array", 0x7B: "object", 0x74: "boolean", 0x66: "boolean", 0x6E: "null"}
@@ -42,10 +43,7 @@ class SchemaTypes:
     """The types that one inputSchema states."""
 
     def __init__(self, schema: bytes) -> None:
-        try:
-            self._root: object = msgspec.json.decode(schema)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            self._root = None
+        self._root = raw_json.decoded(schema)
         self._steps = 0
 
     def first_problem(
@@ -75,7 +73,6 @@ class SchemaTypes:
         return next(self._problems(schema, msgspec.json.decode(raw), name, _DEEPEST), None)
 
     def _problems(self, schema: object, value: object, path: str, depth: int) -> Iterator[Problem]:
-        """Yield what does not fit in a value, at any depth."""
         allowed = self._allowed(schema, depth)
         if allowed is not None and _kind(value) not in allowed:
             yield Problem(path, _in_words(allowed), _WORDS[_kind(value)])

@@ -31,7 +31,7 @@ def expand(option: str, text: str, environ: Mapping[str, str]) -> str:
                 f"{option}: the environment variable {name} is not set",
                 "set it where the agent is started, or in the `env` of the server's entry",
             )
-    return REFERENCE.sub(lambda found: environ[found[1]], text)
+    return REFERENCE.sub(lambda match: environ[match[1]], text)
 
 
 def is_of_wrap(name: str) -> bool:

@@ -93,7 +93,12 @@ def message(server: str, tool: str, arguments: bytes, request: ApprovalRequest, 
     if similar:
         choices.insert(0, f"{Approval.SIMILAR.value}: {_shortened(similar, _LONGEST_REASON)}")
     return "\n\n".join(
-        (f"Allow the tool {tool} of {server} to run?{warning}", shown, asks, "\n".join(f"- {one}" for one in choices))
+        (
+            f"Allow the tool {tool} of {server} to run?{warning}",
+            shown,
+            asks,
+            "\n".join(f"- {choice}" for choice in choices),
+        )
     )
 
 
@@ -198,13 +203,13 @@ def _without_secrets(raw: bytes) -> str:
     return _visible(re.sub(_SECRET, _hidden, raw.decode(errors="replace")))
 
 
-def _hidden(found: re.Match[str]) -> str:
+def _hidden(match: re.Match[str]) -> str:
     """Return the replacement of a match. A match that may be a word, such as a command's name, stays."""
-    kept = found["header"] or found["option"] or found["pem"] or ""
-    secret = found[0][len(kept) :]
-    parts = re.split(r"\\+[nr]", found["lines"].rstrip("\\nr")) if found["lines"] else [secret]
-    random = found["aws"] or ":" in secret or all(_is_random(part) for part in parts if part)
-    return f"{kept}[hidden, {len(secret)} characters]" if random else found[0]
+    kept = match["header"] or match["option"] or match["pem"] or ""
+    secret = match[0][len(kept) :]
+    parts = re.split(r"\\+[nr]", match["lines"].rstrip("\\nr")) if match["lines"] else [secret]
+    random = match["aws"] or ":" in secret or all(_is_random(part) for part in parts if part)
+    return f"{kept}[hidden, {len(secret)} characters]" if random else match[0]
 
 
 def _is_random(text: str) -> bool:

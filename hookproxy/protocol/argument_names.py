@@ -15,7 +15,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
-import msgspec
 from msgspec import Struct
 
 from ..jsonrpc import raw_json
@@ -107,17 +106,10 @@ def _twins(names: Iterable[str]) -> tuple[str, str]:
     raise AssertionError("called only for twins")
 
 
-@lru_cache(maxsize=_KEPT_SCHEMAS)
-def _decoded(schema: bytes) -> object:
-    try:
-        return msgspec.json.decode(schema)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
+_decoded = lru_cache(maxsize=_KEPT_SCHEMAS)(raw_json.decoded)
 
 
 class _Names(Struct):
-    """What some parts of a schema together say about the members of an object."""
-
     listed: dict[str, list[object]]
     """The parts of the schema about each listed name."""
     others: list[object]
@@ -126,8 +118,6 @@ class _Names(Struct):
 
 
 class _Walk:
-    """One comparison of arguments with their schema."""
-
     def __init__(self, root: _Part) -> None:
         self._root = root
         self._steps = 0

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 METHOD: Final = b'"elicitation/create"'
 COMPLETED: Final = b'"notifications/elicitation/complete"'
 MAX_PENDING: Final = 256  # pending elicitations: the server creates them, so the size of the table is limited
-_AMBIGUOUS: Final = (raw_json.Unreadable, raw_json.DuplicateKeys)
 _MAY_BE_ELICITATION: Final = re.compile(rb"(?i:elicitation)|\\")
 """It is found in every line that some reader may take for an elicitation."""
 
@@ -59,7 +58,7 @@ class Elicitations:
             if method(members) == COMPLETED and "id" not in members:
                 return ElicitationCompleted()
             elicitation = _elicitation(members) if "id" in members else None
-        except _AMBIGUOUS:
+        except raw_json.AMBIGUOUS:
             unclear = self.guarded and _MAY_BE_ELICITATION.search(bytes(line))
             return Dropped("a message that some readers take for an elicitation") if unclear else None
         return None if elicitation is None else self._note(members, elicitation)
@@ -99,7 +98,7 @@ class Elicitations:
         """True if a batch from the server may hold an elicitation that hooks judge."""
         try:
             return self.guarded and any(method(raw_json.fields(item)) == METHOD for item in raw_json.items(batch))
-        except _AMBIGUOUS:
+        except raw_json.AMBIGUOUS:
             return True
 
     # --- lines of the agent ---
@@ -114,7 +113,7 @@ class Elicitations:
             return Refused("It answers an elicitation that hooks are still judging, or that has a response already.")
         try:
             elicitation = elicitation_messages.with_agent_response(pending.elicitation, members)
-        except _AMBIGUOUS as problem:
+        except raw_json.AMBIGUOUS as problem:
             if self.guarded:
                 return Refused(f"The response to the server's elicitation cannot be judged: {problem}.")
             elicitation = pending.elicitation
@@ -159,21 +158,21 @@ def _requests(result: Members) -> dict[str, Elicitation | None]:
 def _members(raw: bytes | msgspec.Raw) -> Members:
     try:
         return raw_json.fields(raw or b"{}")
-    except _AMBIGUOUS:
+    except raw_json.AMBIGUOUS:
         return {}
 
 
 def _requested(request: msgspec.Raw) -> Elicitation | None:
     try:
         return _elicitation(raw_json.fields(request))
-    except _AMBIGUOUS:
+    except raw_json.AMBIGUOUS:
         return None
 
 
 def _responded(response: msgspec.Raw) -> Elicitation:
     try:
         return elicitation_messages.with_agent_response(Elicitation(""), {"result": response})
-    except _AMBIGUOUS:
+    except raw_json.AMBIGUOUS:
         return Elicitation("")
 
 

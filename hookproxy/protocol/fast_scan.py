@@ -15,7 +15,7 @@ from typing import Final, Literal, TypeVar
 import msgspec
 
 from ..jsonrpc.nesting import PIECE_BYTES, Nesting
-from ..jsonrpc.raw_json import folded_key
+from ..jsonrpc.raw_json import DECODE_ERRORS, folded_key
 
 Raw = msgspec.Raw
 SAFE_DIGITS: Final = 15
@@ -78,7 +78,6 @@ _CALLS: Final = msgspec.json.Decoder(CompactCall)
 _RESULTS: Final = msgspec.json.Decoder(_CompactResult)
 _HEADS: Final = msgspec.json.Decoder(Head)
 _ENCODER: Final = msgspec.json.Encoder()
-_DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def unjudged_calls(block: bytes, judged: Mapping[str, bool]) -> list[bytes] | None:
@@ -101,7 +100,7 @@ def _decode_lines(decoder: msgspec.json.Decoder[_Message], block: bytes) -> list
         return None
     try:
         return [*map(decoder.decode, lines)]
-    except _DECODE_ERRORS:
+    except DECODE_ERRORS:
         return None
 
 
@@ -127,7 +126,7 @@ def _compact_call(line: bytes, line_end: int = 1) -> CompactCall | None:
     """As `compact_call`; `line_end` is how many bytes of the line are its end."""
     try:
         call = _CALLS.decode(line)
-    except _DECODE_ERRORS:
+    except DECODE_ERRORS:
         return None
     least = len(_ENCODER.encode(call)) + line_end
     return call if least == len(line) and line.isascii() and b"\r" not in line else None
@@ -153,7 +152,7 @@ def is_result(line: bytes, raw_id: bytes) -> bool:
 def _is_result(line: bytes, raw_id: bytes) -> bool:
     try:
         response = _RESULTS.decode(line)
-    except _DECODE_ERRORS:
+    except DECODE_ERRORS:
         return False
     return bytes(response.id) == raw_id and len(_ENCODER.encode(response)) == len(line)
 
@@ -188,7 +187,7 @@ def head(line: bytes) -> Head | None:
     """Return the head of the one JSON object in a line; None: it holds something else."""
     try:
         return _HEADS.decode(line)
-    except _DECODE_ERRORS:
+    except DECODE_ERRORS:
         return None
 
 
@@ -219,8 +218,8 @@ _END: Final = re.compile(
 
 def response_id(head: bytes, tail: bytes) -> bytes | None:
     """Return the id of a response from its first and last bytes, where servers write it; None: it is unclear."""
-    found = _START_WITH_ID.match(head) or (_START_OF_RESPONSE.match(head) and _END_WITH_ID.search(tail))
-    return found[1] if found else None
+    match = _START_WITH_ID.match(head) or (_START_OF_RESPONSE.match(head) and _END_WITH_ID.search(tail))
+    return match[1] if match else None
 
 
 def begins_with_odd_id(head: bytes) -> bool:
@@ -287,5 +286,5 @@ def clear_id(line: bytes) -> bytes | None:
 
 def request_id(head: bytes, tail: bytes) -> bytes | None:
     """Return the id of a request from its first and last bytes; None: it is unclear."""
-    found = _START_OF_REQUEST.match(head) or (_START_WITH_METHOD.match(head) and _END_WITH_ID.search(tail))
-    return found[1] if found else None
+    match = _START_OF_REQUEST.match(head) or (_START_WITH_METHOD.match(head) and _END_WITH_ID.search(tail))
+    return match[1] if match else None

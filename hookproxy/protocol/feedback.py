@@ -180,7 +180,6 @@ def _listed(tools: bytes) -> Iterator[tuple[raw_json.Span, str | None]]:
 
 
 def _with_tools(result: bytes, tools: bytes, edited: bytes) -> bytes:
-    """Put the edited list into a tools/list result."""
     if edited == tools:
         return result
     result = raw_json.with_member(result, "tools", edited)
@@ -259,7 +258,7 @@ def remote_failure(
     try:
         given = bytes(raw_json.fields(refusal or b"{}")["error"])
         failure = raw_json.with_member(given, "message", json_string(text))
-    except (KeyError, *response_edits.AMBIGUOUS):
+    except (KeyError, *raw_json.AMBIGUOUS):
         return failed_call(raw_id, text)
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (raw_id, failure)
 
@@ -376,7 +375,7 @@ def _with_result(line: bytes, edit: Callable[[bytes], bytes]) -> bytes:
         span = raw_json.members(line).get("result", (0, 0))
         result = line[slice(*span)]
         edited = edit(result)
-    except response_edits.AMBIGUOUS:
+    except raw_json.AMBIGUOUS:
         return line
     return line if edited == result else raw_json.splice(line, [(span, edited)])
 

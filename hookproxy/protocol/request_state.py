@@ -258,7 +258,6 @@ def _member(payload: str, name: str) -> str:
 
 
 def _parts(text: str) -> tuple[str, str]:
-    """Return the payload of a state, and what is sealed in it."""
     payload, _, sealed = text.removeprefix(STATE_FORMAT).partition(".")[2].partition(".")
     return payload, sealed
 

@@ -68,7 +68,6 @@ class _Head(fast_scan.Head, gc=False):
 
 
 _HEAD: Final = msgspec.json.Decoder(_Head)
-_DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def read(line: bytes, closely: bool) -> ResponseFrame | None:
@@ -83,7 +82,7 @@ def read(line: bytes, closely: bool) -> ResponseFrame | None:
 def _read_head(line: bytes) -> ResponseFrame | None:
     try:
         head = _HEAD.decode(line)
-    except _DECODE_ERRORS:
+    except raw_json.DECODE_ERRORS:
         return _scan(line)
     if not head.id and (head.method or not (head.result or head.error)):
         return None
@@ -103,7 +102,7 @@ def _read_closely(line: bytes) -> ResponseFrame | None:
         if raw_id is None:
             return ResponseFrame(_possible_id(line, problem), certain=False)
         return ResponseFrame(raw_id) if raw_id else None
-    except (raw_json.DuplicateKeys, raw_json.Unreadable) as problem:
+    except raw_json.AMBIGUOUS as problem:
         return ResponseFrame(_possible_id(line, problem), certain=False)
 
 
@@ -111,7 +110,7 @@ def _possible_id(line: bytes, problem: ValueError) -> bytes:
     """Return an id that some readers find; empty: this reader finds none. Raises Unreadable if it is not JSON."""
     try:
         return bytes(_HEAD.decode(line).id)
-    except _DECODE_ERRORS:
+    except raw_json.DECODE_ERRORS:
         if isinstance(problem, raw_json.TooDeep):
             return b""
         raise raw_json.Unreadable(str(problem)) from None
@@ -120,7 +119,7 @@ def _possible_id(line: bytes, problem: ValueError) -> bytes:
 def _read_compact(line: bytes) -> ResponseFrame | None:
     try:
         compact = _COMPACT_RESPONSE.decode(line)
-    except _DECODE_ERRORS:
+    except raw_json.DECODE_ERRORS:
         return None
     result = compact.result
     size = 4 * len(result) + 1 + sum(map(len, result)) + sum(map(len, result.values()))
@@ -153,7 +152,7 @@ def _response_of(members: Members) -> Response | None:
         if memoryview(result)[:1] != b"{":
             return Response(result={}, other=result)
         return Response(result=raw_json.fields(result))
-    except (raw_json.Unreadable, raw_json.DuplicateKeys):
+    except raw_json.AMBIGUOUS:
         return None
 
 

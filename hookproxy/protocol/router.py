@@ -133,7 +133,7 @@ class Router:
             return self._batch_from_server(line)
         try:
             frame = responses.read(body, closely=self.withholds_responses)
-        except (raw_json.Unreadable, raw_json.DuplicateKeys):
+        except raw_json.AMBIGUOUS:
             return actions.NotJson()
         if (frame is None or not frame.nothing_else) and (action := self.tasks.notification(body, self.calls, frame)):
             return action
@@ -146,7 +146,6 @@ class Router:
         return self._response_from_server(body if line[:1] in (b"\v", b"\f") else line, key, frame.response)
 
     def _other_from_server(self, body: bytes) -> ServerAction:
-        """A notification or a request of the server."""
         if (self.calls or self.tasks) and self.held.take(body, self.calls.values(), self.tasks):
             return actions.NotificationHeld()
         return PASS
@@ -265,7 +264,7 @@ class Router:
             listed = self.tools.get(request.tool)
             clean = self.as_line(line)
             call = calls.judged_call(request, clean, listed, self._find_alias, self._max_depth, self.is_own_state)
-        except (raw_json.Unreadable, raw_json.DuplicateKeys) as problem:
+        except raw_json.AMBIGUOUS as problem:
             return actions.Refused(f"The tool call cannot be judged: {problem}.", request.id)
         self.calls[key] = call
         self.judged_tools.note_judged_call()
@@ -281,10 +280,9 @@ class Router:
         return fast_scan.is_plain_integer(raw_id) and self.pass_call(call.params.name, raw_id)
 
     def _cancel(self, members: Members) -> AgentAction:
-        """Handle the agent's `notifications/cancelled`."""
         try:
             params = raw_json.fields(bytes(members.get("params", b"{}")))
-        except (raw_json.Unreadable, raw_json.DuplicateKeys) as problem:
+        except raw_json.AMBIGUOUS as problem:
             return actions.Refused(f"The cancellation cannot be read: {problem}.")
         key = id_key(bytes(params.get("requestId", b"")))
         call = self.calls.get(key)
@@ -304,7 +302,6 @@ class Router:
             self.handshake.note_request(members, method, kind is RequestKind.INITIALIZE)
 
     def _response_from_agent(self, members: Members) -> AgentAction:
-        """Handle the agent's response to our approval request, or to a request of the server."""
         key = id_key(bytes(members.get("id", b"")))
         if key.startswith(calls.OWN_ID_PREFIX):
             return actions.ApprovalAnswered(key, b"" if "error" in members else bytes(members.get("result", b"")))
@@ -396,7 +393,7 @@ class Router:
             return PASS
         try:
             frames = [responses.read(bytes(item), closely=self.withholds_responses) for item in raw_json.items(line)]
-        except (raw_json.Unreadable, raw_json.DuplicateKeys):
+        except raw_json.AMBIGUOUS:
             return actions.NotJson()
         if self.tasks.notification_in_batch(line, self.calls):
             return actions.Dropped("a batch with a notification about a judged call's task")

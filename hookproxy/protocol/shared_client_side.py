@@ -189,7 +189,7 @@ class ClientSide:
             if any(raw_json.folded_key(key) == "taskids" and key != "taskIds" for key in filters):
                 raise raw_json.Unreadable("one of its members is taken for 'taskIds' by some readers")
             named = [raw_json.text(raw) or "" for raw in raw_json.items(filters.get("taskIds", b"[]"))]
-        except (raw_json.Unreadable, raw_json.DuplicateKeys) as problem:
+        except raw_json.AMBIGUOUS as problem:
             return [refused(who.number, message.line, message.id, f"Its notifications cannot be read: {problem}.")]
         if not all(self._shared.tasks.may_use(who.owner, task_id) for task_id in named):
             return [_unknown_task(who, message)]

@@ -44,7 +44,7 @@ class ServerSide:
             return self._not_an_object(line)
         try:
             message = shared_messages.read(shared_messages.ended(line))
-        except (raw_json.Unreadable, raw_json.DuplicateKeys) as problem:
+        except raw_json.AMBIGUOUS as problem:
             why = f"The server's response is withheld, because it cannot be read with certainty: {problem}."
             raw_id = fast_scan.response_id(line[: fast_scan.END_BYTES], line[-fast_scan.END_BYTES :])
             return self.lost(raw_id or b"null", lambda own_id: feedback.failed_call(own_id, why))
@@ -161,7 +161,7 @@ class ServerSide:
                 if message.text_param("mode") != "url":
                     return supports_forms(who.capabilities)
                 return "url" in raw_json.fields(announced.get("elicitation", b"{}"))
-        except (raw_json.Unreadable, raw_json.DuplicateKeys):
+        except raw_json.AMBIGUOUS:
             return False
         if method in _CAPABILITY_OF:
             return _CAPABILITY_OF[method] in announced

@@ -47,6 +47,7 @@ _STATUS_MESSAGE: Final = "statusmessage"
 """The member of a task with a text for people, folded: it may say what the output says."""
 
 _RESULT_MEMBERS: Final = frozenset({"content", "structuredContent", "isError", "_meta", "resultType"})
+_OUTPUT_OF_LIST: Final = frozenset({"tasks", "result", "error", "content", "structuredcontent"})
 
 _MAX_TASKS: Final = 1024  # tasks that are remembered: the hooks' comments on each take memory
 _MAX_FORGOTTEN: Final = 65536  # tasks of which only a hash is remembered
@@ -107,18 +108,15 @@ class Tasks(dict[str, Task]):
         if not result or result.keys() <= _RESULT_MEMBERS or isinstance(call, TaskRequest):
             return
         try:
-            self._note_handles(call, result)
+            for task_id in task_ids(result):
+                other = self.get(task_id)
+                if self._is_forgotten(task_id) or (other and other.call is not call):
+                    raise raw_json.Unreadable("its task has the same id as the task of another call")
+                if other is None:
+                    self[task_id] = Task(task_id, call)
+                    self._awaited.setdefault(call, []).append(self[task_id])
         except ValueError:
             call.response = None
-
-    def _note_handles(self, call: Call, result: Members) -> None:
-        for task_id in task_ids(result):
-            other = self.get(task_id)
-            if self._is_forgotten(task_id) or (other and other.call is not call):
-                raise raw_json.Unreadable("its task has the same id as the task of another call")
-            if other is None:
-                self[task_id] = Task(task_id, call)
-                self._awaited.setdefault(call, []).append(self[task_id])
 
     def take_new(self, call: Call) -> list[Task]:
         """Return the call's new tasks, and mark them as handled."""
@@ -143,7 +141,7 @@ class Tasks(dict[str, Task]):
 
     def find(self, *ids: str) -> Task | None:
         """Return the first of these tasks that belongs to a judged call."""
-        return next((self[one] for one in ids if one in self), None)
+        return next((self[task_id] for task_id in ids if task_id in self), None)
 
     # --- requests of the agent ---
 
@@ -345,18 +343,12 @@ def _may_be_notification(line: bytes) -> bool:
 
 
 def _check_list(result: Members) -> None:
-    """Raise Unreadable or DuplicateKeys if a list of tasks contains output."""
-    for item in _listed_tasks(result):
-        if status_of(item, "result", whole=False).response is not None:
-            raise raw_json.Unreadable("a list of tasks contains the output of a task")
-
-
-def _listed_tasks(result: Members) -> Iterator[Members]:
-    for name, raw in result.items():
-        if name == "tasks":
-            yield from (raw_json.fields(item) for item in raw_json.items(raw))
-        elif raw_json.folded_key(name) in ("tasks", "result", "error", "content", "structuredcontent"):
+    for name in result:
+        if name != "tasks" and raw_json.folded_key(name) in _OUTPUT_OF_LIST:
             raise raw_json.Unreadable("a list of tasks contains something that some readers may take for output")
+    for item in raw_json.items(result.get("tasks", b"[]")):
+        if status_of(raw_json.fields(item), "result", whole=False).response is not None:
+            raise raw_json.Unreadable("a list of tasks contains the output of a task")
 
 
 def _handle(members: Members) -> str:
@@ -392,7 +384,6 @@ def _check_member_names(members: Members) -> None:
 
 
 def _output_members(members: Members) -> list[str]:
-    """Return the names of the members that hold output."""
     return [name for name in ("result", "error") if name in members and bytes(members[name]) != b"null"]
 
 
@@ -420,7 +411,6 @@ def with_output(line: bytes, place: tuple[str, ...], response: bytes, *, alone: 
 
 
 def _with_only(raw: bytes, names: frozenset[str]) -> bytes:
-    """Return an object without its other members."""
     for name in raw_json.members(raw).keys() - names:
         raw = raw_json.without_member(raw, name)
     return raw
@@ -435,7 +425,6 @@ def without_status_message(line: bytes, withheld: Callable[[str], bool]) -> byte
 
 
 def _without_status_message(raw: bytes, withheld: Callable[[str], bool]) -> bytes:
-    """As above for an object."""
     spans = raw_json.members(raw)
     if "taskId" in spans and withheld(raw_json.text(raw[slice(*spans["taskId"])]) or ""):
         for name in [name for name in spans if raw_json.folded_key(name) == _STATUS_MESSAGE]:

@@ -110,10 +110,10 @@ def _outcome(members: Members, content: bytes, blocks: Sequence[Members] | None,
         structured = normalize.normalize_output(structured)
         repeated = structured_content.is_repeated(texts, structured)
     unknown = {name: raw for name, raw in members.items() if _is_unknown(name, raw)}
-    more = normalize.normalize_output(other or _spelled(unknown)) if other or unknown else b""
+    more = normalize.normalize_output(other or raw_json.encode(unknown)) if other or unknown else b""
     whole = b""
     if more or (structured and not repeated):
-        whole = more if other else normalize.normalize_output(_spelled(members))
+        whole = more if other else normalize.normalize_output(raw_json.encode(members))
     return Outcome(
         content=content,
         structured=structured,
@@ -131,10 +131,6 @@ def _is_unknown(name: str, raw: msgspec.Raw) -> bool:
     if name == "resultType":
         return bytes(raw) != b'"complete"'
     return name not in ("content", "structuredContent", "_meta")
-
-
-def _spelled(members: Members) -> bytes:
-    return b"{%b}" % b",".join(b"%b:%b" % (raw_json.encode(name), bytes(raw)) for name, raw in members.items())
 
 
 def _failure_text(outcome: Outcome) -> str:
@@ -160,7 +156,7 @@ def error_text(error: msgspec.Raw) -> str:
     known = ("code",) if message is None else ("code", "message")
     more = {name: value for name, value in members.items() if name not in known}
     text = f"MCP error {bytes(members.get('code', b'')).decode(errors='replace')}: {message or ''}"
-    return f"{text}\n{normalize.normalize_output(_spelled(more)).decode(errors='replace')}" if more else text
+    return f"{text}\n{normalize.normalize_output(raw_json.encode(more)).decode(errors='replace')}" if more else text
 
 
 def joined_text(content: bytes) -> str:

@@ -81,8 +81,6 @@ class ApprovalDetails(Struct, frozen=True):
 
 
 class _PendingApproval(Struct):
-    """A request that the person has not answered."""
-
     call: Call
     answered: anyio.Event = field(default_factory=anyio.Event)
     result: bytes = b""

@@ -116,7 +116,6 @@ async def _process(call: Call, policy: Policy, services: CallServices, record: R
 
 
 def _refuse_without_audit(call: Call, services: CallServices, problem: str) -> Refused:
-    """Refuse the call because the configuration requires an audit record and none can be written."""
     services.report(f"a call of {call.tool} is refused because its audit line cannot be written: {problem}")
     line = feedback.unaudited(call.id, stateless=call.stateless, task=call.task, ran=False)
     return Refused(line, problem, "audit")
@@ -170,7 +169,6 @@ def _refuse_without_store(problem: StoreUnavailable) -> Refuse:
 
 
 async def _apply_approval(context: CallContext, proceed: Proceed, approval: Approval) -> Decision:
-    """The decision after the person's answer."""
     if approval in _REFUSALS:
         return decide.declined(proceed, _REFUSALS[approval])
     hooks = context.policy.hooks
@@ -198,7 +196,6 @@ async def _resume(context: CallContext, earlier: CallRound) -> CallEnd:
 
 
 async def _carry_out(context: CallContext, decision: Decision) -> CallEnd:
-    """Forward or refuse the call."""
     call, services, record, hooks = context.call, context.services, context.record, context.policy.hooks
     if isinstance(decision, Proceed) and hooks.groups.has_hooks_for(Event.PRE_MCP_TOOL_CALL):
         decision = await _with_meta(context, decision)
@@ -221,9 +218,8 @@ async def _carry_out(context: CallContext, decision: Decision) -> CallEnd:
 async def _with_meta(context: CallContext, proceed: Proceed) -> Decision:
     """The decision with the `_meta` that PreMcpToolCall hooks choose, or the refusal that follows from a failure."""
     call = context.call
-    meta = b"{%b}" % b",".join(b"%b:%b" % (raw_json.encode(name), bytes(raw)) for name, raw in call.meta.items())
     try:
-        seen = normalize.normalize(meta) if call.meta else b""
+        seen = normalize.normalize(raw_json.encode(call.meta)) if call.meta else b""
     except ValueError as unreadable:  # hooks and the server might read it differently
         by, why = "the preMcpToolCall hooks", f"its _meta cannot be judged: {unreadable}"
         return Refuse(by, why, asked=proceed.asked, cause=RefusalCause.FAILURE, feedback=proceed.feedback)

@@ -163,7 +163,6 @@ def event_context_of(call: Call, policy: Policy, services: CallServices) -> Even
 
 
 def _id_of_agent(call: Call) -> str:
-    """The agent's own id of the call; empty if it gives none."""
     for key in _ID_IN_META:
         if key in call.meta and (name := raw_json.text(bytes(call.meta[key]))):
             return name

@@ -110,7 +110,6 @@ class ElicitationHooks:
         self._session_events.start_dialog_hooks(pending.elicitation.message, pending.elicitation.mode)
 
     def _respond(self, pending: PendingElicitation, line: bytes) -> None:
-        """Send the server the response."""
         elicitations = self._router.elicitations
         if elicitations is not None and pending.stage is not ElicitationStage.REFUSED:
             elicitations.close(pending)
@@ -171,7 +170,6 @@ class ElicitationHooks:
         return answers
 
     def _answering_groups(self, event: Event) -> list[SelectedHooks]:
-        """The groups whose hooks may answer."""
         groups = self._context.policy.hooks.groups
         return [group for group in groups.select_for(EventContext(event, self._context.session)) if group.may_answer]
 

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from typing import Final
 
 import anyio
-from msgspec import Struct, field
+from msgspec import Raw, Struct, field
 
 from ..jsonrpc import raw_json
 from ..processes.process import output_limit
@@ -28,8 +28,6 @@ _MAX_ERROR_CHARACTERS: Final = 200  # of an error that are shown: enough to reco
 
 
 class _HookToolCall(Struct, eq=False):
-    """A call that the server has not answered yet."""
-
     ended: anyio.Event = field(default_factory=anyio.Event)
     response: HookToolCallAnswered | None = None
     """None after it has ended: no response will come."""
@@ -90,11 +88,9 @@ class HookToolCalls:
 
 
 def _request(raw_id: bytes, tool: str, arguments: bytes, meta: Members) -> bytes:
-    params = {b"name": raw_json.encode(tool), b"arguments": arguments}
-    if meta:
-        params[b"_meta"] = b"{%b}" % b",".join(b"%b:%b" % (raw_json.encode(key), bytes(meta[key])) for key in meta)
-    written = b",".join(b'"%b":%b' % param for param in params.items())
-    return raw_json.one_line(b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":{%b}}\n' % (raw_id, calls.METHOD, written))
+    params = {"name": tool, "arguments": Raw(arguments), **({"_meta": meta} if meta else {})}
+    request = b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":%b}\n' % (raw_id, calls.METHOD, raw_json.encode(params))
+    return raw_json.one_line(request)
 
 
 def _cancellation(raw_id: bytes) -> bytes:

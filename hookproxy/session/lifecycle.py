@@ -78,7 +78,6 @@ class Lifecycle:
     # --- events of the run ---
 
     def _notify(self) -> None:
-        """Wake whoever waits for a change of the run."""
         self._proxy.run_changes.notify()
         self._proxy.changes.notify()
 

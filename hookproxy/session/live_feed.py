@@ -319,8 +319,6 @@ class Console:
 
 
 class _Waiting(Struct):
-    """An approval that waits for an answer."""
-
     approval: WaitingApproval
     only_while_open: bool
     """It waits only as long as a console is open."""
@@ -500,7 +498,6 @@ class LiveFeed:
                 tasks.start_soon(self._serve, connection)
 
     def _remove_dead(self) -> None:
-        """Remove the sockets of runs that were killed."""
         try:
             registry.remove_dead(self._folder)
         except (UserError, OSError) as problem:

@@ -120,7 +120,6 @@ class Proxy:
         audit.report_to(self.report)
 
     async def _flush_audit(self, audit: Audit) -> None:
-        """Write the records that wait for an idle moment."""
         await anyio.sleep(DEFERRED_SECONDS)
         self.session_events.report_unwritten(audit.flush())
 

@@ -294,7 +294,6 @@ class Relay:
         return self._replacing or self.server.is_substitute
 
     def _replace_lost(self) -> None:
-        """Handle what stands in place of lines that are too long."""
         lines = [*map(self._replacement, self._server_lines.lost)]
         self._server_lines.lost.clear()
         self._replacing = True

@@ -90,7 +90,7 @@ def _header(written: str, env: Mapping[str, str], option: str) -> tuple[str, str
         if not env.get(variable):
             hint = "set it in the environment of hookproxy: the agent's configuration has a place for it (env)"
             raise UserError(f"{option} {name}: the environment variable {variable} is not set", hint)
-    value = REFERENCE.sub(lambda found: env[found[1]], value.strip(" \t")).strip(" \t")
+    value = REFERENCE.sub(lambda match: env[match[1]], value.strip(" \t")).strip(" \t")
     if not value.isascii() or not value.isprintable():
         raise UserError(f"{option} {name}: its value has characters that a header cannot contain", "check the variable")
     return name, value
