@@ -142,9 +142,10 @@ def _with_token(holding: set[Call], token: bytes) -> Iterator[Call]:
 def _number(token: bytes) -> float | None:
     """The number that JavaScript makes of a token; None: none."""
     text = (raw_json.text(token) if token[:1] == b'"' else token.decode()) or "0"
-    for read in (lambda: float(int(text, 0)), lambda: float(text)):
-        with contextlib.suppress(ValueError, OverflowError):
-            return read()
+    with contextlib.suppress(ValueError, OverflowError):
+        return float(int(text, 0))
+    with contextlib.suppress(ValueError):
+        return float(text)
     return None
 
 

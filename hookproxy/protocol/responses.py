@@ -149,7 +149,7 @@ def _response_of(members: Members) -> Response | None:
         return Response(error=members.get("error", _ABSENT))
     result = members["result"]
     try:
-        if memoryview(result)[:1] != b"{":
+        if bytes(memoryview(result)[:1]) != b"{":
             return Response(result={}, other=result)
         return Response(result=raw_json.fields(result))
     except raw_json.AMBIGUOUS:

@@ -1,11 +1,6 @@
 """The judged calls of a session: each runs in a coroutine of its own, and this serves them (`CallServices`; law 1).
 
-    start ──▶ HELD ──forward──▶ FORWARDED ──resume──▶ ANSWERED ──respond──▶ gone
-               │ ▲                  │                    │
-               │ └──────prepare_repeat───────────────────┘
-               └──stop──▶ STOPPED   └──cancel──▶ CANCELLED
-
-The router owns the phases; here are the coroutines that wait in them. What must hold:
+`protocol/inflight` owns the phases of a call; here are the coroutines that wait in them. What must hold:
 
 - A call runs under the policy of its beginning. A former policy is closed when no call runs under it.
 - A coroutine is cancelled only before its call is forwarded, or with the whole session. A forwarded call is resumed:
@@ -53,10 +48,7 @@ _BACKPRESSURE: Final = "too many bytes wait for hooks"
 
 
 class RunningCalls:
-    """The judged calls of one session whose coroutines have not ended.
-
-    It is long because it is all that `CallServices` promises, and all of that reads one table of coroutines.
-    """
+    """The judged calls of one session whose coroutines have not ended, and all that `CallServices` promises them."""
 
     def __init__(  # noqa: PLR0913  # the parts of a session, which are made elsewhere
         self,
