@@ -34,7 +34,6 @@ BASE: Final = {
     "pyyaml",
     "rich",
     "starlette",
-    "tomlkit",
     "tree-sitter",
     "tree-sitter-bash",
     "uvicorn",
