@@ -131,7 +131,10 @@ def _constraint(meta: Meta) -> object:
     if meta.extra and OR_ONE_STRING in meta.extra:
         return BeforeValidator(_as_list, json_schema_input_type=str | list[str])
     pattern = meta.pattern and meta.pattern.replace(r"\Z", "$")  # the `$` of Rust and JSON Schema is Python's `\Z`
-    return Field(ge=meta.ge, le=meta.le, min_length=meta.min_length, pattern=pattern)
+    return Field(
+        gt=meta.gt, ge=meta.ge, lt=meta.lt, le=meta.le,
+        min_length=meta.min_length, max_length=meta.max_length, pattern=pattern,
+    )  # fmt: skip
 
 
 def _as_list(value: object) -> object:
