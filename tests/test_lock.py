@@ -23,7 +23,7 @@ def dependencies() -> Iterator[Requirement]:
         yield from (Requirement(text) for text in listed if isinstance(text, str))
 
 
-@pytest.mark.parametrize("dependency", dependencies(), ids=lambda dependency: dependency.name)
+@pytest.mark.parametrize("dependency", [*dependencies()], ids=lambda dependency: dependency.name)
 def test_each_dependency_is_locked_at_a_version_that_is_allowed(dependency: Requirement) -> None:
     locked = re.findall(rf"^{re.escape(canonicalize_name(dependency.name))}==(\S+)", LOCK, re.MULTILINE)
     assert locked, "run ./scripts/lock"
