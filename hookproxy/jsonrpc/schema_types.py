@@ -80,7 +80,7 @@ class SchemaTypes:
         allowed = self._allowed(schema, depth)
         if allowed is not None and _kind(value) not in allowed:
             yield Problem(path, _in_words(allowed), _WORDS[_kind(value)])
-        members = self._followed(schema, depth)
+        members = followed(schema, self._root, depth)
         if depth <= 0 or not isinstance(members, dict):
             return
         if isinstance(value, dict) and isinstance(properties := members.get("properties"), dict):
@@ -92,19 +92,19 @@ class SchemaTypes:
                 yield from self._problems(items, inner, f"{path}[{at}]", depth - 1)
 
     def _required(self) -> list[str]:
-        root = self._followed(self._root, _DEEPEST)
+        root = followed(self._root, self._root, _DEEPEST)
         required = root.get("required") if isinstance(root, dict) else None
         return [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
 
     def _property(self, name: str) -> object:
-        root = self._followed(self._root, _DEEPEST)
+        root = followed(self._root, self._root, _DEEPEST)
         properties = root.get("properties") if isinstance(root, dict) else None
         return properties.get(name) if isinstance(properties, dict) else None
 
     def _allowed(self, schema: object, depth: int) -> frozenset[str] | None:
         """The types that a value may have; None: any."""
         self._steps += 1
-        schema = self._followed(schema, depth)
+        schema = followed(schema, self._root, depth)
         if depth <= 0 or self._steps > _MOST_STEPS or not isinstance(schema, dict):
             return None
         stated = [_stated(schema), _listed(schema)]
@@ -118,17 +118,18 @@ class SchemaTypes:
             allowed |= {"null"}
         return allowed or None
 
-    def _followed(self, schema: object, depth: int) -> object:
-        """The schema that `$ref` points to in the same document; None where it cannot be followed."""
-        for _ in range(max(depth, 0)):
-            reference = schema.get("$ref") if isinstance(schema, dict) else None
-            if not isinstance(reference, str):
-                return schema
-            schema = self._root if reference.startswith("#") else None
-            for part in reference.removeprefix("#").split("/")[1:]:
-                part = part.replace("~1", "/").replace("~0", "~")
-                schema = schema.get(part) if isinstance(schema, dict) else None
-        return None
+
+def followed(schema: object, root: object, depth: int) -> object:
+    """The schema that `$ref` points to in the same document, whose root this is; None where it cannot be followed."""
+    for _ in range(max(depth, 0)):
+        reference = schema.get("$ref") if isinstance(schema, dict) else None
+        if not isinstance(reference, str):
+            return schema
+        schema = root if reference.startswith("#") else None
+        for part in reference.removeprefix("#").split("/")[1:]:
+            part = part.replace("~1", "/").replace("~0", "~")
+            schema = schema.get(part) if isinstance(schema, dict) else None
+    return None
 
 
 @lru_cache(maxsize=64)  # of the tools that are called: a schema has a few thousand bytes

@@ -134,7 +134,7 @@ class WaitingApproval(Struct, frozen=True):
 
 
 class Settled(Struct, frozen=True):
-    """An approval that waits no more."""
+    """An approval that no longer waits."""
 
     approval: str
     action: Action | Literal["expired", "withdrawn"]

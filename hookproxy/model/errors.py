@@ -125,10 +125,26 @@ def file_hint(path: str, why: OSError) -> str:
 def resource_shortage(error: BaseException) -> str:
     """Return the system's message if descriptors, processes or memory are short; empty: it is another error."""
     from errno import EAGAIN, EMFILE, ENFILE, ENOMEM
+    from os import strerror
 
-    if isinstance(error, OSError) and error.errno in (EAGAIN, EMFILE, ENFILE, ENOMEM):
+    shortages = (EAGAIN, EMFILE, ENFILE, ENOMEM)
+    if isinstance(error, BaseExceptionGroup):
+        return next(filter(None, map(resource_shortage, error.exceptions)), "")
+    if isinstance(error, OSError) and error.errno in shortages:
         return str(error.strerror)
+    if isinstance(error, ImportError):  # an extension module that cannot be opened: only the text says why
+        return next((text for text in map(strerror, shortages) if text in str(error)), "")
     return ""
+
+
+def resource_hint(shortage: str) -> str:
+    """Return the hint about a shortage: the limit of open files, or how to find the limit that is reached."""
+    from errno import EMFILE
+    from os import strerror, sysconf
+
+    if shortage == strerror(EMFILE):
+        return f"ulimit -n, the limit of open files, is {sysconf('SC_OPEN_MAX')}: raise it"
+    return RESOURCE_HINT
 
 
 def describe_error(error: BaseException) -> str:

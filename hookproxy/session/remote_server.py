@@ -15,7 +15,7 @@ from ..model.errors import UserError
 from ..model.settings import Settings
 from ..network.address import Address, find_proxy
 from ..transports.http.channel import HttpChannel
-from ..transports.http.remote import Remote
+from ..transports.http.pool import Remote
 from .relay import MAX_UNREAD_BYTES
 from .server_end import RemoteServer, ServerEnd
 

@@ -28,6 +28,7 @@ BASE: Final = {
     "anyio",
     "httptools",
     "httpx2",
+    "jinja2",
     "jsonschema",
     "msgspec",
     "pydantic",
