@@ -231,5 +231,9 @@ class SessionEvents:
 
     def note_in_audit(self, text: str) -> None:
         """Write a sentence into the audit."""
-        if problem := self._context.policy.audit.note(self._context.session, text):
+        self.report_unwritten(self._context.policy.audit.note(self._context.session, text))
+
+    def report_unwritten(self, problem: str) -> None:
+        """Report why something cannot be written into the audit, once; `problem` is empty if it has been."""
+        if problem:
             self.report_once(f"{NOT_WRITTEN}: {problem}")
