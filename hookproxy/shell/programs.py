@@ -138,7 +138,9 @@ class _Invocation:
             yield from self._actions()
             return
         arguments = Arguments(self._grammar, self._words, self._at)
-        said = [*self._listed(), *self._noted(arguments)]
+        said: list[Started] = [*self._listed()] if program.lists else []
+        if arguments.before_command or arguments.perhaps_values or arguments.assigned:
+            said += self._noted(arguments)
         if arguments.options:
             said += self._of_options(arguments)
         if self._grammar.has_marks:
