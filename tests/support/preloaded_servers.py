@@ -78,8 +78,7 @@ def _fork_servers(address: str) -> None:
     import signal
     import socket
 
-    import mcp.server.mcpserver
-    import mcp.shared.exceptions
+    import mcp.server.mcpserver  # noqa: F401
     import uvicorn  # noqa: F401
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -87,7 +86,7 @@ def _fork_servers(address: str) -> None:
     listener.bind(f"\0{address}")
     listener.listen(64)
     os.write(1, b"ready\n")
-    while listener in select.select([0, listener], [], [])[0]:
+    while listener.fileno() in select.select([0, listener.fileno()], [], [])[0]:
         connection, _ = listener.accept()
         with connection:
             if not os.fork():
@@ -116,7 +115,7 @@ def _keep_server(connection: socket.socket) -> None:
     for descriptor in (0, 1, *descriptors):
         os.close(descriptor)
     exits = os.pidfd_open(pid)
-    if exits not in select.select([exits, connection], [], [])[0]:
+    if exits not in select.select([exits, connection.fileno()], [], [])[0]:
         os.kill(pid, signal.SIGKILL)
     _, status = os.waitpid(pid, 0)
     try:
