@@ -445,6 +445,6 @@ def _own_group(file: ConfigFile, path: str, prefix: str) -> Group:
     hooks = [
         own_hook(keys_set(table), event, f"{path}: {prefix}hooks.{event}[{number}]", folder)
         for event in OWN.events.values()
-        for number, table in enumerate(file.hooks.for_event(event))
+        for number, table in enumerate(getattr(file.hooks, event))
     ]
     return Group(OWN, path, tuple(hooks), OWN.tool_names, match_all_names=True)
