@@ -12,6 +12,10 @@ DRAIN_LIMIT: Final = 1024 * 1024  # bytes that `drain` reads at most: the larges
 HIGH_WATER: Final = 256 * 1024  # bytes queued for a slow peer at which its counterpart is paused
 LOW_WATER: Final = 64 * 1024  # bytes queued at which reading resumes: one pipe, so that the peer never waits for us
 
+OnBytes = Callable[[bytes], None]
+OnEnd = Callable[[], None]
+OnFull = Callable[[bool], None]
+
 
 class Passage(Protocol):
     """A long response on its way to the agent: its beginning is sent before its end has come."""
@@ -101,13 +105,7 @@ class EndSignal:
 class Channel(Protocol):
     """One peer's pair of byte streams. Everything happens in the event loop's own thread, and nothing blocks."""
 
-    def start(
-        self,
-        on_bytes: Callable[[bytes], None],
-        on_end: Callable[[], None],
-        on_full: Callable[[bool], None],
-        on_gone: Callable[[], None],
-    ) -> None:
+    def start(self, on_bytes: OnBytes, on_end: OnEnd, on_full: OnFull, on_gone: OnEnd) -> None:
         """Begin to read: `on_bytes` gets each piece in the loop's own callback, `on_end` is called once at the end.
 
         `on_full(True)` means that the peer does not read what is written, `on_full(False)` that it reads again.
