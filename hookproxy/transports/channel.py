@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol, runtime_checkable
 
+from msgspec import Struct
+
 from ..protocol.fast_scan import ReadCall
 
 READ_SIZE: Final = 65536  # bytes per read: the capacity of a pipe on Linux
@@ -79,14 +81,11 @@ class Refuses(Protocol):
     """Called with each one before the refusal is sent: why, the id to which the refusal responds, and its line."""
 
 
-class EndSignal:
+class EndSignal(Struct, eq=False):
     """Tells one listener that something has ended: an event would need a task that waits, which takes kilobytes."""
 
-    __slots__ = ("_listener", "is_set")
-
-    def __init__(self) -> None:
-        self.is_set = False
-        self._listener: Callable[[], object] | None = None
+    is_set: bool = False
+    _listener: Callable[[], object] | None = None
 
     def set(self) -> None:
         """It has ended. Further calls do nothing."""
