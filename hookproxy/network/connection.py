@@ -5,8 +5,8 @@ response to another request.
 
 It is busy with a `_handler` from a request to the end of its response, which is in its head first (`_in_head`), then in
 its body. What comes is parsed, unless it is a whole response with the head of the one before (`_known`), or the rest of
-a long body (`_unparsed` bytes), which is passed on as it is. `_end` gives the connection back to its owner, if it can be
-used again; `_break` closes it.
+a long body (`_unparsed` bytes), which is passed on as it is. `_end` gives the connection back to its owner; `_break`
+closes it.
 """
 
 # ruff: noqa: D102  # methods without a docstring are described by asyncio.Protocol
