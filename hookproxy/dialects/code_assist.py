@@ -7,8 +7,6 @@ observe.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from functools import partial
 from typing import Final, Literal
 
 import msgspec
@@ -24,6 +22,7 @@ from ..model.hooks import (
     HookResult,
     HookSpec,
     Order,
+    Outcome,
     Permission,
     Verdict,
 )
@@ -34,23 +33,17 @@ from .agent_side import (
     AgentEvent,
     AgentSide,
     Can,
+    DocumentForm,
     HookDecision,
     HookOutput,
-    arguments_of,
-    call_context,
-    event_of,
     json_output,
     result_outcome,
-    session_of,
-    split_mcp_name,
     text_outcome,
 )
-from .dialect import Dialect, Effect, HookFile, HookList
-from .shared import command_file, labels
-from .shared import hook_file as shared_hook_file
+from .dialect import Dialect, Effect, HookFile
 from .shared import input as shared_input
 from .shared import output as shared_output
-from .shared.command_file import CommandFile, Entries, Matchers, Timeouts
+from .shared.command_file import CommandFile, Entries, Matcher, Matchers, Timeouts
 from .shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, SUBAGENTS_UNSEEN, by_name
 from .shared.hook_file import Table
 
@@ -66,114 +59,46 @@ TOOLS: Final[ToolSpellings] = {
 TOOL_SPELLINGS: Final = with_claude_names({**TOOLS, "MultiEdit": TOOLS["Edit"]})
 
 
-NAME: Final = "code-assist"
-
-TIMEOUT: Final = 30.0
-"""Seconds for an entry without a timeout: the document has no default, and this is the program's."""
-
 _MAX_RETRIES: Final = 1
 """Enough for chance failures; a hook that always prints `retry` costs one more call."""
-
-UNAVAILABLE_EVENTS: Final = {
-    "UserPromptSubmit": PROMPTS_UNSEEN,
-    "Stop": "an MCP server does not see when the agent's loop completes",
-    "SubagentStart": SUBAGENTS_UNSEEN,
-    "FileChanged": "the agent watches files, not the server",
-    "CwdChanged": "the agent's working directory is its own, and an MCP server does not see it",
-    "PreCompact": COMPACTION_UNSEEN,
-    "PostCompact": COMPACTION_UNSEEN,
-}
-"""The document's other events, each with the reason why it cannot occur behind MCP."""
-
-_KEYS: Final = ("command", "timeout", "name")
-_FOREIGN_KEYS: Final = frozenset({"type", "hooks", "bash", "powershell", "matcher"})
-"""Keys that show that an entry is another system's."""
 
 AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 TOOL_EVENTS: Final = (Event.PRE_TOOL_USE, *AFTER_CALL, Event.PERMISSION_REQUEST, Event.PERMISSION_DENIED)
 """The document's tool-related events."""
 
-EVENTS: Final = by_name(
-    *TOOL_EVENTS, Event.SESSION_START, Event.NOTIFICATION, Event.ELICITATION, Event.ELICITATION_RESULT
-)
 
-
-def read_hook_file(file: HookFile) -> HookList:
-    """The hooks of a settings file. Raises ConfigError."""
-    settings = shared_hook_file.read_json(file.path, file.text)
-    if "hooks" not in settings.members:
-        return HookList((), remarks=(f"{file.path}: contains no hooks",))
-    table = settings.table("hooks")
-    return shared_hook_file.read_events(
-        table,
-        EVENTS,
-        UNAVAILABLE_EVENTS,
-        lambda name: shared_hook_file.merge(_entry(file, EVENTS[name], entry) for entry in table.tables(name)),
-    )
-
-
-def recognises(members: Mapping[str, object]) -> bool:
-    """Whether the file has flat objects with a `command` under code-assist's event names, and at least one of them."""
-    events = members.get("hooks")
-    if not isinstance(events, dict) or "version" in members:
-        return False
-    entries = [entry for entries in events.values() if isinstance(entries, list) for entry in entries]
-    return (
-        bool(entries)
-        and all(name in EVENTS or name in UNAVAILABLE_EVENTS for name in events)
-        and all(isinstance(entries, list) for entries in events.values())
-        and all(isinstance(entry, dict) and "command" in entry and _FOREIGN_KEYS.isdisjoint(entry) for entry in entries)
-    )
-
-
-def _entry(file: HookFile, event: Event, entry: Table) -> HookList:
-    """The hook of one entry, and notes on it."""
-    hook = _hook(file, event, entry)
-    return HookList((hook,), tuple(f"{hook.source}: {note}" for note in _notes(entry, hook)))
-
-
-def _hook(file: HookFile, event: Event, entry: Table) -> HookSpec:
-    entry.require("command", 'write {"command": "…", "timeout": 5000, "name": "…"}')
-    command, name = entry.text("command"), entry.text("name")
-    if not command.strip():
-        raise entry.error("command", "is empty", "write a command, or remove the entry")
+def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
+    """The hook; each entry runs, as documented, even if another has the same command."""
     retries = file.options.get("max_retries")
-    return HookSpec(
-        dialect=NAME,
-        source=f"{file.path}: {entry.path}",
-        event=event,
-        label=name.strip() or labels.command_label(command),
-        shell=command,
-        cwd=file.project_dir,
-        timeout=entry.milliseconds("timeout", TIMEOUT),
-        traits=frozenset({entry.path}),  # each entry runs, as documented, even if another has the same command
-        max_retries=retries if isinstance(retries, int) else _MAX_RETRIES,
-    )
-
-
-def _notes(entry: Table, hook: HookSpec) -> list[str]:
-    """Notes on a hook that runs, but not as its author may expect."""
-    notes = [f"{key} is unknown and ignored{f': {hint}' if hint else ''}" for key, hint in _unknown_keys(entry).items()]
-    notes += shared_hook_file.milliseconds_notes("timeout", hook.timeout)
-    return notes
-
-
-def _unknown_keys(entry: Table) -> dict[str, str]:
-    hints = entry.unknown(_KEYS)
-    if "matcher" in hints:
-        hints["matcher"] = "the hook runs for all tools, and can read the tool's name from tool_name"
-    return hints
+    max_retries = retries if isinstance(retries, int) else _MAX_RETRIES
+    return replace(hook, traits=frozenset({entry.path}), max_retries=max_retries)
 
 
 FORMAT: Final = CommandFile(
-    dialect=NAME,
-    events=EVENTS,
-    unavailable=UNAVAILABLE_EVENTS,
-    timeouts=Timeouts(TIMEOUT, milliseconds=True),
-    entries=Entries(_KEYS),
-    matchers=Matchers(key=""),
+    dialect="code-assist",
+    events=by_name(*TOOL_EVENTS, Event.SESSION_START, Event.NOTIFICATION, Event.ELICITATION, Event.ELICITATION_RESULT),
+    unavailable={
+        "UserPromptSubmit": PROMPTS_UNSEEN,
+        "Stop": "an MCP server does not see when the agent's loop completes",
+        "SubagentStart": SUBAGENTS_UNSEEN,
+        "FileChanged": "the agent watches files, not the server",
+        "CwdChanged": "the agent's working directory is its own, and an MCP server does not see it",
+        "PreCompact": COMPACTION_UNSEEN,
+        "PostCompact": COMPACTION_UNSEEN,
+    },
+    timeouts=Timeouts(30.0, milliseconds=True),  # the document has no default, and this is the program's
+    entries=Entries(
+        keys=("command", "timeout", "name", "matcher"),
+        strict=True,
+        foreign_keys=frozenset({"type", "hooks", "bash", "powershell", "matcher"}),
+        label_key="name",
+        finish=_finish,
+        without_effect={"matcher": "the hook runs for all tools, and can read the tool's name from tool_name"},
+        null_is_absent=False,
+    ),
+    matchers=Matchers(read=lambda _name, _entry: Matcher(), key=""),
+    comments=False,
 )
-"""How such a file is written."""
 
 
 def write_input(spec: HookSpec, context: EventContext) -> Document:
@@ -437,19 +362,15 @@ def _ignored(updates: list[msgspec.Raw]) -> str:
 
 
 DIALECT: Final = Dialect(
-    name=NAME,
+    files=FORMAT,
     described_by="code-assist's hooks page, abhinaavramesh.github.io/code-assist/guide/hooks, as of April 2026",
-    events=EVENTS,
-    unavailable=UNAVAILABLE_EVENTS,
     output_fields=FIELDS,
     order=Order.SERIAL,
-    default_timeout=TIMEOUT,
     tool_names=ToolNames.BARE,
-    read_hook_file=read_hook_file,
     write_input=write_input,
     read_output=read_output,
     tool_spellings=TOOL_SPELLINGS,
-    recognises=recognises,
+    recognises=lambda members: "version" not in members and FORMAT.fits(members),
     options=("max_retries",),
     folders=(".claude",),  # its page on configuration has .claude/settings.json, also in the home folder
     agents=("code-assist",),
@@ -457,31 +378,20 @@ DIALECT: Final = Dialect(
 )
 
 
-_FILE: Final = ".claude/settings.json"
 _DECISIONS: Final = {Permission.ALLOW: "approve", Permission.DENY: "deny"}
 
 
-def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
-    """The event in a document of code-assist, which after a failure does not show the arguments. Raises ValueError."""
-    members = Members(raw)
-    name = members.required("hook_event")
-    event = event_of(AGENT_SIDE, name)
-    session = session_of(members, environ)
-    if event in (Event.SESSION_START, Event.NOTIFICATION):
-        trigger = "startup" if event is Event.SESSION_START else ""
-        return AgentEvent(name, EventContext(event, session, trigger=trigger))
-    tool_name = members.required("tool_name")
-    arguments = members.raw("tool_input")
-    if event is Event.POST_TOOL_USE_FAILURE and arguments == b"null":
-        arguments = b"{}"
-    server_tool = split_mcp_name(tool_name)
-    context = call_context(AGENT_SIDE, event, session, tool_name, server_tool, arguments_of(arguments))
+def _arguments(members: Members) -> bytes:
+    """The arguments, which are not shown after a failure."""
+    raw = members.raw("tool_input")
+    return b"{}" if raw == b"null" and members.text("hook_event") == "PostToolUseFailure" else raw
+
+
+def _outcome(members: Members, failed: bool) -> Outcome:
+    if failed:
+        return text_outcome(members.text("tool_output") or "the tool failed", failed=True)
     output = members.raw("tool_output", b'""')
-    if event is Event.POST_TOOL_USE:
-        context = replace(context, outcome=result_outcome(b'""' if output == b"null" else output))
-    if event is Event.POST_TOOL_USE_FAILURE:
-        context = replace(context, outcome=text_outcome(members.text("tool_output") or "the tool failed", failed=True))
-    return AgentEvent(name, replace(context, tool_use_id=members.text("tool_use_id")))
+    return result_outcome(b'""' if output == b"null" else output)
 
 
 def _write_output(_event: AgentEvent, decision: HookDecision) -> HookOutput:
@@ -513,13 +423,14 @@ def _refuse(reason: str) -> HookOutput:
 
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(
-    name="code-assist",
+    files=FORMAT,
     documents=DocumentSigns(has=("hook_event",)),
-    file=_FILE,
+    form=DocumentForm(
+        event=("hook_event",), triggers={Event.SESSION_START: "startup"}, arguments=_arguments, outcome=_outcome
+    ),
+    file=".claude/settings.json",
     can=Can.ALLOW | Can.REWRITE | Can.TELL_BEFORE | Can.TELL_AFTER | Can.REPLACE,
-    read_document=_read_document,
     write_output=_write_output,
-    write_hook_file=partial(command_file.write_hook_file, FORMAT, _FILE),
     events=by_name(
         Event.PRE_TOOL_USE,
         Event.POST_TOOL_USE,

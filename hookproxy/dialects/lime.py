@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from functools import partial
 from typing import Final, Literal
 
@@ -25,15 +25,14 @@ from ..model.hooks import (
 )
 from ..model.settings import ToolNames
 from ..policy import matchers
-from .agent_documents import DocumentSigns, Members
-from .agent_side import AgentEvent, AgentSide, Can, result_outcome
-from .dialect import Dialect, Effect, HookFile, HookList, UserFiles, WrittenEntry
-from .shared import claude_agent_side as envelope
+from .agent_documents import DocumentSigns
+from .agent_side import AgentSide, Can, DocumentForm, result_outcome
+from .dialect import Dialect, Effect, HookFile, UserFiles
+from .shared import claude_agent_side
 from .shared import hook_file as shared_hook_file
 from .shared import input as shared_input
-from .shared import labels
 from .shared import output as shared_output
-from .shared.command_file import json_file
+from .shared.command_file import CommandFile, Entries, Matcher, Matchers, Timeouts
 from .shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, by_name
 from .shared.hook_file import Table
 
@@ -42,15 +41,6 @@ TOOLS: Final[ToolSpellings] = {"Bash": (ToolSpelling("bash"),)}
 TOOL_SPELLINGS: Final = with_claude_names({**TOOLS, "Write": (ToolSpelling("write_file"),)})
 """The page names both, "e.g. bash, write_file", and no arguments: these are Claude Code's."""
 
-
-NAME: Final = "lime"
-
-TIMEOUT: Final = 60.0
-"""Seconds for a hook about a call. The document has a timeout for each event, and gives no numbers.
-
-This is as long as MCP agents commonly wait for a call. A hook that times out lets the call go on, so a shorter timeout
-would let calls pass whose guard is only slow, and no agent waits for the verdict of a hook that runs longer.
-"""
 
 _TIMEOUTS: Final = {
     Event.SESSION_START: 10.0,  # `initialize` waits for these hooks, and some agents wait no longer for a server
@@ -64,69 +54,32 @@ AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 TOOL_EVENTS: Final = (Event.PRE_TOOL_USE, *AFTER_CALL, Event.PERMISSION_REQUEST, Event.PERMISSION_DENIED)
 """The document's tool events: their hooks get the tool and its input."""
 
-EVENTS: Final = by_name(*TOOL_EVENTS, Event.SESSION_START, Event.SESSION_END, Event.STOP, Event.NOTIFICATION)
 
-UNAVAILABLE_EVENTS: Final = {
-    "UserPromptSubmit": PROMPTS_UNSEEN,
-    "PreCompact": COMPACTION_UNSEEN,
-    "PostCompact": COMPACTION_UNSEEN,
-}
-"""Lime's other events, each with the reason why it cannot occur behind MCP."""
+def _finish(file: HookFile, _entry: Table, hook: HookSpec) -> HookSpec:
+    background = hook.event in AFTER_CALL and file.options.get("await_post") is not True
+    return replace(hook, timeout=_TIMEOUTS.get(hook.event, hook.timeout), background=background)
 
 
-def read_hook_file(file: HookFile) -> HookList:
-    """The hooks of a settings file, JSON or TOML. Raises ConfigError."""
-    settings = shared_hook_file.read_document(file.path, file.text)
-    if "hooks" not in settings.members:
-        return HookList((), remarks=(f"{file.path}: contains no hooks",))
-    table = settings.table("hooks")
-    return shared_hook_file.read_events(
-        table,
-        EVENTS,
-        UNAVAILABLE_EVENTS,
-        lambda name: HookList(
-            tuple(
-                _hook(file, f"hooks.{name}[{at}]", EVENTS[name], command)
-                for at, command in enumerate(_commands(table, name))
-            )
-        ),
-    )
-
-
-def recognises(members: Mapping[str, object]) -> bool:
-    """Whether the file has lists of command strings under Lime's event names, and at least one command."""
-    events = members.get("hooks")
-    if not isinstance(events, dict) or not all(name in EVENTS or name in UNAVAILABLE_EVENTS for name in events):
-        return False
-    lists = list(events.values())
-    return any(lists) and all(
-        isinstance(commands, list) and all(isinstance(command, str) for command in commands) for commands in lists
-    )
-
-
-def _commands(table: Table, name: str) -> tuple[str, ...]:
-    listed = table.members[name]
-    if isinstance(listed, list) and any(isinstance(item, dict) for item in listed):
-        hint = f'write "{name}": ["./hook.sh"]; a hook for some tools only can check HOOK_TOOL_NAME'
-        raise table.error(name, "must be a list of commands, not of objects", hint)
-    commands = table.texts(name) or ()
-    for at, command in enumerate(commands):
-        if not command.strip():
-            raise table.error(f"{name}[{at}]", "is empty", "write a command, or remove the entry")
-    return commands
-
-
-def _hook(file: HookFile, place: str, event: Event, command: str) -> HookSpec:
-    return HookSpec(
-        dialect=NAME,
-        source=f"{file.path}: {place}",
-        event=event,
-        label=labels.command_label(command),
-        shell=command,
-        cwd=file.project_dir,
-        timeout=_TIMEOUTS.get(event, TIMEOUT),
-        background=event in AFTER_CALL and file.options.get("await_post") is not True,
-    )
+FORMAT: Final = CommandFile(
+    dialect="lime",
+    events=by_name(*TOOL_EVENTS, Event.SESSION_START, Event.SESSION_END, Event.STOP, Event.NOTIFICATION),
+    unavailable={
+        "UserPromptSubmit": PROMPTS_UNSEEN,
+        "PreCompact": COMPACTION_UNSEEN,
+        "PostCompact": COMPACTION_UNSEEN,
+    },
+    # The document has a timeout for each event, and gives no numbers. This is as long as MCP agents commonly wait for a
+    # call: a hook that times out lets the call go on, so a shorter one would let calls pass whose guard is only slow.
+    timeouts=Timeouts(default=60.0, keys=()),
+    entries=Entries(
+        keys=("command",),
+        only_strings='write ["./hook.sh"]; a hook for some tools only can check HOOK_TOOL_NAME',
+        strict=True,
+        finish=_finish,
+    ),
+    matchers=Matchers(read=lambda _name, _entry: Matcher(), key=""),
+    comments=False,
+)
 
 
 def write_input(spec: HookSpec, context: EventContext) -> Document:
@@ -386,19 +339,14 @@ def _is_object(stdout: str) -> bool:
 
 
 DIALECT: Final = Dialect(
-    name=NAME,
+    files=FORMAT,
     described_by="Lime's hooks page, lime-docs.pages.dev/config/hooks, as of 2026",
-    events=EVENTS,
-    unavailable=UNAVAILABLE_EVENTS,
     output_fields=FIELDS,
     order=Order.SERIAL,
-    default_timeout=TIMEOUT,
     tool_names=ToolNames.BARE,
-    read_hook_file=read_hook_file,
     write_input=write_input,
     read_output=read_output,
     tool_spellings=TOOL_SPELLINGS,
-    recognises=recognises,
     options=("await_post",),
     folders=(".lime",),
     suffixes=(".json", ".toml"),
@@ -409,34 +357,13 @@ DIALECT: Final = Dialect(
 )
 
 
-_FILE: Final = ".lime/settings.json"
-
-
-def _read_document(raw: bytes, environ: Mapping[str, str]) -> AgentEvent:
-    event = envelope.read_document(AGENT_SIDE, "", raw, environ)
-    if event.context.event not in (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE):
-        return event
-    failed = event.context.event is Event.POST_TOOL_USE_FAILURE
-    outcome = result_outcome(Members(raw).raw("tool_output", b'""'), failed=failed)
-    return AgentEvent(event.name, replace(event.context, outcome=outcome))
-
-
-def _write_hook_file(entries: Sequence[WrittenEntry]) -> Mapping[str, str]:
-    """Lists of command lines by event."""
-    events: dict[str, list[str]] = {}
-    for entry in entries:
-        events.setdefault(entry.event_name, []).append(entry.command)
-    return json_file(_FILE, {"hooks": events})
-
-
 AGENT_SIDE: Final[AgentSide] = AgentSide(
-    name="lime",
+    files=FORMAT,
     documents=DocumentSigns(has=("event", "hook_event_name")),
-    file=_FILE,
+    form=DocumentForm(outcome=lambda members, failed: result_outcome(members.raw("tool_output", b'""'), failed=failed)),
+    file=".lime/settings.json",
     can=Can.ALLOW | Can.ASK | Can.REWRITE | Can.TELL_BEFORE,
-    read_document=_read_document,
-    write_output=partial(envelope.write_output, replacement=""),
-    write_hook_file=_write_hook_file,
+    write_output=partial(claude_agent_side.write_output, replacement=""),
     events=by_name(
         Event.PRE_TOOL_USE,
         Event.POST_TOOL_USE,

@@ -6,7 +6,6 @@ which has a third event, allows matcher groups beside command strings, and reads
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
@@ -14,22 +13,17 @@ from msgspec.structs import replace
 from ...model.hooks import Order
 from ...model.settings import ToolNames
 from ..dialect import Dialect, UserFiles
-from . import hook_file, input, output, tools
+from . import hook_file, input, output
 
 DIALECT: Final = Dialect(
-    name=hook_file.DOCUMENTED.dialect,
+    files=hook_file.DOCUMENTED,
     described_by="claw-code's page on its hook system, as of April 2026",
-    events={name: events[0] for name, events in hook_file.DOCUMENTED.events.items()},
-    unavailable={},
-    output_fields={},  # it knows plain text only
     order=Order.UNTIL_DENIED,
-    default_timeout=hook_file.TIMEOUT,
     tool_names=ToolNames.BARE,
-    read_hook_file=partial(hook_file.read_hook_file, hook_file.DOCUMENTED),
     write_input=input.write_input,
     read_output=output.read_output,
-    tool_spellings=tools.TOOL_SPELLINGS,
-    recognises=hook_file.recognises,
+    tool_spellings=hook_file.TOOL_SPELLINGS,
+    recognises=hook_file.CURRENT.fits,
     folders=(".claw", ".claude"),
     agents=("runtime",),  # the name that claw-code gives as an MCP client
     variables=("HOOK_EVENT", "HOOK_TOOL_INPUT", "HOOK_TOOL_IS_ERROR", "HOOK_TOOL_NAME", "HOOK_TOOL_OUTPUT"),
@@ -37,11 +31,10 @@ DIALECT: Final = Dialect(
 
 CURRENT: Final = replace(
     DIALECT,
-    name=hook_file.CURRENT.dialect,
+    files=hook_file.CURRENT,
     described_by="the source of claw-code, rust/crates/runtime, as of August 2026",
-    events={name: events[0] for name, events in hook_file.CURRENT.events.items()},
     output_fields=output.FIELDS,
-    read_hook_file=partial(hook_file.read_hook_file, hook_file.CURRENT),
+    read_hook_file=hook_file.CURRENT.read,
     read_output=output.read_output_current,
     recognises=lambda _members: False,
     user_files=(UserFiles(".claw", "settings.json", "CLAW_CONFIG_HOME"),),
