@@ -133,6 +133,7 @@ class DocumentForm(Struct, frozen=True):
 _CALL_EVENTS: Final = (
     Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE, Event.PERMISSION_REQUEST,
 )  # fmt: skip
+_CONVERTED: Final = (*_CALL_EVENTS, Event.SESSION_START, Event.SESSION_END, Event.NOTIFICATION)
 
 
 def _read_nothing(_document: bytes, _environ: Mapping[str, str]) -> AgentEvent:
@@ -201,7 +202,8 @@ class AgentSide(Struct, frozen=True, kw_only=True):
             return
         force_setattr(self, "name", self.files.dialect)
         if not self.events:
-            force_setattr(self, "events", self.files.events)
+            events = {name: event for name, event in self.files.events.items() if event in _CONVERTED}
+            force_setattr(self, "events", events)
         if self.write_hook_file is _write_nothing:
             force_setattr(self, "write_hook_file", partial(self.files.write, self.file))
 

@@ -6,7 +6,6 @@ observe.
 
 from __future__ import annotations
 
-import re
 from typing import Final, Literal
 
 import msgspec
@@ -27,7 +26,6 @@ from ..model.hooks import (
     Verdict,
 )
 from ..model.settings import ToolNames
-from ..policy import matchers
 from .agent_documents import DocumentSigns, Members
 from .agent_side import (
     AgentEvent,
@@ -44,8 +42,9 @@ from .dialect import Dialect, Effect, HookFile
 from .shared import input as shared_input
 from .shared import output as shared_output
 from .shared.command_file import CommandFile, Entries, Matcher, Matchers, Timeouts
-from .shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, SUBAGENTS_UNSEEN, by_name
+from .shared.events import AFTER_CALL, BEFORE_CALL, COMPACTION_UNSEEN, PROMPTS_UNSEEN, SUBAGENTS_UNSEEN, by_name
 from .shared.hook_file import Table
+from .shared.output import BLOCKS
 
 TOOLS: Final[ToolSpellings] = {
     **{
@@ -62,7 +61,6 @@ TOOL_SPELLINGS: Final = with_claude_names({**TOOLS, "MultiEdit": TOOLS["Edit"]})
 _MAX_RETRIES: Final = 1
 """Enough for chance failures; a hook that always prints `retry` costs one more call."""
 
-AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 TOOL_EVENTS: Final = (Event.PRE_TOOL_USE, *AFTER_CALL, Event.PERMISSION_REQUEST, Event.PERMISSION_DENIED)
 """The document's tool-related events."""
 
@@ -124,16 +122,7 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
     return Document(stdin=shared_input.json_line(document), env={})
 
 
-BLOCKS: Final = 2
-"""The exit code that denies. The document has blocking errors but names no code: all other systems have this one."""
-
-_AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
-_BEFORE_CALL: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
-_MAX_RULES: Final = 1000  # each is compiled: a hook that prints very many must not delay all calls
-_MAX_UPDATE_BYTES: Final = 100_000  # the same for updates without a rule
-
-_NO_JSON: Final = msgspec.Raw(b"")
-_ABSENT: Final = (b"", b"null")
+_MAX_UPDATE_BYTES: Final = 100_000  # very many updates must not delay all calls
 
 
 class _Empty(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -167,12 +156,12 @@ class _JsonOutput(msgspec.Struct, frozen=True, kw_only=True):
 
     decision: Literal["approve", "deny", "block"] | msgspec.UnsetType = msgspec.UNSET
     reason: str | None = None
-    updated_input: msgspec.Raw = _NO_JSON
+    updated_input: msgspec.Raw = shared_output.NO_JSON
     suppress_output: bool | None = None
     updated_output: str | None = None
     status_message: str | None = None
     additional_context: str | _Empty | None = None
-    permission_updates: msgspec.Raw = _NO_JSON  # a list; the document does not describe its items
+    permission_updates: msgspec.Raw = shared_output.NO_JSON  # a list; the document does not describe its items
     retry: bool | None = None
     updated_prompt: str | None = None
     prevent_continuation: bool | None = None
@@ -198,7 +187,7 @@ FIELDS: Final = {
 _DECODER: Final = msgspec.json.Decoder(_JsonOutput)
 _UPDATE: Final = msgspec.json.Decoder(str | _Update)
 _DENYING: Final = ("deny", "block")
-_DECIDING_MEMBERS: Final[shared_output.DecidingMembers] = {"decision": _DENYING, "reason": shared_output.ANY_TEXT}
+_DECIDING_MEMBERS: Final = shared_output.deciding_members(FIELDS, {"decision": _DENYING})
 
 
 def read_output(spec: HookSpec, result: HookResult) -> Verdict:
@@ -249,12 +238,12 @@ def _verdict_of(event: Event, output: _JsonOutput, other_reason: str, *, blocks:
         return _denial(event, verdict, reason, error)
     if error:
         return replace(verdict, failure=error)
-    if event in _BEFORE_CALL and output.decision == "approve":
+    if event in BEFORE_CALL and output.decision == "approve":
         verdict = replace(verdict, permission=Permission.ALLOW, reason=reason)
     return replace(
         verdict,
         arguments=arguments,
-        retry=event in _AFTER_CALL and output.retry is True,
+        retry=event in AFTER_CALL and output.retry is True,
         allows=allows,
     )
 
@@ -262,19 +251,19 @@ def _verdict_of(event: Event, output: _JsonOutput, other_reason: str, *, blocks:
 def _without_decision(event: Event, output: _JsonOutput) -> Verdict:
     """What counts whether or not the hook denies: texts, and what the model must not see."""
     context = output.additional_context if isinstance(output.additional_context, str) else ""
-    tool_output = output.updated_output if event in _AFTER_CALL else None
+    tool_output = output.updated_output if event in AFTER_CALL else None
     return Verdict(
         feedback=shared_output.nonempty(context),
         messages=shared_output.nonempty(output.status_message or "", _no_effect(event, output)),
         replacement=None if tool_output is None else msgspec.json.encode(tool_output),
-        hides=event in _AFTER_CALL and output.suppress_output is True,
+        hides=event in AFTER_CALL and output.suppress_output is True,
     )
 
 
 def _denial(event: Event, verdict: Verdict, reason: str, error: str) -> Verdict:
     """A blocking error: before a call it denies; after a call the result counts as failed and the model reads why."""
-    if event in (*_BEFORE_CALL, *_AFTER_CALL):
-        feedback = (reason,) if reason and event in _AFTER_CALL else ()  # before the call, the refusal has the reason
+    if event in (*BEFORE_CALL, *AFTER_CALL):
+        feedback = (reason,) if reason and event in AFTER_CALL else ()  # before the call, the refusal has the reason
         return replace(
             verdict,
             permission=Permission.DENY,
@@ -290,10 +279,10 @@ def _denial(event: Event, verdict: Verdict, reason: str, error: str) -> Verdict:
 def _no_effect(event: Event, output: _JsonOutput) -> str:
     """The message on members that have no effect on this event; empty: there are none."""
     members = {
-        "updated_input": bytes(output.updated_input) not in _ABSENT and event is not Event.PRE_TOOL_USE,
-        "suppress_output": output.suppress_output and event not in _AFTER_CALL,
-        "updated_output": output.updated_output is not None and event not in _AFTER_CALL,
-        "retry": output.retry and event not in _AFTER_CALL,
+        "updated_input": bool(shared_output.given(output.updated_input)) and event is not Event.PRE_TOOL_USE,
+        "suppress_output": output.suppress_output and event not in AFTER_CALL,
+        "updated_output": output.updated_output is not None and event not in AFTER_CALL,
+        "retry": output.retry and event not in AFTER_CALL,
         "updated_prompt": output.updated_prompt is not None,
         "prevent_continuation": output.prevent_continuation,
     }
@@ -303,8 +292,8 @@ def _no_effect(event: Event, output: _JsonOutput) -> str:
 
 def _rewrite(output: _JsonOutput) -> tuple[bytes | None, str]:
     """`updated_input` as the hook spelled it, if it is there, and what is wrong with it."""
-    spelled = shared_output.one_line(output.updated_input)
-    if spelled in _ABSENT:
+    spelled = shared_output.given(output.updated_input)
+    if not spelled:
         return None, ""
     if not spelled.startswith(b"{"):
         return None, "gave an updated_input that is not an object"
@@ -317,27 +306,18 @@ def _rewrite(output: _JsonOutput) -> tuple[bytes | None, str]:
 
 def _allowed(updates: msgspec.Raw) -> tuple[tuple[str, ...], str, str]:
     """The rules of `permission_updates`, what is wrong with them (then no rules), and a message on ignored ones."""
-    if bytes(updates) in _ABSENT:
+    text = shared_output.given(updates)
+    if not text:
         return (), "", ""
-    if bytes(updates)[:1] != b"[":
+    if not text.startswith(b"["):
         return (), "gave permission_updates that are not a list", ""
-    size = len(bytes(updates))
-    if size > _MAX_UPDATE_BYTES:
-        return (), f"gave {size} bytes of permission_updates, more than {_MAX_UPDATE_BYTES}", ""
+    if len(text) > _MAX_UPDATE_BYTES:
+        return (), f"gave {len(text)} bytes of permission_updates, more than {_MAX_UPDATE_BYTES}", ""
     read = [(item, _rules_of(item)) for item in raw_json.items(updates)]
-    rules = [rule for _, found in read for rule in found]
-    if len(rules) > _MAX_RULES:
-        return (), f"gave {len(rules)} permission rules, more than {_MAX_RULES}", ""
-    for rule in rules:
-        try:
-            matchers.allow_rule(rule)
-        except (re.error, ValueError, OverflowError, RecursionError):
-            return (
-                (),
-                f"gave an invalid permission rule: {shared_output.truncate(repr(rule), shared_output.MAX_EXPLANATION)}",
-                "",
-            )
-    return tuple(rules), "", _ignored([item for item, found in read if not found])
+    rules = [rule for _, of_item in read for rule in of_item]
+    if error := shared_output.rules_error(rules):
+        return (), error, ""
+    return tuple(rules), "", _ignored([item for item, of_item in read if not of_item])
 
 
 def _rules_of(update: msgspec.Raw) -> list[str]:
@@ -431,14 +411,6 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     file=".claude/settings.json",
     can=Can.ALLOW | Can.REWRITE | Can.TELL_BEFORE | Can.TELL_AFTER | Can.REPLACE,
     write_output=_write_output,
-    events=by_name(
-        Event.PRE_TOOL_USE,
-        Event.POST_TOOL_USE,
-        Event.POST_TOOL_USE_FAILURE,
-        Event.PERMISSION_REQUEST,
-        Event.SESSION_START,
-        Event.NOTIFICATION,
-    ),
     refuse=_refuse,
     has_matchers=False,
     own_tools={known: (*of_tool, ToolSpelling(known)) for known, of_tool in TOOLS.items()},

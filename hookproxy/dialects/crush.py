@@ -168,16 +168,13 @@ DIALECT: Final = Dialect(
 )
 
 
-_DECISIONS: Final = {Permission.ALLOW: "allow", Permission.DENY: "deny"}
-
-
 def _server_tool(_members: Members, name: str) -> tuple[str, str] | None:
     return ("", name.removeprefix("mcp_")) if name.startswith("mcp_") else None
 
 
 def _write_output(_event: AgentEvent, decision: HookDecision) -> HookOutput:
     permission = Permission.ALLOW if decision.permission is None and decision.arguments else decision.permission
-    output: dict[str, object] = {"decision": _DECISIONS[permission]} if permission in _DECISIONS else {}
+    output: dict[str, object] = {"decision": permission.name.lower()} if permission else {}
     if permission is Permission.DENY:
         output["reason"] = decision.reason or "denied by a hook"
     elif decision.arguments is not None:

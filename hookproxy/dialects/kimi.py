@@ -18,7 +18,7 @@ from .shared import claude_matchers
 from .shared import hook_file as shared_hook_file
 from .shared import input as shared_input
 from .shared.command_file import CommandFile, Entries, Matchers, Timeouts
-from .shared.events import INSIDE_AGENT, by_name
+from .shared.events import INSIDE_AGENT, because, by_name
 from .shared.hook_file import CANNOT_FIRE, Table
 
 _SESSION: Final = (Event.SESSION_START, Event.SESSION_END, Event.NOTIFICATION)
@@ -67,7 +67,7 @@ def _recognises(members: Mapping[str, object]) -> bool:
 FORMAT: Final = CommandFile(
     dialect="kimi",
     events=by_name(*_CALL, *_SESSION),
-    unavailable=dict.fromkeys(_NAMES.split(" "), INSIDE_AGENT),
+    unavailable=because({INSIDE_AGENT: _NAMES}),
     timeouts=Timeouts(30.0),
     entries=Entries(keys=("event", "matcher", "command", "timeout")),
     matchers=Matchers(

@@ -24,7 +24,6 @@ from ..model.hooks import (
     Verdict,
 )
 from ..model.settings import ToolNames
-from ..policy import matchers
 from .agent_documents import DocumentSigns
 from .agent_side import AgentSide, Can, DocumentForm, result_outcome
 from .dialect import Dialect, Effect, HookFile, UserFiles
@@ -33,8 +32,9 @@ from .shared import hook_file as shared_hook_file
 from .shared import input as shared_input
 from .shared import output as shared_output
 from .shared.command_file import CommandFile, Entries, Matcher, Matchers, Timeouts
-from .shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, by_name
+from .shared.events import AFTER_CALL, BEFORE_CALL, COMPACTION_UNSEEN, PROMPTS_UNSEEN, by_name
 from .shared.hook_file import Table
+from .shared.output import BLOCKS
 
 TOOLS: Final[ToolSpellings] = {"Bash": (ToolSpelling("bash"),)}
 
@@ -50,7 +50,6 @@ _TIMEOUTS: Final = {
     Event.NOTIFICATION: 10.0,
 }
 
-AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 TOOL_EVENTS: Final = (Event.PRE_TOOL_USE, *AFTER_CALL, Event.PERMISSION_REQUEST, Event.PERMISSION_DENIED)
 """The document's tool events: their hooks get the tool and its input."""
 
@@ -130,23 +129,13 @@ def _event_details(context: EventContext) -> dict[str, object]:
             return {}
 
 
-DENIES: Final = 2
-"""The exit code that denies, "even with no stdout"."""
-
-_DECIDING: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
-"""The events that have a call to deny; on others, exit code 2 is a failure like any other."""
-
-_NO_JSON: Final = msgspec.Raw(b"")
-_PERMISSIONS: Final = {"allow": Permission.ALLOW, "ask": Permission.ASK, "deny": Permission.DENY}
-
-
 class _Specific(msgspec.Struct, frozen=True, kw_only=True):
     """`hookSpecificOutput`. Types are strict, null counts as absent, other members (`hookEventName`) are ignored."""
 
     permissionDecision: Literal["allow", "deny", "ask"] | None = None
     permissionDecisionReason: str | None = None
     additionalContext: str | None = None
-    updatedInput: msgspec.Raw = _NO_JSON
+    updatedInput: msgspec.Raw = shared_output.NO_JSON
     updatedPermissions: tuple[str, ...] | None = None
     interrupt: bool | None = None
 
@@ -183,15 +172,9 @@ FIELDS: Final = {
 
 _DECODER: Final = msgspec.json.Decoder(_JsonOutput)
 _NO_SPECIFIC: Final = _Specific()
-_DECIDING_MEMBERS: Final[shared_output.DecidingMembers] = {
-    "hookSpecificOutput.permissionDecision": ("allow", "deny", "ask"),
-    "hookSpecificOutput.permissionDecisionReason": shared_output.ANY_TEXT,
-    "hookSpecificOutput.interrupt": (True, False),
-    "interrupt": (True, False),
-    "continue": (True, False),
-    "decision": ("block",),
-    "reason": shared_output.ANY_TEXT,
-}
+_DECIDING_MEMBERS: Final = shared_output.deciding_members(
+    FIELDS, {"hookSpecificOutput.permissionDecision": ("allow", "deny", "ask"), "decision": ("block",)}
+)
 
 
 def read_output(spec: HookSpec, result: HookResult) -> Verdict:
@@ -203,7 +186,7 @@ def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
     if result.ended is not Ended.EXITED:
         return Verdict(failure=shared_output.describe_end(spec, result))
     stdout, stderr = shared_output.decode(result.stdout), shared_output.decode(result.stderr)
-    denies = result.code == DENIES and spec.event in _DECIDING
+    denies = result.code == BLOCKS and spec.event in BEFORE_CALL
     if result.code and not denies:
         return Verdict(
             failure=shared_output.exit_failure(result.code, stderr),
@@ -218,7 +201,9 @@ def _verdict(spec: HookSpec, result: HookResult) -> Verdict:
         return replace(verdict, reason=shared_output.truncate(stdout)) if denies and not verdict.reason else verdict
     if output is None:
         return _plain_text(stdout, stderr, denies)
-    verdict = _on_deciding_event(spec.event, output) if spec.event in _DECIDING else _on_other_event(spec.event, output)
+    verdict = (
+        _on_deciding_event(spec.event, output) if spec.event in BEFORE_CALL else _on_other_event(spec.event, output)
+    )
     return _denied(output, verdict, stderr) if denies else verdict
 
 
@@ -257,9 +242,7 @@ def _on_deciding_event(event: Event, output: _JsonOutput) -> Verdict:
     """The verdict of JSON output about a call that has not run."""
     specific = output.specific
     permission, reason = _permission(output)
-    arguments = shared_output.one_line(specific.updatedInput)
-    if permission is Permission.DENY or arguments == b"null":
-        arguments = b""
+    arguments = b"" if permission is Permission.DENY else shared_output.given(specific.updatedInput)
     failure = _rewrite_error(event, arguments)
     if permission is Permission.ASK and event is Event.PERMISSION_REQUEST:
         permission = None  # a person is asked anyway
@@ -281,7 +264,7 @@ def _on_deciding_event(event: Event, output: _JsonOutput) -> Verdict:
 def _permission(output: _JsonOutput) -> tuple[Permission | None, str]:
     """What the JSON output wants for the call, and the reason that belongs to it."""
     specific = output.specific
-    permission = _PERMISSIONS[specific.permissionDecision] if specific.permissionDecision else None
+    permission = shared_output.PERMISSIONS[specific.permissionDecision] if specific.permissionDecision else None
     general_reason = output.reason or ""
     specific_reason = specific.permissionDecisionReason or general_reason
     denied = _stops(output) or output.decision == "block"
@@ -307,11 +290,8 @@ def _rules(texts: Iterable[str]) -> tuple[tuple[str, ...], list[str]]:
     rules: dict[str, None] = {}
     invalid = []
     for rule in texts:
-        try:
-            matchers.allow_rule(rule)
-        except (ValueError, OverflowError, RecursionError):
-            quoted = shared_output.truncate(repr(rule), shared_output.MAX_EXPLANATION)
-            invalid.append(f"gave an invalid permission rule: {quoted}")
+        if error := shared_output.rule_error(rule):
+            invalid.append(error)
             continue
         name, bracket, rest = rule.partition("(")
         rules |= dict.fromkeys((rule, name.lower() + bracket + rest))
@@ -364,15 +344,6 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     file=".lime/settings.json",
     can=Can.ALLOW | Can.ASK | Can.REWRITE | Can.TELL_BEFORE,
     write_output=partial(claude_agent_side.write_output, replacement=""),
-    events=by_name(
-        Event.PRE_TOOL_USE,
-        Event.POST_TOOL_USE,
-        Event.POST_TOOL_USE_FAILURE,
-        Event.PERMISSION_REQUEST,
-        Event.SESSION_START,
-        Event.SESSION_END,
-        Event.NOTIFICATION,
-    ),
     has_matchers=False,
     own_tools=TOOLS,
 )

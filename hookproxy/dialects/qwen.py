@@ -25,7 +25,7 @@ from .shared import hook_file as shared_hook_file
 from .shared import input as shared_input
 from .shared import output as shared_output
 from .shared.command_file import CommandFile, Entries, Matchers, Timeouts
-from .shared.events import INSIDE_AGENT, PROMPTS_UNSEEN, by_name
+from .shared.events import INSIDE_AGENT, PROMPTS_UNSEEN, because, by_name
 from .shared.handler_types import Handler
 from .shared.hook_file import Table
 from .shared.llm_outcome import llm_outcome
@@ -46,30 +46,6 @@ _CALL_EVENTS: Final = (
     Event.PERMISSION_REQUEST,
     Event.PERMISSION_DENIED,
 )
-_TURNS_UNSEEN: Final = "an MCP server does not see turns, tasks and subagents"
-_UNAVAILABLE: Final = {
-    "PostToolBatch": "an MCP server does not see which calls were made together",
-    "UserPromptSubmit": PROMPTS_UNSEEN,
-    "UserPromptExpansion": PROMPTS_UNSEEN,
-    "QueryEnd": PROMPTS_UNSEEN,
-    "Stop": _TURNS_UNSEEN,
-    "StopFailure": _TURNS_UNSEEN,
-    "SubagentStart": _TURNS_UNSEEN,
-    "SubagentStop": _TURNS_UNSEEN,
-    "TodoCreated": _TURNS_UNSEEN,
-    "TodoCompleted": _TURNS_UNSEEN,
-    "TeammateIdle": _TURNS_UNSEEN,
-    "PreCompact": INSIDE_AGENT,
-    "PostCompact": INSIDE_AGENT,
-    "SessionDelete": INSIDE_AGENT,
-    "MessageDisplay": INSIDE_AGENT,
-    "InstructionsLoaded": INSIDE_AGENT,
-    "ConfigChange": INSIDE_AGENT,
-    "CwdChanged": INSIDE_AGENT,
-    "FileChanged": INSIDE_AGENT,
-    "WorktreeCreate": INSIDE_AGENT,
-}
-
 FAMILIAR_TOOLS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
     "Bash": ("run_shell_command", {"run_in_background": "is_background"}),
     "Read": ("read_file", {}),
@@ -178,7 +154,19 @@ def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
 FORMAT: Final = CommandFile(
     dialect="qwen",
     events=by_name(*_CALL_EVENTS, Event.SESSION_START, Event.SESSION_END, Event.NOTIFICATION),
-    unavailable=_UNAVAILABLE,
+    unavailable=because(
+        {
+            "an MCP server does not see which calls were made together": "PostToolBatch",
+            PROMPTS_UNSEEN: "UserPromptSubmit UserPromptExpansion QueryEnd",
+            "an MCP server does not see turns, tasks and subagents": (
+                "Stop StopFailure SubagentStart SubagentStop TodoCreated TodoCompleted TeammateIdle"
+            ),
+            INSIDE_AGENT: (
+                "PreCompact PostCompact SessionDelete MessageDisplay InstructionsLoaded ConfigChange CwdChanged"
+                " FileChanged WorktreeCreate"
+            ),
+        }
+    ),
     timeouts=Timeouts(default=60.0, milliseconds_from=_MILLISECONDS),
     entries=Entries(
         keys=_KEYS,
@@ -346,13 +334,4 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     file=".qwen/settings.json",
     can=Can.ALLOW | Can.ASK | Can.TELL_BEFORE | Can.TELL_AFTER,
     write_output=partial(claude_agent_side.write_output, replacement=""),
-    events=by_name(
-        Event.PRE_TOOL_USE,
-        Event.POST_TOOL_USE,
-        Event.POST_TOOL_USE_FAILURE,
-        Event.PERMISSION_REQUEST,
-        Event.SESSION_START,
-        Event.SESSION_END,
-        Event.NOTIFICATION,
-    ),
 )

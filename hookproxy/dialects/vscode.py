@@ -33,10 +33,10 @@ from .shared import hook_file as shared_hook_file
 from .shared import input as shared_input
 from .shared import output as shared_output
 from .shared.command_file import CommandFile, Entries, Matcher, Matchers, Timeouts
-from .shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, SUBAGENTS_UNSEEN, TURNS_UNSEEN, by_name
+from .shared.events import AFTER_CALL, COMPACTION_UNSEEN, PROMPTS_UNSEEN, SUBAGENTS_UNSEEN, TURNS_UNSEEN, by_name
 from .shared.handler_types import Handler
 from .shared.hook_file import Table
-from .shared.output import AFTER_CALL
+from .shared.output import BLOCKS
 
 _BOTH_SPELLINGS: Final = {
     "SessionStart": "sessionStart",
@@ -198,18 +198,12 @@ def write_input(spec: HookSpec, context: EventContext) -> Document:
     return Document(shared_input.json_line(document | {"tool_use_id": context.tool_use_id}), {})
 
 
-BLOCKS: Final = 2
-"""The exit status that denies a call, or rejects its result; standard error is the reason."""
-
 _NO_REASON: Final = "an unexpected error occurred"
 _NO_BLOCK_REASON: Final = "Hook blocked tool result"
 """VS Code's own reasons where a hook gives none: with the exit status, and as JSON."""
 
 _BLOCKED: Final = "The PostToolUse hook blocked this tool result. Reason: "
 """What VS Code puts before the reason of a hook that blocks a result. The result itself stays (`appendHookContext`)."""
-
-_NO_JSON: Final = msgspec.Raw(b"")
-_PERMISSIONS: Final = {"allow": Permission.ALLOW, "ask": Permission.ASK, "deny": Permission.DENY}
 
 
 class _Specific(msgspec.Struct, frozen=True, kw_only=True):
@@ -218,7 +212,7 @@ class _Specific(msgspec.Struct, frozen=True, kw_only=True):
     hookEventName: str | None = None
     permissionDecision: Literal["allow", "deny", "ask"] | None = None
     permissionDecisionReason: str | None = None
-    updatedInput: msgspec.Raw = _NO_JSON
+    updatedInput: msgspec.Raw = shared_output.NO_JSON
     additionalContext: str | None = None
 
 
@@ -251,14 +245,9 @@ FIELDS: Final = {
 
 _DECODER: Final = msgspec.json.Decoder(_JsonOutput)
 _NO_SPECIFIC: Final = _Specific()
-_DECIDING_MEMBERS: Final[shared_output.DecidingMembers] = {
-    "continue": (True, False),
-    "stopReason": shared_output.ANY_TEXT,
-    "decision": ("block",),
-    "reason": shared_output.ANY_TEXT,
-    "hookSpecificOutput.permissionDecision": tuple(_PERMISSIONS),
-    "hookSpecificOutput.permissionDecisionReason": shared_output.ANY_TEXT,
-}
+_DECIDING_MEMBERS: Final = shared_output.deciding_members(
+    FIELDS, {"decision": ("block",), "hookSpecificOutput.permissionDecision": ("allow", "ask", "deny")}
+)
 
 
 def read_output(spec: HookSpec, result: HookResult) -> Verdict:
@@ -270,18 +259,11 @@ def read_output(spec: HookSpec, result: HookResult) -> Verdict:
         return _rejected(spec, stderr)
     if result.code:
         return Verdict(failure=shared_output.exit_failure(result.code, stderr))
-    try:
-        output = shared_output.parse_json_object(result.stdout, _DECODER)
-    except shared_output.InvalidOutput as error:
-        kept = shared_output.keep_deciding_members(result, _DECIDING_MEMBERS)
-        deciding = shared_output.parse_json_object(kept.stdout, _DECODER)
-        return shared_output.invalid_output_verdict(_of_json(spec, deciding) if deciding else Verdict(), str(error))
-    if output is not None:
-        return _of_json(spec, output)
-    text = shared_output.decode(result.stdout)
-    if text.startswith("{"):  # the lost part may have denied
-        return Verdict(failure=shared_output.CUT_JSON if result.cut else shared_output.INCOMPLETE_JSON)
-    return Verdict(messages=("printed plain text, which VS Code ignores",)) if text else NO_VERDICT
+    verdict = shared_output.read_json(result, _DECODER, _DECIDING_MEMBERS, partial(_of_json, spec))
+    if verdict is not None:
+        return verdict
+    has_text = shared_output.decode(result.stdout)
+    return Verdict(messages=("printed plain text, which VS Code ignores",)) if has_text else NO_VERDICT
 
 
 def _rejected(spec: HookSpec, stderr: str) -> Verdict:
@@ -336,10 +318,10 @@ def _objection(output: _JsonOutput, stop_reason: str) -> str:
 
 
 def _before_call(verdict: Verdict, specific: _Specific) -> Verdict:
-    permission = _PERMISSIONS[specific.permissionDecision] if specific.permissionDecision else None
+    permission = shared_output.PERMISSIONS[specific.permissionDecision] if specific.permissionDecision else None
     reason = shared_output.truncate(specific.permissionDecisionReason or verdict.reason)
-    arguments = shared_output.one_line(specific.updatedInput)
-    if permission is Permission.DENY or arguments in (b"", b"null"):
+    arguments = shared_output.given(specific.updatedInput)
+    if permission is Permission.DENY or not arguments:
         return replace(verdict, permission=permission, reason=reason)
     if not arguments.startswith(b"{"):
         return Verdict(failure="gave an updatedInput that is not an object")

@@ -5,11 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from ...model.hooks import Event
 from ..agent_documents import DocumentSigns
 from ..agent_side import AgentSide, Can, DocumentForm, session_of
 from ..shared import claude_agent_side
-from ..shared.events import by_name
 from .hook_file import FORMAT
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(
@@ -22,14 +20,5 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     can=Can.ALLOW | Can.ASK | Can.REWRITE | Can.TELL_BEFORE | Can.TELL_AFTER | Can.REPLACE | Can.BLOCK_AFTER,
     form=DocumentForm(session=partial(session_of, project_variable="CLAUDE_PROJECT_DIR")),
     write_output=claude_agent_side.write_output,
-    events=by_name(
-        Event.PRE_TOOL_USE,
-        Event.POST_TOOL_USE,
-        Event.POST_TOOL_USE_FAILURE,
-        Event.PERMISSION_REQUEST,
-        Event.SESSION_START,
-        Event.SESSION_END,
-        Event.NOTIFICATION,
-    ),
     user_variable="CLAUDE_CONFIG_DIR",
 )

@@ -15,41 +15,25 @@ from ..dialect import HookFile, HookList
 from ..shared import claude_matchers, command_file, handler_types, labels
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile, Entries, Matcher, Matchers, Timeouts
-from ..shared.events import INSIDE_AGENT, PROMPTS_UNSEEN, by_name
+from ..shared.events import INSIDE_AGENT, PROMPTS_UNSEEN, because, by_name
 from ..shared.handler_types import Handler
 from ..shared.hook_file import Table
 from .input import TOOL_EVENTS
 from .output import detach_time
 
-_TURNS_UNSEEN: Final = "an MCP server does not see turns, tasks and subagents"
-
-_UNAVAILABLE: Final = {
-    "UserPromptSubmit": PROMPTS_UNSEEN,
-    "UserPromptExpansion": PROMPTS_UNSEEN,
-    "Stop": _TURNS_UNSEEN,
-    "StopFailure": _TURNS_UNSEEN,
-    "SubagentStart": _TURNS_UNSEEN,
-    "SubagentStop": _TURNS_UNSEEN,
-    "TaskCreated": _TURNS_UNSEEN,
-    "TaskCompleted": _TURNS_UNSEEN,
-    "TeammateIdle": _TURNS_UNSEEN,
-    "PostToolBatch": "an MCP server does not see which calls were made together",
-    "PermissionDenied": "the permission classifier is inside the agent",
-    "ConfigChange": INSIDE_AGENT,
-    "CwdChanged": INSIDE_AGENT,
-    "DirectoryAdded": INSIDE_AGENT,
-    "FileChanged": INSIDE_AGENT,
-    "InstructionsLoaded": INSIDE_AGENT,
-    "MessageDisplay": INSIDE_AGENT,
-    "PostCompact": INSIDE_AGENT,
-    "PostModelSwitch": INSIDE_AGENT,
-    "PreCompact": INSIDE_AGENT,
-    "PreModelSwitch": INSIDE_AGENT,
-    "Setup": INSIDE_AGENT,
-    "WorktreeCreate": INSIDE_AGENT,
-    "WorktreeRemove": INSIDE_AGENT,
-}
-"""Claude Code's other events, up to 2.1.285, and why they cannot occur behind MCP."""
+_UNAVAILABLE: Final = because({
+    PROMPTS_UNSEEN: "UserPromptSubmit UserPromptExpansion",
+    "an MCP server does not see turns, tasks and subagents": (
+        "Stop StopFailure SubagentStart SubagentStop TaskCreated TaskCompleted TeammateIdle"
+    ),
+    "an MCP server does not see which calls were made together": "PostToolBatch",
+    "the permission classifier is inside the agent": "PermissionDenied",
+    INSIDE_AGENT: (
+        "ConfigChange CwdChanged DirectoryAdded FileChanged InstructionsLoaded MessageDisplay PostCompact"
+        " PostModelSwitch PreCompact PreModelSwitch Setup WorktreeCreate WorktreeRemove"
+    ),
+})  # fmt: skip
+"""Claude Code's other events, up to 2.1.285."""
 
 _UNSUPPORTED_TYPES: Final = {
     "prompt": "is not supported: hookproxy has no model to ask",

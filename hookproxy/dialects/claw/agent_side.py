@@ -10,8 +10,8 @@ from typing import Final
 from ...model.hooks import Event, Permission
 from ..agent_documents import DocumentSigns, Members
 from ..agent_side import AgentEvent, AgentSide, Can, DocumentForm, HookDecision, HookOutput, text_outcome
+from ..shared.output import BLOCKS
 from .hook_file import CURRENT, DOCUMENTED, FAILURE_EVENT, TOOLS
-from .output import DENIES
 
 
 def _failed(members: Members) -> bool:
@@ -25,11 +25,11 @@ def _write_output(_event: AgentEvent, decision: HookDecision) -> HookOutput:
     text = "\n\n".join(filter(None, texts))
     if text.lstrip().startswith(("{", "[")):
         text = f"The hook said: {text}"  # the current edition would read JSON as a decision
-    return HookOutput(f"{text}\n".encode() if text else b"", decision.message, DENIES if denies else 0)
+    return HookOutput(f"{text}\n".encode() if text else b"", decision.message, BLOCKS if denies else 0)
 
 
 def _refuse(reason: str) -> HookOutput:
-    return HookOutput(f"{reason}\n".encode(), status=DENIES)
+    return HookOutput(f"{reason}\n".encode(), status=BLOCKS)
 
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(

@@ -14,7 +14,7 @@ from ..dialect import Files, FolderContent, FoundFile, HookFile, HookList, Plugi
 from ..shared import claude_matchers, command_file, handler_types, re2_regex
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile, Entries, Matchers, Timeouts
-from ..shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, TURNS_AND_SUBAGENTS_UNSEEN, by_name
+from ..shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, TURNS_AND_SUBAGENTS_UNSEEN, because, by_name
 from ..shared.handler_types import Handler
 from ..shared.hook_file import Table
 
@@ -190,15 +190,13 @@ FORMAT: Final = CommandFile(
     events=by_name(
         Event.PRE_TOOL_USE, Event.POST_TOOL_USE, Event.PERMISSION_REQUEST, Event.SESSION_START, Event.SESSION_END
     ),
-    unavailable={
-        "UserPromptSubmit": PROMPTS_UNSEEN,
-        "Stop": TURNS_AND_SUBAGENTS_UNSEEN,
-        "SubagentStart": TURNS_AND_SUBAGENTS_UNSEEN,
-        "SubagentStop": TURNS_AND_SUBAGENTS_UNSEEN,
-        "Interrupt": TURNS_AND_SUBAGENTS_UNSEEN,
-        "PreCompact": COMPACTION_UNSEEN,
-        "PostCompact": COMPACTION_UNSEEN,
-    },
+    unavailable=because(
+        {
+            PROMPTS_UNSEEN: "UserPromptSubmit",
+            TURNS_AND_SUBAGENTS_UNSEEN: "Stop SubagentStart SubagentStop Interrupt",
+            COMPACTION_UNSEEN: "PreCompact PostCompact",
+        }
+    ),
     timeouts=Timeouts(default=600.0, shortest=1.0),
     entries=Entries(
         keys=_KEYS,

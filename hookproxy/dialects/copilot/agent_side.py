@@ -14,7 +14,6 @@ from ..agent_side import AgentEvent, AgentSide, Can, DocumentForm, HookDecision,
 from ..shared.events import by_name
 from .hook_file import OLDER_FORMAT, TOOLS
 
-_PERMISSIONS = {Permission.ALLOW: "allow", Permission.ASK: "ask", Permission.DENY: "deny"}
 _EVENTS: Final = by_name(
     Event.PRE_TOOL_USE,
     Event.POST_TOOL_USE,
@@ -57,7 +56,7 @@ def _before_call(decision: HookDecision) -> dict[str, object]:
     permission = Permission.ALLOW if decision.permission is None and decision.arguments else decision.permission
     if permission is None:
         return {}
-    output: dict[str, object] = {"permissionDecision": _PERMISSIONS[permission]}
+    output: dict[str, object] = {"permissionDecision": permission.name.lower()}
     if decision.reason or permission is Permission.DENY:
         output["permissionDecisionReason"] = decision.reason or "denied by a hook"
     if decision.arguments is not None and permission is not Permission.DENY:
@@ -68,7 +67,7 @@ def _before_call(decision: HookDecision) -> dict[str, object]:
 def _permission_request(decision: HookDecision) -> dict[str, object]:
     if decision.permission not in (Permission.ALLOW, Permission.DENY):
         return {}
-    return {"behavior": _PERMISSIONS[decision.permission], "message": decision.reason, "interrupt": decision.stop}
+    return {"behavior": decision.permission.name.lower(), "message": decision.reason, "interrupt": decision.stop}
 
 
 def _after_call(decision: HookDecision) -> dict[str, object]:

@@ -17,7 +17,7 @@ from ..dialect import Files, HookFile, HookList, Plugin
 from ..shared import command_file, handler_types, labels
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile, Entries, Matcher, Matchers, Timeouts
-from ..shared.events import INSIDE_AGENT, PROMPTS_UNSEEN, TURNS_AND_SUBAGENTS_UNSEEN
+from ..shared.events import INSIDE_AGENT, PROMPTS_UNSEEN, TURNS_AND_SUBAGENTS_UNSEEN, because
 from ..shared.handler_types import Handler
 from ..shared.hook_file import Table
 from .input import OBJECT
@@ -61,16 +61,11 @@ _GRANTING_EVENTS: Final = (Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST)
 _ALLOW_LOCALHOST: Final = "COPILOT_HOOK_ALLOW_LOCALHOST"
 
 
-_UNAVAILABLE: Final = {
-    "userPromptSubmitted": PROMPTS_UNSEEN,
-    "UserPromptSubmit": PROMPTS_UNSEEN,
-    **dict.fromkeys(
-        ("agentStop", "Stop", "subagentStart", "SubagentStart", "subagentStop", "SubagentStop"),
-        TURNS_AND_SUBAGENTS_UNSEEN,
-    ),
-    "preCompact": INSIDE_AGENT,
-    "PreCompact": INSIDE_AGENT,
-}
+_UNAVAILABLE: Final = because({
+    PROMPTS_UNSEEN: "userPromptSubmitted UserPromptSubmit",
+    TURNS_AND_SUBAGENTS_UNSEEN: "agentStop Stop subagentStart SubagentStart subagentStop SubagentStop",
+    INSIDE_AGENT: "preCompact PreCompact",
+})  # fmt: skip
 """The reference's other events in both spellings."""
 
 _HOOK_KEYS: Final = ("type", "bash", "powershell", "cwd", "env", "timeoutSec", "matcher")

@@ -27,7 +27,6 @@ from ..agent_side import (
 from .hook_file import FORMAT, MCP, OWN, TOOL_SPELLINGS
 
 _KNOWN: Final = frozenset(spelling.name for spellings in TOOL_SPELLINGS.values() for spelling in spellings)
-_PERMISSIONS: Final = {Permission.ALLOW: "allow", Permission.DENY: "deny"}
 
 
 def _tool_name(members: Members) -> str:
@@ -89,7 +88,7 @@ def _before_call(decision: HookDecision) -> HookOutput:
         return json_output({"permission": "deny", "user_message": decision.message or reason, "agent_message": reason})
     output: dict[str, object] = {}
     if decision.permission is not None:
-        output["permission"] = _PERMISSIONS[decision.permission]
+        output["permission"] = decision.permission.name.lower()
     if decision.arguments is not None:
         output["updated_input"] = msgspec.Raw(decision.arguments)
     return HookOutput(raw_json.encode(output) + b"\n")

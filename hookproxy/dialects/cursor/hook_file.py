@@ -19,7 +19,7 @@ from ..dialect import Files, HookFile, HookList, Plugin
 from ..shared import familiar_call
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile, Entries, Matchers, Timeouts, regular_expression
-from ..shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, SUBAGENTS_UNSEEN, TURNS_UNSEEN
+from ..shared.events import COMPACTION_UNSEEN, PROMPTS_UNSEEN, SUBAGENTS_UNSEEN, TURNS_UNSEEN, because
 from ..shared.hook_file import Table
 
 BEFORE_SHELL: Final = "beforeShellExecution"
@@ -47,19 +47,14 @@ _EVENTS: Final = {
 _SECOND: Final = frozenset({BEFORE_MCP, BEFORE_SHELL, BEFORE_READ, "postToolUse", "postToolUseFailure"})
 """The events that come after the other event on the same side of a call."""
 
-_NO_TAB: Final = "inline completions never pass through MCP"
-_UNAVAILABLE: Final = {
-    "beforeTabFileRead": _NO_TAB,
-    "afterTabFileEdit": _NO_TAB,
-    "beforeSubmitPrompt": PROMPTS_UNSEEN,
-    "afterAgentResponse": TURNS_UNSEEN,
-    "afterAgentThought": TURNS_UNSEEN,
-    "stop": TURNS_UNSEEN,
-    "subagentStart": SUBAGENTS_UNSEEN,
-    "subagentStop": SUBAGENTS_UNSEEN,
-    "preCompact": COMPACTION_UNSEEN,
-    "workspaceOpen": "the editor opens its workspaces itself, and an MCP server does not see it",
-}
+_UNAVAILABLE: Final = because({
+    "inline completions never pass through MCP": "beforeTabFileRead afterTabFileEdit",
+    PROMPTS_UNSEEN: "beforeSubmitPrompt",
+    TURNS_UNSEEN: "afterAgentResponse afterAgentThought stop",
+    SUBAGENTS_UNSEEN: "subagentStart subagentStop",
+    COMPACTION_UNSEEN: "preCompact",
+    "the editor opens its workspaces itself, and an MCP server does not see it": "workspaceOpen",
+})  # fmt: skip
 
 MCP: Final = "MCP:"
 """Before the name of a server's tool, in preToolUse and in the two events after a call that belong to it."""

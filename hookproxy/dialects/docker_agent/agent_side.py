@@ -34,7 +34,6 @@ from .tools import TOOLS
 _FILE: Final = "agent.yaml"
 _EDITOR: Final = "edit_file"
 _REWRITTEN_EDIT: Final = "A hook wants other arguments for this edit, and they cannot be written as Docker Agent's."
-_PERMISSIONS: Final = {Permission.ALLOW: "allow", Permission.ASK: "ask", Permission.DENY: "deny"}
 
 
 def _server_tool(_members: Members, name: str) -> tuple[str, str] | None:
@@ -79,7 +78,7 @@ def _write_output(event: AgentEvent, decision: HookDecision) -> HookOutput:
 def _before_call(decision: HookDecision) -> dict[str, object]:
     specific: dict[str, object] = {}
     if decision.permission is not None:
-        specific["permission_decision"] = _PERMISSIONS[decision.permission]
+        specific["permission_decision"] = decision.permission.name.lower()
         if decision.reason or decision.permission is Permission.DENY:
             specific["permission_decision_reason"] = decision.reason or "denied by a hook"
     if decision.arguments is not None and decision.permission is not Permission.DENY:

@@ -14,7 +14,7 @@ from ...model.hooks import Event, HookSpec
 from ..dialect import HookFile, HookList
 from ..shared import hook_file as shared_hook_file
 from ..shared import labels
-from ..shared.events import INSIDE_AGENT, PROMPTS_UNSEEN
+from ..shared.events import AFTER_CALL, INSIDE_AGENT, PROMPTS_UNSEEN, because
 from ..shared.hook_file import CANNOT_FIRE, Table
 from . import go_regex, output
 
@@ -67,7 +67,6 @@ class FileFormat(Struct, frozen=True):
 
 
 _BEFORE_CALL: Final = (Event.PRE_TOOL_USE,)
-_AFTER_CALL: Final = (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE)
 _LISTS: Final = {
     "session_start": (Event.SESSION_START,),
     "session_end": (Event.SESSION_END,),
@@ -79,33 +78,24 @@ _CURRENT_GROUPS: Final = {
     # Docker Agent runs guards before pre_tool_use, and again if that rewrites. Here they run last, on what will run.
     "tool_guard": _BEFORE_CALL,
     "permission_request": (Event.PERMISSION_REQUEST,),
-    _TRANSFORM: _AFTER_CALL,
-    "post_tool_use": _AFTER_CALL,
+    _TRANSFORM: AFTER_CALL,
+    "post_tool_use": AFTER_CALL,
 }
 
-_INSIDE_MODEL_LOOP: Final = "an MCP server does not see turns, subagents and model calls"
-_UNAVAILABLE_EVENTS: Final = {
-    "user_prompt_submit": PROMPTS_UNSEEN,
-    "user_steering_messages_submit": PROMPTS_UNSEEN,
-    "user_followup_submit": PROMPTS_UNSEEN,
-    "turn_start": _INSIDE_MODEL_LOOP,
-    "turn_end": _INSIDE_MODEL_LOOP,
-    "before_llm_call": _INSIDE_MODEL_LOOP,
-    "after_llm_call": _INSIDE_MODEL_LOOP,
-    "stop": _INSIDE_MODEL_LOOP,
-    "subagent_stop": _INSIDE_MODEL_LOOP,
-    "pre_compact": INSIDE_AGENT,
-    "before_compaction": INSIDE_AGENT,
-    "after_compaction": INSIDE_AGENT,
-    "notification": "it is about errors and warnings inside the agent, which an MCP server does not see",
-    "on_error": "it is about errors inside the agent, which an MCP server does not see",
-    "on_max_iterations": INSIDE_AGENT,
-    "on_agent_switch": INSIDE_AGENT,
-    "on_session_resume": INSIDE_AGENT,
-    "on_tool_approval_decision": "hookproxy runs no hooks on calls that it allows; its audit log has every decision",
-    "worktree_create": INSIDE_AGENT,
-}
-"""The newer page's other events, each with the reason why it cannot occur behind MCP."""
+_UNAVAILABLE_EVENTS: Final = because({
+    PROMPTS_UNSEEN: "user_prompt_submit user_steering_messages_submit user_followup_submit",
+    "an MCP server does not see turns, subagents and model calls": (
+        "turn_start turn_end before_llm_call after_llm_call stop subagent_stop"
+    ),
+    INSIDE_AGENT: (
+        "pre_compact before_compaction after_compaction on_max_iterations on_agent_switch on_session_resume"
+        " worktree_create"
+    ),
+    "it is about errors and warnings inside the agent, which an MCP server does not see": "notification",
+    "it is about errors inside the agent, which an MCP server does not see": "on_error",
+    "hookproxy runs no hooks on calls that it allows; its audit log has every decision": "on_tool_approval_decision",
+})  # fmt: skip
+"""The newer page's other events."""
 
 DOCUMENTED: Final = FileFormat(
     dialect="docker-agent",

@@ -15,7 +15,7 @@ from ...policy import matchers
 from ..dialect import Files, HookFile, HookList, Plugin
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile, Entries, Matchers, Timeouts
-from ..shared.events import TURNS_UNSEEN
+from ..shared.events import TURNS_UNSEEN, because
 from ..shared.hook_file import Table
 
 _EVENTS: Final = {
@@ -27,15 +27,11 @@ _EVENTS: Final = {
 }
 """AfterTool also occurs after a result with isError. Of a call without a result, Gemini CLI has no event."""
 
-_NO_MODEL: Final = "requests to the model never pass through MCP"
-_UNAVAILABLE: Final = {
-    "BeforeAgent": TURNS_UNSEEN,
-    "AfterAgent": TURNS_UNSEEN,
-    "BeforeModel": _NO_MODEL,
-    "AfterModel": _NO_MODEL,
-    "BeforeToolSelection": _NO_MODEL,
-    "PreCompress": "the agent compresses its conversation itself, and an MCP server does not see it",
-}
+_UNAVAILABLE: Final = because({
+    TURNS_UNSEEN: "BeforeAgent AfterAgent",
+    "requests to the model never pass through MCP": "BeforeModel AfterModel BeforeToolSelection",
+    "the agent compresses its conversation itself, and an MCP server does not see it": "PreCompress",
+})  # fmt: skip
 
 _OWN_EVENTS: Final = {"BeforeTool", "AfterTool", *_UNAVAILABLE}
 _ALL_EVENTS: Final = {*_EVENTS, *_UNAVAILABLE}

@@ -13,7 +13,7 @@ from ..dialect import Files, FolderContent, FoundFile, HookFile, HookList
 from ..shared import command_file
 from ..shared import hook_file as shared_hook_file
 from ..shared.command_file import CommandFile, Entries, Matchers, Timeouts
-from ..shared.events import PROMPTS_UNSEEN, TURNS_UNSEEN
+from ..shared.events import PROMPTS_UNSEEN, TURNS_UNSEEN, because
 from ..shared.hook_file import CANNOT_FIRE, Table
 from .matchers import agent_matcher, any_of, regex_matcher
 
@@ -53,26 +53,20 @@ _VERSION_1_EVENTS: Final = {
     "AgentSpawn": Event.SESSION_START,
     "SessionEnd": Event.SESSION_END,
 }
-_VERSION_1_UNAVAILABLE: Final = {
-    "UserPromptSubmit": PROMPTS_UNSEEN,
-    "Stop": TURNS_UNSEEN,
-    "PreTaskExec": _SPECS_UNSEEN,
-    "PostTaskExec": _SPECS_UNSEEN,
-    "PostFileCreate": _FILES_UNSEEN,
-    "PostFileSave": _FILES_UNSEEN,
-    "PostFileDelete": _FILES_UNSEEN,
-    "Manual": _MANUAL,
-}
-_IDE_0_UNAVAILABLE: Final = {
-    "promptSubmit": PROMPTS_UNSEEN,
-    "agentStop": TURNS_UNSEEN,
-    "fileCreated": _FILES_UNSEEN,
-    "fileEdited": _FILES_UNSEEN,
-    "fileDeleted": _FILES_UNSEEN,
-    "preTaskExecution": _SPECS_UNSEEN,
-    "postTaskExecution": _SPECS_UNSEEN,
-    "userTriggered": _MANUAL,
-}
+_VERSION_1_UNAVAILABLE: Final = because({
+    PROMPTS_UNSEEN: "UserPromptSubmit",
+    TURNS_UNSEEN: "Stop",
+    _SPECS_UNSEEN: "PreTaskExec PostTaskExec",
+    _FILES_UNSEEN: "PostFileCreate PostFileSave PostFileDelete",
+    _MANUAL: "Manual",
+})  # fmt: skip
+_IDE_0_UNAVAILABLE: Final = because({
+    PROMPTS_UNSEEN: "promptSubmit",
+    TURNS_UNSEEN: "agentStop",
+    _FILES_UNSEEN: "fileCreated fileEdited fileDeleted",
+    _SPECS_UNSEEN: "preTaskExecution postTaskExecution",
+    _MANUAL: "userTriggered",
+})  # fmt: skip
 EVENTS: Final[Mapping[str, Event]] = {**_AGENT_EVENTS, **_VERSION_1_EVENTS}
 UNAVAILABLE_EVENTS: Final = {**_AGENT_UNAVAILABLE, **_VERSION_1_UNAVAILABLE, **_IDE_0_UNAVAILABLE}
 """The other triggers of all forms, each with the reason why it cannot occur behind MCP."""

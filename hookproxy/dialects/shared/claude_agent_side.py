@@ -7,8 +7,6 @@ import msgspec
 from ...model.hooks import Event, Permission
 from ..agent_side import AgentEvent, HookDecision, HookOutput, json_output
 
-_PERMISSIONS = {Permission.ALLOW: "allow", Permission.ASK: "ask", Permission.DENY: "deny"}
-
 
 def write_output(
     event: AgentEvent, decision: HookDecision, *, explicit_allow: bool = True, replacement: str = "updatedMCPToolOutput"
@@ -55,7 +53,7 @@ def _before_call(decision: HookDecision, explicit_allow: bool) -> dict[str, obje
     if permission is Permission.ALLOW and decision.arguments is None and not explicit_allow:
         permission = None
     if permission is not None:
-        specific["permissionDecision"] = _PERMISSIONS[permission]
+        specific["permissionDecision"] = permission.name.lower()
         if decision.reason or permission is Permission.DENY:
             specific["permissionDecisionReason"] = decision.reason or "denied by a hook"
     if decision.arguments is not None and permission is not Permission.DENY:
