@@ -10,7 +10,7 @@ from ...jsonrpc import raw_json
 from ...model.hooks import Document, Event, EventContext, HookSpec, Outcome
 from ..shared import input as shared_input
 from ..shared.events import AFTER_CALL
-from .tools import EDIT
+from .hook_file import EDIT
 
 _VERSION: Final = "4.1.13"
 """The version whose documents these are. Hooks of several systems recognise Cline by this member."""

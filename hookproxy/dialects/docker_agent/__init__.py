@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ...model.hooks import Event, Order
 from ...model.settings import ToolNames
 from ..dialect import Dialect
-from . import hook_file, input, output, tools
+from . import hook_file, input, output
 
 
 def _events(file_format: hook_file.FileFormat) -> dict[str, Event]:
@@ -32,7 +32,7 @@ DIALECT: Final = Dialect(
     read_hook_file=partial(hook_file.read_hook_file, hook_file.DOCUMENTED),
     write_input=input.write_input,
     read_output=partial(output.read_output, output.DOCUMENTED),
-    tool_spellings=tools.TOOL_SPELLINGS,
+    tool_spellings=hook_file.TOOL_SPELLINGS,
     recognises=hook_file.recognises,
     options=("agent",),
     suffixes=(".yaml", ".yml", ".json"),

@@ -28,8 +28,7 @@ from ..agent_side import (
 from ..dialect import WrittenEntry
 from ..shared import familiar_call
 from ..shared.command_file import Timeouts, regular_expression
-from .hook_file import CURRENT, TIMEOUT
-from .tools import TOOLS
+from .hook_file import CURRENT, TIMEOUT, TOOLS
 
 _FILE: Final = "agent.yaml"
 _EDITOR: Final = "edit_file"

@@ -9,14 +9,15 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from ...model.aliases import ToolSpelling, ToolSpellings, with_claude_names
 from ...model.errors import ConfigError
 from ...model.hooks import Event, HookSpec
 from ..dialect import HookFile, HookList
 from ..shared import hook_file as shared_hook_file
-from ..shared import labels
+from ..shared import labels, re2_regex
 from ..shared.events import AFTER_CALL, INSIDE_AGENT, PROMPTS_UNSEEN, because
 from ..shared.hook_file import CANNOT_FIRE, Table
-from . import go_regex, output
+from . import output
 
 TIMEOUT: Final = 60.0
 """Seconds for an entry without a timeout, as documented."""
@@ -26,6 +27,21 @@ AGENT: Final = "agent="
 
 _ROOT: Final = "root"
 """The agent that Docker Agent starts with."""
+
+_PATH: Final = {"file_path": "path"}
+
+TOOLS: Final[ToolSpellings] = {
+    "Bash": (ToolSpelling("shell", {"command": "cmd"}),),
+    "Read": (ToolSpelling("read_file", _PATH), ToolSpelling("read_multiple_files", {"file_path": "paths"})),
+    "Write": (ToolSpelling("write_file", _PATH),),
+    "Edit": (ToolSpelling("edit_file", _PATH),),
+    "MultiEdit": (ToolSpelling("edit_file", _PATH),),
+    "LS": (ToolSpelling("list_directory"), ToolSpelling("directory_tree")),
+    "Grep": (ToolSpelling("search_files_content", {"pattern": "query"}),),
+    "WebFetch": (ToolSpelling("fetch"),),
+}
+
+TOOL_SPELLINGS: Final = with_claude_names(TOOLS)
 
 _UNSUPPORTED_TYPES: Final = {
     "builtin": "is not supported: it is a function inside Docker Agent",
@@ -42,6 +58,23 @@ _GROUP_HINT: Final = 'write {matcher: "â€¦", hooks: [{type: command, command: â€
 _TRANSFORM: Final = "tool_response_transform"
 _VARIABLE: Final = re.compile(r"\$(?:\{(?:env\.)?(\w+)\}|(\w+))")
 _ENV_VARIABLE: Final = re.compile(r"\$\{env\.(\w+)\}")
+
+
+_MCP: Final = "mcp:"
+"""The beginning of the document's matcher for all MCP tools. Here every tool is an MCP tool."""
+
+
+def compile_matcher(pattern: str) -> Callable[[str], bool]:
+    """A test of tool names: `*` and an empty pattern match all, any other is a regular expression for the whole name.
+
+    A pattern that contains `mcp:` is tried on `mcp:NAME` as well. Raises ValueError, re.error or OverflowError.
+    """
+    if pattern in ("", "*"):
+        return lambda _name: True
+    expression = re2_regex.compile_pattern(pattern)
+    if _MCP not in pattern:
+        return lambda name: expression.fullmatch(name) is not None
+    return lambda name: any(map(expression.fullmatch, (name, _MCP + name)))
 
 
 class FileFormat(Struct, frozen=True):
@@ -242,7 +275,7 @@ class _Reader(Struct):
 
     def _read_group(self, name: str, group: Table) -> None:
         group.require("hooks", _GROUP_HINT)
-        matches = shared_hook_file.compile_member(group, "matcher", go_regex.tools)
+        matches = shared_hook_file.compile_member(group, "matcher", compile_matcher)
         self._note_unknown_keys(group, _GROUP_KEYS, _NEWER_GROUP_KEYS)
         preempts = self.file_format.newer and group.flag("preempt_yolo")
         if preempts and name != "pre_tool_use":
