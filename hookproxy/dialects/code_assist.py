@@ -86,12 +86,12 @@ FORMAT: Final = CommandFile(
     },
     timeouts=Timeouts(30.0, milliseconds=True),  # the document has no default, and this is the program's
     entries=Entries(
-        keys=("command", "timeout", "name", "matcher"),
+        keys=("command", "timeout", "name"),
         strict=True,
         foreign_keys=frozenset({"type", "hooks", "bash", "powershell", "matcher"}),
         label_key="name",
         finish=_finish,
-        without_effect={"matcher": "the hook runs for all tools, and can read the tool's name from tool_name"},
+        key_hints={"matcher": "the hook runs for all tools, and can read the tool's name from tool_name"},
         null_is_absent=False,
     ),
     matchers=Matchers(read=lambda _name, _entry: Matcher(), key=""),

@@ -27,8 +27,8 @@ from ..agent_side import (
 )
 from ..dialect import WrittenEntry
 from ..shared import familiar_call
-from ..shared.command_file import Timeouts, regular_expression
-from .hook_file import CURRENT, TIMEOUT, TOOLS
+from ..shared.command_file import regular_expression
+from .hook_file import CURRENT, DOCUMENTED, LISTS, TOOLS
 
 _FILE: Final = "agent.yaml"
 _EDITOR: Final = "edit_file"
@@ -97,16 +97,16 @@ def _write_hook_file(entries: Sequence[WrittenEntry]) -> Mapping[str, str]:
 def _yaml(entry: WrittenEntry) -> str:
     """An item of an event's list; JSON spells strings as YAML does."""
     members = [f"command: {json.dumps(entry.command)}"]
-    members += [f"{key}: {value}" for key, value in Timeouts(TIMEOUT).members(entry.timeout).items()]
-    if entry.event_name not in CURRENT.groups:
-        return "        - type: command\n" + "".join(f"          {one}\n" for one in members)
+    members += [f"{key}: {value}" for key, value in CURRENT.timeouts.members(entry.timeout).items()]
+    if entry.event_name in LISTS:
+        return "        - type: command\n" + "".join(f"          {member}\n" for member in members)
     matcher = json.dumps(entry.matcher or regular_expression(entry.names) or "*")
     head = f"        - matcher: {matcher}\n          hooks:\n            - type: command\n"
-    return head + "".join(f"              {one}\n" for one in members)
+    return head + "".join(f"              {member}\n" for member in members)
 
 
 AGENT_SIDE: Final[AgentSide] = AgentSide(
-    name="docker-agent",
+    files=DOCUMENTED,
     documents=DocumentSigns(
         values={"hook_event_name": ("pre_tool_use", "post_tool_use", "session_start", "session_end")}
     ),
@@ -120,12 +120,6 @@ AGENT_SIDE: Final[AgentSide] = AgentSide(
     read_document=_read_document,
     write_output=_write_output,
     write_hook_file=_write_hook_file,
-    events={
-        "pre_tool_use": Event.PRE_TOOL_USE,
-        "post_tool_use": Event.POST_TOOL_USE,
-        "session_start": Event.SESSION_START,
-        "session_end": Event.SESSION_END,
-    },
     also={Event.POST_TOOL_USE_FAILURE: "post_tool_use"},
     merges=True,
     own_names_are_unique=False,  # the tools of a server without a name have no prefix

@@ -161,6 +161,8 @@ class Entries(Struct, frozen=True):
     """Keys that have a meaning to the system only, each with a reason."""
     null_is_absent: bool = True
     """A member of an entry that is null counts as absent. Otherwise such an entry is left out."""
+    key_hints: Mapping[str, str] = field(default_factory=dict)
+    """What notes say about certain unknown keys."""
     only_misspelt_keys: bool = False
     """Unknown keys get a note only if they look like known ones."""
 
@@ -336,9 +338,10 @@ class CommandFile(Struct, frozen=True):
 
     def unknown_keys(self, table: Table, known: tuple[str, ...]) -> list[str]:
         """Notes on the keys of an object that have no meaning, each with its place."""
+        hints = {key: self.entries.key_hints.get(key, hint) for key, hint in table.unknown(known).items()}
         return [
             f"{table.where}: {table.place(key)} is unknown and ignored{f': {hint}' if hint else ''}"
-            for key, hint in table.unknown(known).items()
+            for key, hint in hints.items()
             if hint or not self.entries.only_misspelt_keys
         ]
 
