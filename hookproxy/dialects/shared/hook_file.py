@@ -345,10 +345,11 @@ def read_each(table: Table, key: str, read: Callable[[Table], HookList]) -> Hook
     Raises ConfigError if the member is not a list.
     """
     items = table.items(key)
-    return merge(
-        or_left_out(table.where, items.place(place), lambda place=place: read(items.table(place)))
-        for place in items.members
-    )
+
+    def read_item(name: str) -> HookList:
+        return or_left_out(table.where, items.place(name), lambda: read(items.table(name)))
+
+    return merge(map(read_item, items.members))
 
 
 def compile_member(table: Table, key: str, compile_text: Callable[[str], T]) -> T:
