@@ -265,8 +265,10 @@ class CommandFile(Struct, frozen=True):
         form, value = self.entries, items.members[key]
         if form.only_strings and isinstance(value, dict):
             raise items.error(key, "must be a command line, not an object", form.only_strings)
-        if isinstance(value, str) and (form.strings or form.only_strings):
-            entry = Table(items.where, items.place(key), {form.command: value})
+        if (form.strings or form.only_strings) and not isinstance(value, dict):
+            if not (command := items.text(key)).strip():
+                raise items.error(key, "is empty", "write a command, or remove the entry")
+            entry = Table(items.where, items.place(key), {form.command: command})
             return self.read_entry(file, name, entry, entry)
         item = items.table(key)
         if not form.grouped or (form.flat_too and "hooks" not in item.members):
