@@ -81,20 +81,20 @@ class SessionEvents:
 
     async def _run_start_hooks(self) -> None:
         context = EventContext(Event.SESSION_START, self._context.session, trigger="startup", at=time())
-        try:
-            self._feedback += _feedback_of(await self._context.policy.hooks.run_event_hooks(context))
-        except OSError as problem:  # too few descriptors or processes
-            self._context.report(f"SessionStart hooks could not be run: {problem.strerror}")
+        self.keep_feedback(await self._run_event_hooks(context))
         if self._start_hooks_ended is not None:
             self._start_hooks_ended.set()
 
     async def end_session(self) -> None:
         """Run the SessionEnd hooks. On cancel they are ended with their whole process groups."""
-        context = EventContext(Event.SESSION_END, self._context.session, trigger="other", at=time())
+        await self._run_event_hooks(EventContext(Event.SESSION_END, self._context.session, trigger="other", at=time()))
+
+    async def _run_event_hooks(self, context: EventContext, only_observers: bool = False) -> list[HookRun]:
         try:
-            await self._context.policy.hooks.run_event_hooks(context)
+            return await self._context.policy.hooks.run_event_hooks(context, only_observers)
         except OSError as problem:  # too few descriptors or processes
-            self._context.report(f"SessionEnd hooks could not be run: {problem.strerror}")
+            self._context.report(f"{context.event} hooks could not be run: {problem.strerror}")
+            return []
 
     def deliver_initialize_response(self, line: bytes, handshake: Handshake) -> None:
         """Note what the server declares, and send the response on, with the feedback of SessionStart hooks."""
@@ -179,7 +179,7 @@ class SessionEvents:
         """
         groups = self._context.policy.hooks.groups
         if not groups.has_hooks_for(context.event) or (
-            only_observers and all(one.may_answer for one in groups.select_for(context))
+            only_observers and all(selected.may_answer for selected in groups.select_for(context))
         ):
             return
         if self.running >= _MAX_RUNNING:
@@ -190,33 +190,33 @@ class SessionEvents:
 
     async def _run_hooks(self, context: EventContext, only_observers: bool) -> None:
         try:
-            self.keep_feedback(await self._context.policy.hooks.run_event_hooks(context, only_observers))
-        except OSError as problem:  # too few descriptors or processes
-            self._context.report(f"{context.event} hooks could not be run: {problem.strerror}")
+            self.keep_feedback(await self._run_event_hooks(context, only_observers))
         finally:
             self.running -= 1
             self._context.notify()
 
     def keep_feedback(self, hook_runs: list[HookRun]) -> None:
         """Keep the hooks' feedback for the model until a response can carry it."""
-        self._feedback += _feedback_of(hook_runs)
+        self._feedback += tuple(text for hook_run in hook_runs for text in hook_run.verdict.feedback)
 
-    def report_hook_run(self, one: HookRun) -> None:
+    def report_hook_run(self, hook_run: HookRun) -> None:
         """Report a hook's messages for people, and its failure."""
-        if one.verdict is NO_VERDICT:  # true of nearly all hook runs
+        if hook_run.verdict is NO_VERDICT:  # true of nearly all hook runs
             return
-        spec, session_context = one.spec, self._context
-        if spec.background and one.verdict.feedback:
-            self.keep_feedback([one])
-        reported = list(one.verdict.messages)
+        spec, session_context = hook_run.spec, self._context
+        if spec.background and hook_run.verdict.feedback:
+            self.keep_feedback([hook_run])
+        reported = list(hook_run.verdict.messages)
         for text in reported:
             session_context.report(f"{spec.label}: {text}")
             if self._logging:
                 session_context.to_agent(feedback.log_entry(text))
-        if one.verdict.failure:
-            follows = f"; {one.consequence}" if one.consequence else ""
-            session_context.report(f"{spec.event} hook {spec.label} ({spec.source}): {one.verdict.failure}{follows}")
-            reported.append(one.verdict.failure)
+        if hook_run.verdict.failure:
+            follows = f"; {hook_run.consequence}" if hook_run.consequence else ""
+            session_context.report(
+                f"{spec.event} hook {spec.label} ({spec.source}): {hook_run.verdict.failure}{follows}"
+            )
+            reported.append(hook_run.verdict.failure)
         if reported and (spec.event not in _RECORDED or spec.background):
             self.note_in_audit(f"{spec.event} hook {spec.label} ({spec.source}): " + "; ".join(reported))
 
@@ -231,9 +231,9 @@ class SessionEvents:
 
     def note_in_audit(self, text: str) -> None:
         """Write a sentence into the audit."""
-        if problem := self._context.policy.audit.note(self._context.session, text):
+        self.report_unwritten(self._context.policy.audit.note(self._context.session, text))
+
+    def report_unwritten(self, problem: str) -> None:
+        """Report why something cannot be written into the audit, once; `problem` is empty if it has been."""
+        if problem:
             self.report_once(f"{NOT_WRITTEN}: {problem}")
-
-
-def _feedback_of(hook_runs: list[HookRun]) -> tuple[str, ...]:
-    return tuple(text for one in hook_runs for text in one.verdict.feedback)

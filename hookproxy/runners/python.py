@@ -63,13 +63,13 @@ def open_runner(hooks: list[HookSpec], _report: Report) -> StatefulRunner:
     threads = Threads()
     coroutines = _Coroutines()
 
-    async def run(spec: HookSpec, document: Document, _env: Mapping[str, str]) -> HookResult:
+    async def run_python_hook(spec: HookSpec, document: Document, _env: Mapping[str, str]) -> HookResult:
         function = functions[spec.cwd, spec.call]
         loop = asyncio.get_running_loop()
         begun = loop.time()
         executor = coroutines if function.is_async else threads
         try:
-            stdout = await executor.run(lambda: _call(function, document.stdin), spec.timeout)
+            stdout = await executor.run_function(lambda: _call(function, document.stdin), spec.timeout)
             result = HookResult(Ended.EXITED, 0, stdout, ms=(loop.time() - begun) * 1000)
         except TimeoutError:
             calls = "call runs" if executor.stuck == 1 else "calls run"
@@ -84,7 +84,7 @@ def open_runner(hooks: list[HookSpec], _report: Report) -> StatefulRunner:
     async def aclose() -> None:
         threads.close()
 
-    return StatefulRunner(run, aclose)
+    return StatefulRunner(run_python_hook, aclose)
 
 
 # --- finding functions ---
@@ -108,9 +108,11 @@ def _find_function(spec: HookSpec) -> _Function:
 def _add_to_path(folder: str) -> None:
     """Have modules found in the folder, after Python's own modules, and not in the working directory."""
     here = os.path.realpath(os.curdir)
-    sys.path[:] = [one for one in sys.path if one not in ("", ".") and (one == folder or os.path.realpath(one) != here)]
+    sys.path[:] = [
+        entry for entry in sys.path if entry not in ("", ".") and (entry == folder or os.path.realpath(entry) != here)
+    ]
     if folder not in sys.path:
-        installed = (at for at, one in enumerate(sys.path) if one.endswith(("site-packages", "dist-packages")))
+        installed = (at for at, entry in enumerate(sys.path) if entry.endswith(("site-packages", "dist-packages")))
         sys.path.insert(next(installed, len(sys.path)), folder)
 
 
@@ -137,7 +139,7 @@ def _place(error: BaseException) -> str:
     if isinstance(error, SyntaxError):
         file, line, code = error.filename, error.lineno, error.text
     else:
-        frames = [one for one in traceback.extract_tb(error.__traceback__) if one.filename not in _IMPORTERS]
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename not in _IMPORTERS]
         if not frames:
             return ""
         file, line, code = frames[-1].filename, frames[-1].lineno, frames[-1].line
@@ -258,7 +260,7 @@ class Threads:
         self.stuck = 0
         """How many threads run a function whose result nobody waits for any more."""
 
-    async def run(self, function: Callable[[], object], seconds: float) -> bytes:
+    async def run_function(self, function: Callable[[], object], seconds: float) -> bytes:
         """Run the function in a thread, and return its result. Raises TimeoutError, TooManyStuck, and what it raises.
 
         After a timeout or a cancel the function runs on, and counts as stuck until it returns.
@@ -403,7 +405,7 @@ class _Coroutines:
         """How many still run although nobody waits for them."""
         return len(self._tasks)
 
-    async def run(self, function: Callable[[], object], seconds: float) -> bytes:
+    async def run_function(self, function: Callable[[], object], seconds: float) -> bytes:
         """Run the coroutine, and return its result. Raises TimeoutError, and what it raises. A cancel cancels it."""
         coroutine = function()
         assert inspect.iscoroutine(coroutine)
