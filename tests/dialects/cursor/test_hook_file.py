@@ -9,7 +9,6 @@ from typing import Any, Final
 import pytest
 
 from hookproxy.dialects.cursor import DIALECT as CURSOR
-from hookproxy.dialects.cursor import DIALECT as CURSOR
 from hookproxy.dialects.cursor.hook_file import MCP
 from hookproxy.dialects.dialect import HookFile, HookList
 from hookproxy.model.errors import ConfigError
