@@ -5,30 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-NAMES: Final = (
-    "augment",
-    "cascade",
-    "claude",
-    "claw",
-    "claw@current",
-    "cline",
-    "code-assist",
-    "codex",
-    "copilot",
-    "copilot@current",
-    "crush",
-    "cursor",
-    "docker-agent",
-    "docker-agent@current",
-    "droid",
-    "gemini",
-    "goose",
-    "iflow",
-    "kimi",
-    "kiro",
-    "lime",
-    "qwen",
-    "vscode",
+NAMES: Final = tuple(
+    """
+augment cascade claude claw claw@current cline code-assist codex copilot copilot@current crush cursor
+docker-agent docker-agent@current droid gemini goose iflow kimi kiro lime qwen vscode
+""".split()
 )
 """All dialects."""
 
@@ -78,67 +59,18 @@ DOCUMENTS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...], Mapping[st
 """By the names of the dialects that have an agent: the `DocumentSigns` of its documents."""
 
 VARIABLES: Final = frozenset(
-    [
-        "AUGMENT_CONVERSATION_ID",
-        "AUGMENT_HOOK_EVENT",
-        "AUGMENT_PROJECT_DIR",
-        "AUGMENT_TOOL_NAME",
-        "CLAUDECODE",
-        "CLAUDE_CODE_BRIDGE_SESSION_ID",
-        "CLAUDE_CODE_CHILD_SESSION",
-        "CLAUDE_CODE_ENTRYPOINT",
-        "CLAUDE_CODE_REMOTE",
-        "CLAUDE_CODE_REMOTE_SESSION_ID",
-        "CLAUDE_CODE_SESSION_ID",
-        "CLAUDE_CODE_SSE_PORT",
-        "CLAUDE_EFFORT",
-        "CLAUDE_ENV_FILE",
-        "CLAUDE_PID",
-        "CLAUDE_PLUGIN_DATA",
-        "CLAUDE_PLUGIN_ROOT",
-        "CLAUDE_PROJECT_DIR",
-        "COPILOT_AGENT_SESSION_ID",
-        "COPILOT_CLI",
-        "COPILOT_CLI_BINARY_VERSION",
-        "COPILOT_LOADER_PID",
-        "COPILOT_PROJECT_DIR",
-        "CRUSH",
-        "CRUSH_CWD",
-        "CRUSH_EVENT",
-        "CRUSH_PROJECT_DIR",
-        "CRUSH_SESSION_ID",
-        "CRUSH_TOOL_INPUT_COMMAND",
-        "CRUSH_TOOL_INPUT_FILE_PATH",
-        "CRUSH_TOOL_NAME",
-        "CURSOR_CODE_REMOTE",
-        "CURSOR_PLUGIN_ROOT",
-        "CURSOR_PROJECT_DIR",
-        "CURSOR_TRANSCRIPT_PATH",
-        "CURSOR_USER_EMAIL",
-        "CURSOR_VERSION",
-        "DROID_PLUGIN_ROOT",
-        "FACTORY_PROJECT_DIR",
-        "GEMINI_CWD",
-        "GEMINI_PLANS_DIR",
-        "GEMINI_PROJECT_DIR",
-        "GEMINI_SESSION_ID",
-        "HOOK_EVENT",
-        "HOOK_TOOL_INPUT",
-        "HOOK_TOOL_IS_ERROR",
-        "HOOK_TOOL_NAME",
-        "HOOK_TOOL_OUTPUT",
-        "IFLOW_CWD",
-        "IFLOW_HOOK_EVENT_NAME",
-        "IFLOW_NOTIFICATION_MESSAGE",
-        "IFLOW_SESSION_ID",
-        "IFLOW_SESSION_SOURCE",
-        "IFLOW_TOOL_ALIASES",
-        "IFLOW_TOOL_ARGS",
-        "IFLOW_TOOL_NAME",
-        "IFLOW_TRANSCRIPT_PATH",
-        "IFLOW_USER_PROMPT",
-        "QWEN_PROJECT_DIR",
-        "USER_PROMPT",
-    ]
+    """
+AUGMENT_CONVERSATION_ID AUGMENT_HOOK_EVENT AUGMENT_PROJECT_DIR AUGMENT_TOOL_NAME CLAUDECODE
+CLAUDE_CODE_BRIDGE_SESSION_ID CLAUDE_CODE_CHILD_SESSION CLAUDE_CODE_ENTRYPOINT CLAUDE_CODE_REMOTE
+CLAUDE_CODE_REMOTE_SESSION_ID CLAUDE_CODE_SESSION_ID CLAUDE_CODE_SSE_PORT CLAUDE_EFFORT CLAUDE_ENV_FILE
+CLAUDE_PID CLAUDE_PLUGIN_DATA CLAUDE_PLUGIN_ROOT CLAUDE_PROJECT_DIR COPILOT_AGENT_SESSION_ID COPILOT_CLI
+COPILOT_CLI_BINARY_VERSION COPILOT_LOADER_PID COPILOT_PROJECT_DIR CRUSH CRUSH_CWD CRUSH_EVENT
+CRUSH_PROJECT_DIR CRUSH_SESSION_ID CRUSH_TOOL_INPUT_COMMAND CRUSH_TOOL_INPUT_FILE_PATH CRUSH_TOOL_NAME
+CURSOR_CODE_REMOTE CURSOR_PLUGIN_ROOT CURSOR_PROJECT_DIR CURSOR_TRANSCRIPT_PATH CURSOR_USER_EMAIL
+CURSOR_VERSION DROID_PLUGIN_ROOT FACTORY_PROJECT_DIR GEMINI_CWD GEMINI_PLANS_DIR GEMINI_PROJECT_DIR
+GEMINI_SESSION_ID HOOK_EVENT HOOK_TOOL_INPUT HOOK_TOOL_IS_ERROR HOOK_TOOL_NAME HOOK_TOOL_OUTPUT IFLOW_CWD
+IFLOW_HOOK_EVENT_NAME IFLOW_NOTIFICATION_MESSAGE IFLOW_SESSION_ID IFLOW_SESSION_SOURCE IFLOW_TOOL_ALIASES
+IFLOW_TOOL_ARGS IFLOW_TOOL_NAME IFLOW_TRANSCRIPT_PATH IFLOW_USER_PROMPT QWEN_PROJECT_DIR USER_PROMPT
+""".split()
 )
 """The identity variables of all dialects."""

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ...jsonrpc import raw_json
 from ...model.hooks import Ended, Event, HookResult, HookSpec, Permission, Verdict
-from ..dialect import Effect
+from ..dialect import Effect, for_names
 from ..shared import output as shared_output
 from ..shared.events import AFTER_CALL, BEFORE_CALL
 from ..shared.output import BLOCKS
@@ -61,19 +61,14 @@ class _JsonOutput(msgspec.Struct, frozen=True, kw_only=True):
     hook_specific_output: _Specific | None = None
 
 
-FIELDS: Final[Mapping[str, Effect]] = {
-    "continue": Effect.DENIES_AND_STOPS,
-    "stop_reason": Effect.REASON,
-    "suppress_output": Effect.NONE,
-    "system_message": Effect.TELLS_PERSON,
-    "decision": Effect.DECIDES,
-    "reason": Effect.REASON,
-    "hook_specific_output.hook_event_name": Effect.NONE,
-    "hook_specific_output.permission_decision": Effect.DECIDES,
-    "hook_specific_output.permission_decision_reason": Effect.REASON,
-    "hook_specific_output.updated_input": Effect.REWRITES,
-}
-"""What each member of the JSON output does here."""
+FIELDS: Final = for_names({
+    Effect.DENIES_AND_STOPS: "continue",
+    Effect.REASON: "stop_reason reason hook_specific_output.permission_decision_reason",
+    Effect.NONE: "suppress_output hook_specific_output.hook_event_name",
+    Effect.TELLS_PERSON: "system_message",
+    Effect.DECIDES: "decision hook_specific_output.permission_decision",
+    Effect.REWRITES: "hook_specific_output.updated_input",
+})  # fmt: skip
 
 CURRENT_FIELDS: Final[Mapping[str, Effect]] = {
     **FIELDS,
