@@ -130,8 +130,6 @@ class _Empty(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A permission rule in two parts, like the program's type of this name."""
-
     tool_name: str
     rule_content: str | None = None
 

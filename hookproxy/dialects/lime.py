@@ -141,8 +141,6 @@ class _Specific(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _JsonOutput(msgspec.Struct, frozen=True, kw_only=True):
-    """What a hook prints as JSON."""
-
     hookSpecificOutput: _Specific | None = None
     interrupt: bool | None = None
     continues: bool | None = msgspec.field(default=None, name="continue")
@@ -234,7 +232,6 @@ def _denied(output: _JsonOutput, verdict: Verdict, stderr: str) -> Verdict:
 
 
 def _on_deciding_event(event: Event, output: _JsonOutput) -> Verdict:
-    """The verdict of JSON output about a call that has not run."""
     specific = output.specific
     permission, reason = _permission(output)
     arguments = b"" if permission is Permission.DENY else shared_output.given(specific.updatedInput)
@@ -294,7 +291,6 @@ def _rules(texts: Iterable[str]) -> tuple[tuple[str, ...], list[str]]:
 
 
 def _on_other_event(event: Event, output: _JsonOutput) -> Verdict:
-    """The verdict of JSON output on an event that decides nothing."""
     permission, _ = _permission(output)
     note = f"wants to deny a call, but on {event} there is no call to deny" if permission is Permission.DENY else ""
     context = output.specific.additionalContext or ""

@@ -147,7 +147,6 @@ def _read_handler(_file: HookFile, _name: str, entry: Table) -> Handler | str:
 
 
 def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
-    """The hook with its folder and its variables."""
     return replace(hook, cwd=_folder(file, entry.text("cwd")), env=entry.pairs("env"))
 
 
@@ -217,8 +216,6 @@ class _Specific(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _JsonOutput(msgspec.Struct, frozen=True, kw_only=True):
-    """What a hook prints as JSON."""
-
     hookEventName: str | None = None
     continues: bool | None = msgspec.field(default=None, name="continue")
     stopReason: str | None = None

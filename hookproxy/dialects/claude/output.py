@@ -35,8 +35,6 @@ _NO_SPECIFIC: Final = _Specific(hookEventName="")
 
 
 class _JsonOutput(envelope.Output, frozen=True, kw_only=True):
-    """The JSON that a hook prints."""
-
     decision: Literal["approve", "block"] | msgspec.UnsetType = msgspec.UNSET
     hookSpecificOutput: _Specific = _NO_SPECIFIC
 

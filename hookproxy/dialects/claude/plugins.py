@@ -116,7 +116,6 @@ def _plugins_folder(files: Files) -> str:
 
 
 def _user_content(folder: str, settings: Sequence[str], files: Files) -> FolderContent:
-    """The user's settings, and the plugins that they switch on."""
     tables = [shared_hook_file.read_json(path, files.text(path)) for path in settings]
     for table in reversed(tables):
         if "disableAllHooks" in table.members:

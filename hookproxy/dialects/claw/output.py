@@ -224,7 +224,6 @@ def _parse_members(members: Mapping[str, bytes], stdout: str) -> _ParsedOutput:
 
 
 def _specific(raw: bytes, problems: list[str]) -> Mapping[str, bytes]:
-    """The members of `hookSpecificOutput`."""
     if raw.startswith(b"{"):
         return {key: bytes(value) for key, value in raw_json.fields(raw).items()}
     if raw != _NULL:

@@ -77,7 +77,6 @@ def read_output(spec: HookSpec, result: HookResult) -> Verdict:
 
 
 def _verdict(event: Event, control: _Control) -> Verdict:
-    """The verdict of what a hook prints."""
     before = event is Event.PRE_TOOL_USE
     context = control.context or control.contextModification or ""
     if control.cancel:

@@ -144,7 +144,6 @@ def _only_in_rust(pattern: str) -> bool:
 
 
 def _matcher_notes(event: Event, pattern: str, matches: Callable[[str], bool]) -> list[str]:
-    """What a matcher does otherwise than its author may think."""
     if not _LISTED.fullmatch(pattern) and _only_in_rust(pattern):
         return ["cannot be read here, so the hook runs for every tool"]
     return claude_matchers.never_matches(event, pattern, matches)

@@ -38,8 +38,6 @@ class _Common(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class _Context(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`hookSpecificOutput` with a text for the model."""
-
     hookEventName: _EventName
     additionalContext: str | None = None
 

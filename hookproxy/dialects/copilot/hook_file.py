@@ -259,7 +259,6 @@ def _http(environ: Mapping[str, str], event: Event, entry: Table) -> Handler:
 
 
 def _finish(file: HookFile, entry: Table, hook: HookSpec) -> HookSpec:
-    """The hook with its folder, its variables and the options of its file."""
     folder = _folder(file.project_dir, entry.text("cwd"))
     env: tuple[tuple[str, str], ...] = ()
     if hook.type == "command":

@@ -38,8 +38,6 @@ class _CallDecision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _RequestDecision(msgspec.Struct, frozen=True, kw_only=True):
-    """`permissionRequest decision control`."""
-
     behavior: Literal["allow", "deny"] | None = None
     message: str | None = None
     interrupt: bool | None = None
@@ -52,15 +50,11 @@ class _AdditionalContext(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _ModifiedResult(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool's result in Copilot CLI's format."""
-
     textResultForLlm: str
     resultType: Literal["success", "failure", "denied", "error"] | None = None
 
 
 class _ResultOutput(msgspec.Struct, frozen=True, kw_only=True):
-    """`postToolUse output` of the current edition."""
-
     modifiedResult: _ModifiedResult | None = None
     additionalContext: str | None = None
 

@@ -31,8 +31,6 @@ _CLAUDE_NAMES: Final = {"preToolUse": "PreToolUse", "postToolUse": "PostToolUse"
 
 
 class _Specific(msgspec.Struct, frozen=True, kw_only=True):
-    """Claude Code's `hookSpecificOutput`."""
-
     hookEventName: str | None = None
     permissionDecision: Literal["allow", "ask", "deny"] | None = None
     permissionDecisionReason: str | None = None
@@ -230,7 +228,6 @@ def _before_call(spec: HookSpec, output: _JsonOutput) -> Verdict:
 
 
 def _after_call(spec: HookSpec, output: _JsonOutput) -> Verdict:
-    """The verdict of postToolUse and sessionStart."""
     messages = [output.for_person]
     specific = output.hookSpecificOutput or _NO_SPECIFIC
     context = output.additional_context or specific.additionalContext or ""

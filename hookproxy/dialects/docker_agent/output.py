@@ -50,8 +50,6 @@ class _Specific(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _JsonOutput(msgspec.Struct, frozen=True, kw_only=True):
-    """What a hook prints as JSON."""
-
     continues: bool | None = msgspec.field(default=None, name="continue")
     stop_reason: str | None = None
     suppress_output: bool | None = None  # no transcript here shows what a hook prints
@@ -232,7 +230,6 @@ def _on_exit_2(rules: OutputRules, spec: HookSpec, output: _JsonOutput, stderr: 
 
 
 def _on_exit_0(rules: OutputRules, spec: HookSpec, output: _JsonOutput, plain_text: str) -> Verdict:
-    """The verdict with exit code 0."""
     stops = output.continues is False and event_name(spec) in rules.stopping
     if spec.event in BEFORE_CALL:
         return _on_call(rules, spec, output, stops)
@@ -255,7 +252,6 @@ def _on_exit_0(rules: OutputRules, spec: HookSpec, output: _JsonOutput, plain_te
 
 
 def _on_call(rules: OutputRules, spec: HookSpec, output: _JsonOutput, stops: bool) -> Verdict:
-    """The verdict with exit code 0 about a call that has not run."""
     permission, reason = _permission(output, event_name(spec))
     if output.continues is False:
         other_reason = "" if permission in (Permission.ALLOW, Permission.ASK) else reason

@@ -125,7 +125,6 @@ def compile_matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def _matcher_notes(event: Event, pattern: str, _matches: Callable[[str], bool]) -> list[str]:
-    """What a matcher does otherwise than its author may think."""
     pattern = pattern.strip()
     if event in _TRIGGERS:
         never = pattern not in ("", "*", _TRIGGERS[event])

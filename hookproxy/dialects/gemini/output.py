@@ -109,7 +109,6 @@ def _unquoted(printed: bytes) -> bytes:
 
 
 def _of_text(spec: HookSpec, result: HookResult, text: str) -> Verdict:
-    """The verdict on plain text, by the exit status."""
     text = shared_output.truncate(text)
     if result.code == WARNS:
         return Verdict(failure="exited with status 1" + shared_output.explanation(text))
@@ -136,7 +135,6 @@ def _at_least_denied(result: HookResult, verdict: Verdict, text: str) -> Verdict
 
 
 def _of_json(spec: HookSpec, output: _JsonOutput) -> Verdict:
-    """The verdict of JSON output."""
     specific = output.hookSpecificOutput or _NO_SPECIFIC
     permission = shared_output.PERMISSIONS[output.decision] if output.decision else None
     stop, reason = output.continues is False, output.reason or ""

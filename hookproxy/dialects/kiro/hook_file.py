@@ -149,7 +149,6 @@ AGENT_FILE: Final = CommandFile(
 
 
 def _version_1(file: HookFile, entry: Table) -> HookList:
-    """The hooks of one entry of version 1."""
     source = f"{file.path}: {entry.path}"
     entry.require("trigger", 'write "trigger": "PreToolUse"')
     trigger = entry.text("trigger")
@@ -168,7 +167,6 @@ def _version_1(file: HookFile, entry: Table) -> HookList:
 
 
 def _ide_0(file: HookFile, document: Table) -> HookList:
-    """The hooks of a `.kiro.hook` file."""
     if "enabled" in document.members and not document.flag("enabled"):
         return HookList((), remarks=(f"{file.path}: is not enabled",))
     when, then = document.table("when"), document.table("then")

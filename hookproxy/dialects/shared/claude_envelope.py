@@ -24,8 +24,6 @@ _AGENT_CHANGES: Final = ("setMode", "addDirectories", "removeDirectories")
 
 
 class _Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A permission rule in two parts."""
-
     toolName: str
     ruleContent: str = ""
 
@@ -36,8 +34,6 @@ class _Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _PermissionChange(msgspec.Struct, frozen=True):
-    """An entry of `updatedPermissions`."""
-
     type: str
     behavior: str = ""
     rules: tuple[_Rule, ...] = ()
