@@ -32,7 +32,7 @@ from .call_filter import CallFilter
 from .change_stream import ChangeStreams
 from .charts import charts
 from .guard import Guard
-from .html import render
+from .html import prepare, render
 from .live_view import LiveView, settled
 from .mistakes import Mistake, http_status
 from .options import Options
@@ -393,6 +393,7 @@ async def serve(pages: Pages, listener: socket.socket, started: Callable[[], Awa
         tasks.start_soon(until_exit)
         try:
             await started()
+            await in_thread(prepare)
             await anyio.sleep_forever()
         finally:
             pages.close()
