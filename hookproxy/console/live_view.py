@@ -89,7 +89,7 @@ class LiveView:
     def _new_rows(self) -> list[Markup]:
         """Rows of the newest matching calls that the page has not got yet, the newest last."""
         new = takewhile(lambda call: call.number > self._number, reversed(self._state.ended))
-        matching = (call for call in new if self._calls.matches_record(call.record))
+        matching = (call for call in new if self._calls.matches(call.record))
         rows = [part("ended", call.run, call.record) for call in islice(matching, MOST_ROWS)]
         self._number = self._state.number
         return rows[::-1]
