@@ -20,7 +20,7 @@ from ..model.settings import Limit, Per
 from ..policy.rate_limits import SharedWindows, Window
 from ..policy.shared_state import Shared
 from ..protocol.request_state import SharedStates, UsedHere
-from ..session.open_calls import OpenCalls
+from ..session.running_calls import OpenCalls
 from ..transports.http.mirror_headers import ParameterHeaders, ParameterTable
 from ..transports.user_load import UserLoad
 from .log import GatewayLog

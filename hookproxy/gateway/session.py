@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..policy.shared_state import Shared
     from ..protocol.request_state import RequestStates
     from ..session.live_feed import LiveFeed
-    from ..session.open_calls import OpenCalls
+    from ..session.running_calls import OpenCalls
     from ..session.server_end import ServerEnd
     from ..transports.channel import Channel
     from ..transports.http.mirror_headers import ParameterTable

@@ -125,12 +125,13 @@ class Grammar:
         program = self.program
         if not self._only_options or (program.reads and text_read):
             return False
-        return not any(
-            self._may_start(word.text)
-            or (program.assigns and "=" in word.text)
-            or (program.prefixes and word.source.casefold().startswith(program.prefixes))
-            for word in words[at:]
-        )
+        assigns, prefixes = program.assigns, program.prefixes
+        for word in words[at:]:  # `any` with a generator would cost more than the loop
+            if self._may_start(word.text) or (assigns and "=" in word.text):
+                return False
+            if prefixes and word.source.casefold().startswith(prefixes):
+                return False
+        return True
 
     def _may_start(self, text: str) -> bool:
         """True if a word may be an option with which something is started."""

@@ -138,7 +138,9 @@ class _Invocation:
             yield from self._actions()
             return
         arguments = Arguments(self._grammar, self._words, self._at)
-        said = [*self._listed(), *self._noted(arguments)]
+        said: list[Started] = [*self._listed()] if program.lists else []
+        if arguments.before_command or arguments.perhaps_values or arguments.assigned:
+            said += self._noted(arguments)
         if arguments.options:
             said += self._of_options(arguments)
         if self._grammar.has_marks:
@@ -348,13 +350,17 @@ class _Invocation:
                 yield Unreadable(f"{word.source!r} may be an action of find")
 
 
+_UNESCAPED_BLANKS: Final = re.compile(r"(?<!\\)\s+")
+
+
 def assigned(name: str, value: Word) -> Iterator[Started]:
     """Yield what a variable that is set for a command, or for all later ones, makes programs run."""
     if table().hijacks.fullmatch(name):
         yield Unreadable(f"{name} changes what programs do")
     elif name in table().options:
         line = f"{table().options[name]} {value.source}"
-        for command in (Command(tuple(map(literal, line.split()))), *read(line).commands[:1]):
+        words = [word.replace("\\", "") for word in _UNESCAPED_BLANKS.split(line)]  # as make reads MAKEFLAGS
+        for command in (*(Command(tuple(map(literal, w))) for w in (line.split(), words)), *read(line).commands[:1]):
             entry = table().program(command.words[0].text).entry
             yield from started(command, entry) if entry else ()
     elif name == "GIT_CONFIG_PARAMETERS":

@@ -94,7 +94,7 @@ class TrialServices:
 
     async def forward(self, call: Call, line: bytes) -> bytes | Ending:
         """As in CallServices."""
-        if self._result is None or not self._router.release(call):
+        if self._result is None or not self._router.calls.release(call):
             return Ending.INTERRUPTED
         self._router.from_server(response(call.sent_id or call.id, self._result))
         return raw_json.with_member(call.response_line, "id", call.id) if call.sent_id else call.response_line
@@ -119,7 +119,7 @@ class TrialServices:
 
     def prepare_repeat(self, call: Call, line: bytes) -> bytes | None:
         """As in CallServices: the result will be the same."""
-        return raw_json.with_member(line, "id", call.sent_id) if self._router.prepare_retry(call) else None
+        return raw_json.with_member(line, "id", call.sent_id) if self._router.calls.prepare_retry(call) else None
 
     def follow_tasks(
         self, call: Call, record: Record, event_context: EventContext, texts: tuple[str, ...], line: bytes
@@ -153,12 +153,11 @@ class TrialServices:
 
     def report_of_tool(self, tool: str, text: str) -> None:
         """As in CallServices."""
-        self.report_once(f"{tool}: {text}")
+        if (remark := f"{tool}: {text}") not in self.remarks:
+            self.remarks.append(remark)
 
-    def report_once(self, text: str) -> None:
-        """As in CallServices."""
-        if text not in self.remarks:
-            self.remarks.append(text)
+    def report_unwritten(self, problem: str) -> None:
+        """As in CallServices: nothing is written."""
 
     def why_lost(self) -> str:
         """As in CallServices."""

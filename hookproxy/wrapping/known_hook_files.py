@@ -53,11 +53,11 @@ def find(environ: Mapping[str, str], home: str, cwd: str) -> list[FoundHookFile]
 
 def starting_hookproxy(environ: Mapping[str, str], home: str, cwd: str) -> list[str]:
     """The files in these places that start `hookproxy hook`, as `convert` writes it, whoever wrote them there."""
-    found = []
+    paths = []
     for path, _dialect, _in_project in _paths(environ, home, cwd):
         names = [os.path.join(path, name) for name in sorted(os.listdir(path))] if os.path.isdir(path) else [path]
-        found += [name for name in names if _starts_hookproxy(name)]
-    return found
+        paths += [name for name in names if _starts_hookproxy(name)]
+    return paths
 
 
 def _starts_hookproxy(path: str) -> bool:
@@ -70,7 +70,13 @@ def _starts_hookproxy(path: str) -> bool:
 def _paths(environ: Mapping[str, str], home: str, cwd: str) -> Iterator[tuple[str, str, bool]]:
     """The existing files, each once, with their dialects, and whether they belong to the project."""
     seen: set[str] = set()
-    for path, dialect, in_project in (*_user_paths(environ, home), *_project_paths(cwd)):
+    of_project = [
+        (path, dialect.name, True)
+        for dialect in DIALECTS.values()
+        for files in dialect.project_files
+        for path in _matching(cwd, files)
+    ]
+    for path, dialect, in_project in (*_user_paths(environ, home), *of_project):
         real = os.path.realpath(path)
         if real not in seen:
             seen.add(real)
@@ -90,12 +96,6 @@ def _user_paths(environ: Mapping[str, str], home: str) -> Iterator[tuple[str, st
                 yield folder, dialect.name, False
 
 
-def _project_paths(cwd: str) -> Iterator[tuple[str, str, bool]]:
-    for dialect in DIALECTS.values():
-        for files in dialect.project_files:
-            yield from ((path, dialect.name, True) for path in _matching(cwd, files))
-
-
 def _matching(folder: str, files: str) -> list[str]:
     return sorted(glob(os.path.join(escape(folder), files)))
 
@@ -110,7 +110,7 @@ def _read(path: str, dialect: str, in_project: bool, file_context: FileContext) 
         path,
         dialect,
         in_project,
-        sum(len(one.group.hooks) for one in loaded),
-        frozenset(one.group.source for one in loaded if one.group.hooks),
-        tuple(note for one in loaded for note in one.notes),
+        sum(len(hook_file.group.hooks) for hook_file in loaded),
+        frozenset(hook_file.group.source for hook_file in loaded if hook_file.group.hooks),
+        tuple(note for hook_file in loaded for note in hook_file.notes),
     )

@@ -121,12 +121,13 @@ def remote_options(options: RunOptions) -> tuple[str, ...]:
 
 def _split(words: Sequence[str]) -> list[tuple[str, ...]]:
     """The options, each in one word or in two."""
-    found: list[tuple[str, ...]] = []
+    options: list[tuple[str, ...]] = []
     remaining = list(words)
     while remaining:
-        found.append(_first_option(remaining))
-        del remaining[: len(found[-1])]
-    return found
+        count = 2 if remaining[0] in _OPTIONS_WITH_VALUE else 1
+        options.append(tuple(remaining[:count]))
+        del remaining[:count]
+    return options
 
 
 def _with_others(present: tuple[str, ...], given: tuple[str, ...]) -> tuple[str, ...]:
@@ -171,11 +172,6 @@ def _parse_options(words: Sequence[str]) -> RunOptions:
         else:
             others += option_words
     return RunOptions(name, config, tuple(hooks), tuple(others))
-
-
-def _first_option(words: Sequence[str]) -> tuple[str, ...]:
-    """The first option, in one word or in two."""
-    return tuple(words[: 2 if words[0] in _OPTIONS_WITH_VALUE else 1])
 
 
 def server_command(entry: Entry) -> tuple[str, ...]:
@@ -247,7 +243,7 @@ def _insert(text: str, syntax: Syntax, entry: Entry, words: tuple[str, ...]) -> 
     quoted = [*quoted[1:], text[command.value.start : command.value.end]]
     if list_node is not None:
         return [new_command, _prepend(list_node, quoted)]
-    new_args = syntax.add(text, entry.parent, command, entry.args_key, f"[{', '.join(quoted)}]")
+    new_args = syntax.insert_member(text, entry.parent, command, entry.args_key, f"[{', '.join(quoted)}]")
     return [new_command, new_args]
 
 
@@ -289,5 +285,5 @@ def unwrap(text: str, syntax: Syntax, entry: Entry) -> list[Edit]:
     if present.count < len(list_node.items):
         return [*edits, Edit(list_node.starts[0], list_node.starts[present.count], "")]
     if present.added_list and entry.args is not None:
-        return [*edits, syntax.drop(text, entry.parent, entry.args)]
+        return [*edits, syntax.remove_member(text, entry.parent, entry.args)]
     return [*edits, *([list_node.clear] if list_node.clear else [])]

@@ -35,7 +35,6 @@ BASE: Final = {
     "pyyaml",
     "rich",
     "starlette",
-    "tomlkit",
     "tree-sitter",
     "tree-sitter-bash",
     "uvicorn",

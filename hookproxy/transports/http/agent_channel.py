@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...protocol.calls import Progress, id_key
 from ...protocol.fast_scan import ReadCall
-from ...protocol.feedback import client_is_busy, no_stream, refused_message, remote_failure, unread_response
+from ...protocol.feedback import CLIENT_IS_BUSY, NO_STREAM, error, refused_message, remote_failure, unread_response
 from ..channel import Passage
 from ..user_load import LONG_BYTES, UserLoad
 from . import messages
@@ -254,7 +254,7 @@ class AgentChannel(AgentEnd):
             self.deliver_response(id_key(ids[0]), line.rstrip(b"\n"))
         elif len(line) >= LONG_BYTES and not self._load.takes(len(line)):
             for raw_id in messages.read(line).ids:
-                self._feed(client_is_busy(raw_id))
+                self._feed(error(raw_id, CLIENT_IS_BUSY))
         elif (target := self._stream_for_server()) is not None:
             target.send(line)
             self._start_beat()
@@ -290,7 +290,7 @@ class AgentChannel(AgentEnd):
         seconds = self._opened + _FIRST_STREAM_SECONDS - self._loop.time()
         if (ids and seconds <= 0) or not self._unsent.add(line):
             if ids:
-                self._feed(no_stream(ids[0]))
+                self._feed(error(ids[0], NO_STREAM))
         elif ids:
             self._after(seconds, partial(self._give_up, line, ids[0]))
 
@@ -307,11 +307,11 @@ class AgentChannel(AgentEnd):
     def _withdraw(self, stream: AgentStream, event: int, raw_id: bytes) -> None:
         """Give the server an error for a request that has reached no agent, since none has resumed its stream."""
         if stream.withdraw(event):
-            self._feed(no_stream(raw_id))
+            self._feed(error(raw_id, NO_STREAM))
 
     def _give_up(self, line: bytes, raw_id: bytes) -> None:
         if self._unsent.remove(line):
-            self._feed(no_stream(raw_id))
+            self._feed(error(raw_id, NO_STREAM))
 
     def end_output(self) -> None:
         """What still waits gets an error, and all streams end."""
