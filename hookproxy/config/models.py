@@ -12,7 +12,6 @@ from typing import Annotated, Final, Literal, TypeVar
 
 from msgspec import Meta, Struct, field
 
-from ..model.hooks import Event
 from ..model.settings import MAX_ASK_SECONDS, Delivery, OnAsk, OnFailure, Results, SeenNames, Settings, ToolNames
 
 MIN_MESSAGE_BYTES: Final = 1024  # less would not hold an initialize request
@@ -175,11 +174,6 @@ class OwnHooks(Table, frozen=True):
     post hooks of any file. "pass": they pass at once, and hooks do not see them. "hold": they wait until the hooks have
     judged the output; if a hook replaces, hides or withholds it, they are dropped.
     """
-
-    def for_event(self, event: Event) -> list[OwnHook]:
-        """The hooks of one event."""
-        hooks: list[OwnHook] = getattr(self, event)
-        return hooks
 
 
 # --- tools and rules ---
