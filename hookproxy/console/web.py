@@ -29,17 +29,15 @@ from ..model.errors import UserError, printable
 from . import history, policy, trials
 from .access import MAX_FORM_BYTES, Access, Refused
 from .call_filter import CallFilter
-from .change_stream import ChangeStreams
 from .charts import charts
 from .guard import Guard
-from .html import render
-from .live_view import LiveView, settled
+from .html import prepare, render
+from .live_view import ChangeStreams, LiveView, settled
 from .mistakes import Mistake, http_status
 from .options import Options
 from .policy import Lines
-from .replay import MOST_CALLS, Replayed, TypedReplay
 from .state import State
-from .trials import Trials, TypedCall, in_thread
+from .trials import MOST_CALLS, Replayed, Trials, TypedCall, TypedReplay, in_thread
 from .visible import pretty
 
 if TYPE_CHECKING:
@@ -393,6 +391,7 @@ async def serve(pages: Pages, listener: socket.socket, started: Callable[[], Awa
         tasks.start_soon(until_exit)
         try:
             await started()
+            await in_thread(prepare)
             await anyio.sleep_forever()
         finally:
             pages.close()
