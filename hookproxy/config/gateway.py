@@ -22,7 +22,7 @@ from ..model.principal import Principal
 from ..model.settings import Settings
 from ..processes import service
 from ..protocol.request_state import SealKey
-from ..trust.managed_files import Ownership, check_programs, read_owned, resolve
+from ..trust.managed_files import Ownership, check_programs, read_owned, resolved
 from ..trust.sources import FileContext, FileSnapshot, Layer
 from .errors import line_of
 from .gateway_models import GatewayFile, GatewayPermissions, GatewayTable, ServerTable
@@ -168,8 +168,8 @@ def _with_absolute_paths(table: ServerTable, folder: str) -> ServerTable:
 
 def check_folder(path: str) -> None:
     """Raise ConfigError if another account can put something else in the place of this folder; it may be missing."""
-    with suppress(FileNotFoundError):
-        resolve(path, _ownership()).close()
+    with suppress(FileNotFoundError), resolved(path, _ownership()):
+        pass
 
 
 def _read(path: str) -> FileSnapshot:
