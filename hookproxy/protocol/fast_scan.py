@@ -254,7 +254,7 @@ class Envelope:
         self._nesting = Nesting(1)
         self._end = b""
 
-    def add(self, piece: bytes) -> int:
+    def add_piece(self, piece: bytes) -> int:
         """Add the next bytes; return how many of them are content, as is an end that is too long to be clear."""
         if len(self._end) > _MAX_END_BYTES:
             return len(piece)
@@ -280,7 +280,7 @@ def clear_id(line: bytes) -> bytes | None:
     """Return the same as `Envelope.clear_id` for a whole line."""
     envelope = Envelope(line[:END_BYTES])
     for at in range(0, len(line), PIECE_BYTES):
-        envelope.add(line[at : at + PIECE_BYTES])
+        envelope.add_piece(line[at : at + PIECE_BYTES])
     return envelope.clear_id()
 
 

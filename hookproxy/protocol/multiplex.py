@@ -137,7 +137,7 @@ class Multiplexer:
         passed, self._passed = self._passed, {}
         for number, (client, raw_id, name) in passed.items():
             self._shared.clients[client] = Client(client, self._shared.tasks.attach(name), is_open=True)
-            self._in_flight.add(client, raw_id, raw_id, Kind.STATELESS, int(number))
+            self._in_flight.add_request(client, raw_id, raw_id, Kind.STATELESS, int(number))
 
     def _report(self, sentence: str) -> None:
         if sentence not in self._reported and len(self._reported) < MAX_REPORTS:

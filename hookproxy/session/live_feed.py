@@ -374,7 +374,7 @@ class LiveFeed:
 
     # --- what happens ---
 
-    def add(self, proxy: Proxy, user: str = "") -> None:
+    def add_session(self, proxy: Proxy, user: str = "") -> None:
         """A session begins."""
         self._sessions[proxy.session.id] = LiveSession(proxy, user)
         if self.can_ask:
@@ -389,7 +389,7 @@ class LiveFeed:
         if self._consoles:
             show_all(proxy)
 
-    def remove(self, proxy: Proxy) -> None:
+    def remove_session(self, proxy: Proxy) -> None:
         """A session has ended."""
         self._sessions.pop(proxy.session.id, None)
 
