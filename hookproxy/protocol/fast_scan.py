@@ -87,8 +87,9 @@ def unjudged_calls(block: bytes, judged: Mapping[str, bool]) -> list[bytes] | No
     calls = _decode_lines(_CALLS, block)
     if calls is None or len(_ENCODER.encode_lines(calls)) != len(block):
         return None
-    if any(judged.get(name, True) for name in {call.params.name for call in calls}):
-        return None
+    for name in {call.params.name for call in calls}:
+        if judged.get(name, True):
+            return None
     ids = [bytes(call.id) for call in calls]
     return ids if are_plain_integers(ids) else None
 
