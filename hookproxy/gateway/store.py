@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import anyio
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ..model.errors import UserError, not_installed
 from ..model.settings import Limit, Per
@@ -120,17 +120,16 @@ Close = Callable[[], Awaitable[None]]
 """Closes the connections; the next commands open a new one."""
 
 
-class _Command:
+class _Command(Struct, eq=False):
     """A command that waits for its response."""
 
-    def __init__(self, words: Sequence[Argument]) -> None:
-        self.words = words
-        self.has_response = anyio.Event()
-        self.response: object = None
-        self.failure = ""
-        """Why there is no response, in a few words."""
-        self.is_wanted = True
-        """Somebody waits for it: else it is not sent, and counts nothing."""
+    words: Sequence[Argument]
+    has_response: anyio.Event = field(default_factory=anyio.Event)
+    response: object = None
+    failure: str = ""
+    """Why there is no response, in a few words."""
+    is_wanted: bool = True
+    """Somebody waits for it: else it is not sent, and counts nothing."""
 
 
 class _Reach(Enum):

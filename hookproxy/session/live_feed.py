@@ -306,7 +306,8 @@ class Console:
 
     async def _answer(self, answer: Answer) -> None:
         place = answer.place[:200] or "a console"
-        self._responses.append(await self._feed.answer(answer, f"{self._who}, at {place}"))
+        taken = await self._feed.answer(answer, f"{self._who}, at {place}")
+        self._responses.append(taken)  # looked up only now: a tick may have taken the list meanwhile
 
 
 class _Waiting(Struct):

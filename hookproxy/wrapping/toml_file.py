@@ -114,7 +114,7 @@ def _skip_blanks(text: str, at: int) -> int:
     return found.end() if found else at
 
 
-def add(text: str, mapping: MappingNode, after: Member, key: str, value: str) -> Edit:
+def insert_member(text: str, mapping: MappingNode, after: Member, key: str, value: str) -> Edit:
     """Insert a line after that of another key; in an inline table, insert an entry."""
     start = text.rfind("\n", 0, after.start) + 1
     statement = _STATEMENT.fullmatch(text, start, after.value.start)
@@ -125,7 +125,7 @@ def add(text: str, mapping: MappingNode, after: Member, key: str, value: str) ->
     return Edit(end, end, f"{line_break(text, end)}{before}{key}{between}{value}")
 
 
-def drop(text: str, mapping: MappingNode, member: Member) -> Edit:
+def remove_member(text: str, mapping: MappingNode, member: Member) -> Edit:
     """Remove a line; in an inline table, remove an entry."""
     start = text.rfind("\n", 0, member.start) + 1
     if _STATEMENT.fullmatch(text, start, member.value.start):
@@ -243,4 +243,4 @@ def _value_end(text: str, at: int) -> int:
     return at
 
 
-TOML: Final = Syntax("TOML", (".toml",), read, quoted, add, drop, layout, " = ")
+TOML: Final = Syntax("TOML", (".toml",), read, quoted, insert_member, remove_member, layout, " = ")

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from ...model.errors import printable
 from ...protocol import feedback
 from ...protocol.fast_scan import ReadCall, request_id
-from ..channel import HIGH_WATER, LOW_WATER, EndSignal, Passage
+from ..channel import HIGH_WATER, LOW_WATER, EndSignal, OnBytes, OnEnd, OnFull, Passage
 from ..lines import Lines, split_lines
 from .client import Client
 from .pool import Pool, Remote, Tasks
@@ -58,13 +58,7 @@ class HttpChannel:
 
     # --- Channel ---
 
-    def start(
-        self,
-        on_bytes: Callable[[bytes], None],
-        on_end: Callable[[], None],
-        on_full: Callable[[bool], None],
-        on_gone: Callable[[], None],
-    ) -> None:
+    def start(self, on_bytes: OnBytes, on_end: OnEnd, on_full: OnFull, on_gone: OnEnd) -> None:
         """`on_gone` is never called: a server that cannot be reached now may be back later."""
         self.deliver, self._on_end, self._on_full = on_bytes, on_end, on_full
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from msgspec import Struct
+
 from ...model.credentials import NoCredentials, NotReady
 from ...network.connection import Connection
 from .client import Client
@@ -20,18 +22,15 @@ from .request_heads import RequestHeads
 _SMALL_RESPONSE: Final = 1024 * 1024  # bytes: so much of each response may always be in memory
 
 
-class Transfer:
+class Transfer(Struct, eq=False):
     """One exchange: it passes what comes to the client."""
 
-    __slots__ = ("_transfers", "connection", "exchange", "linger_until")
-
-    def __init__(self, transfers: Transfers, exchange: Exchange) -> None:
-        self._transfers = transfers
-        self.exchange = exchange
-        self.connection: Connection | None = None
-        """None: it waits for one."""
-        self.linger_until = 0.0
-        """When its stream, which has brought its response, is closed; 0: it has not brought it."""
+    _transfers: Transfers
+    exchange: Exchange
+    connection: Connection | None = None
+    """None: it waits for one."""
+    linger_until: float = 0.0
+    """When its stream, which has brought its response, is closed; 0: it has not brought it."""
 
     # --- for the pool ---
 
