@@ -15,8 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..dialects.dialect import Dialect, Group
-from ..dialects.own import OWN
-from ..dialects.own.hook_file import own_hook
+from ..dialects.own import OWN, own_hook
 from ..dialects.shared.hook_file import resolve_program
 from ..model.errors import ConfigError, UserError
 from ..model.settings import ConsoleUse, OnFailure, Results, SeenNames, Settings
