@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from importlib import import_module
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hookproxy.cli.main import VERBS
 from hookproxy.cli.options import Parser
 from hookproxy.model.errors import UserError
+from tests.support.examples import examples
 
 
 def parsers() -> Iterator[tuple[str, Parser]]:
@@ -45,7 +46,7 @@ def command_lines(parser: Parser) -> st.SearchStrategy[list[str]]:
 
 
 @pytest.mark.parametrize("verb", ALL)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(data=st.data())
 def test_a_command_line_has_the_values_that_argparse_reads(verb: str, data: st.DataObject) -> None:
     parser = ALL[verb]
