@@ -136,11 +136,7 @@ class HookGroups:
     """All hook groups of one run, for the server of this name; its tools may have aliases."""
 
     def __init__(
-        self,
-        groups: Sequence[Group],
-        server: str,
-        aliases: Iterable[Alias] = (),
-        familiar: FamiliarTools | None = None,
+        self, groups: Sequence[Group], server: str, aliases: Iterable[Alias] = (), familiar: FamiliarTools | None = None
     ) -> None:
         """`aliases` are configured. `familiar` has those of all other tools; None: they have none."""
         self._groups = groups
