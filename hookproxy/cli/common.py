@@ -6,7 +6,7 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from ..config.load import Loaded
     from .options import Parser
@@ -50,6 +50,18 @@ def show_line(text: str) -> None:
     show(f"{visible(text, encoding)}\n")
 
 
+def terminal() -> "tuple[int, str, bool]":
+    """The columns of standard output, 0 if it is not a terminal; its encoding; and whether to print colours on it."""
+    if sys.stdout is None:
+        return 0, "ascii", False
+    if not sys.stdout.isatty():
+        return 0, sys.stdout.encoding, False
+    from shutil import get_terminal_size
+
+    coloured = not os.environ.get("NO_COLOR") and os.environ.get("TERM", "").lower() not in ("dumb", "unknown")
+    return get_terminal_size().columns, sys.stdout.encoding, coloured
+
+
 def has_terminal() -> bool:
     """True if a person can be shown something, and can answer it."""
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
@@ -77,6 +89,22 @@ def discard_output() -> None:
     null_device = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null_device, sys.stdout.fileno())
     os.close(null_device)
+
+
+def create(texts: "Mapping[str, str]", hint: str, below: str = "") -> "list[str]":
+    """Create these files or none of them, as `create_files` does. Raises UserError; its hint says what else to do."""
+    from ..files.create import create_files
+    from ..model.errors import UserError
+
+    hint = f"nothing was written; {hint}"
+    try:
+        return create_files(texts, below)
+    except FileExistsError as error:
+        raise UserError(f"{error.filename} already exists", hint) from None
+    except OSError as error:
+        raise UserError(f"{error.filename}: cannot be written: {error.strerror}", hint) from None
+    except ValueError as error:
+        raise UserError(f"the files cannot be written: {error}", hint) from None
 
 
 def add_hook_options(parser: "Parser") -> None:

@@ -42,7 +42,6 @@ def verbs() -> Iterator[Verb]:
         module = import_module(path)
         build_verb_parser: Callable[[], Parser] = module.build_parser
         subverb_parsers: Callable[[], dict[str, Parser]] = getattr(module, "subverb_parsers", dict)
-        subverbs = {subverb: parser.argparse() for subverb, parser in subverb_parsers().items()}
-        yield describe_verb(name, build_verb_parser().argparse(), subverbs)
+        yield describe_verb(name, build_verb_parser(), subverb_parsers())
     named = Value(ValueType.CHOICES, tuple(VERBS), "verb", "the verb")
     yield Verb("help", "Show the options of a verb", (), (named,), takes_command=False)

@@ -20,7 +20,7 @@ from ..trust.sources import FileContext, state_folder
 from ..wrapping import files, written
 from ..wrapping.wrap_entry import PROGRAM
 from . import wrap
-from .common import show, working_directory
+from .common import create, show, working_directory
 from .options import Parser
 
 if TYPE_CHECKING:
@@ -188,7 +188,8 @@ def _write(texts: Mapping[str, str], dry_call: Callable[[], None]) -> None:
     dry_call()
     for path in outdated:
         os.unlink(files.replace(files.read(path), texts[path]))  # without a backup: it is our own file
-    folders = files.create({path: text for path, text in texts.items() if path not in existing})
+    new = {path: text for path, text in texts.items() if path not in existing}
+    folders = create(new, "name a folder that is yours")
     wrap.remember(lambda record: record.with_created(texts, folders))
     for path in texts:
         show(f"{path}\n")

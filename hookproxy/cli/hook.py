@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
+from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..model.errors import UserError
 from .common import split_command
-from .options import Options, Parser
+from .options import Parser
 
 if TYPE_CHECKING:
     from ..convert.run_hook import ForeignHook
@@ -68,8 +69,6 @@ def build_parser() -> Parser:
 def _seconds(text: str) -> float:
     seconds = float(text)
     if not 0 < seconds < float("inf"):
-        from argparse import ArgumentTypeError
-
         raise ArgumentTypeError("must be more than 0")
     return seconds
 
@@ -90,10 +89,10 @@ def main(arguments: Sequence[str]) -> int:
     return output.status
 
 
-def _described_hooks(arguments: Sequence[str]) -> tuple[list[Options], Options]:
+def _described_hooks(arguments: Sequence[str]) -> tuple[list[Namespace], Namespace]:
     """The hooks of a command line, each with the options before its `--run`, and the options after the last hook."""
     words, command = split_command(arguments)
-    parser, hooks, systems = build_parser(), list[Options](), list[str]()
+    parser, hooks, systems = build_parser(), list[Namespace](), list[str]()
     while True:
         end = next((at for at, word in enumerate(words, 1) if word.partition("=")[0] == "--run"), 0)
         end += words[end - 1 : end] == ["--run"]
@@ -116,7 +115,7 @@ def _joined(command: Sequence[str]) -> str:
     return shlex.join(command)
 
 
-def _guarded(hooks: Sequence[Options], agent: str | None) -> HookOutput:
+def _guarded(hooks: Sequence[Namespace], agent: str | None) -> HookOutput:
     """What the agent reads. Whatever goes wrong here refuses the call: the agent would let it pass after a crash."""
     from ..convert.run_hook import recognise_agent
     from ..dialects.agent_side import refuse_by_status
@@ -139,7 +138,7 @@ def _guarded(hooks: Sequence[Options], agent: str | None) -> HookOutput:
         return refuse(f"error: a defect of hookproxy\n{format_exc()}")
 
 
-def _foreign_hook(options: Options) -> ForeignHook:
+def _foreign_hook(options: Namespace) -> ForeignHook:
     """The hook that these options describe. Raises UserError."""
     from ..convert.run_hook import ForeignHook
     from ..dialects.registry import DIALECTS

@@ -8,7 +8,6 @@ import os
 from ..processes import guardian, process
 from . import late_tls
 from .common import add_fail_closed_option, add_hook_options, add_strict_option, unread_file, working_directory
-from .options import Parser
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from ..session.proxy import OnToolsListed, Proxy
     from ..session.server_end import ServerEnd
     from ..transports.channel import Channel
+    from .options import Parser
 
     OpenServer = Callable[[argparse.Namespace, Loaded, Callable[[str], None]], tuple[Channel, ServerEnd]]
 else:
@@ -67,16 +67,16 @@ def _split(arguments: "Sequence[str]") -> tuple[list[str], list[str]]:
     if "--" in arguments:
         end = arguments.index("--")
         return arguments[:end], arguments[end + 1 :]
-    parser = build_parser()
-    with_value, flags = parser.options(with_value=True), parser.options(with_value=False)
+    options = build_parser()._option_string_actions
     position = 0
     while position < len(arguments):
-        word = arguments[position]
-        if not word.startswith("-"):
+        name, equals, _ = arguments[position].partition("=")
+        if not name.startswith("-"):
             return arguments[:position], arguments[position:]
-        if word not in flags and word.partition("=")[0] not in with_value:
+        takes_value = name in options and options[name].nargs != 0
+        if name not in options or (equals and not takes_value):
             break
-        position += 2 if word in with_value else 1
+        position += 2 if takes_value and not equals else 1
     return arguments, []
 
 
@@ -316,6 +316,8 @@ def _parse(arguments: "Sequence[str]") -> "argparse.Namespace":
 
 def build_parser() -> "Parser":
     """The parser of the options before the two dashes."""
+    from .options import Parser  # argparse, which the server does not wait for
+
     parser = Parser(
         "run",
         USAGE,

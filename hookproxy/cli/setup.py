@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
-from rich.text import Text
 
 from ..config.load import Loaded
 from ..model.counts import counted
@@ -30,7 +29,7 @@ from ..wrapping.wrap_entry import FAIL_CLOSED
 from . import wrap
 from .common import add_hook_options, ask, has_terminal, load_named, show, show_line, working_directory
 from .init import CONFIG, user_config_folder
-from .layout import alias_text, label, new_console, print_line, row
+from .layout import Rows, alias_text, new_page
 from .options import Parser
 from .setup_guards import (
     STARTER,
@@ -163,20 +162,15 @@ def _unchanged() -> int:
 
 
 def _heading(text: str) -> None:
-    console = new_console()
-    with console.capture() as captured:
-        print_line(console, Text(text, "bold"))
-    show(captured.get())
+    page = new_page()
+    page.line((text, "bold"))
+    show(page.text)
 
 
-def _rows(rows: Sequence[tuple[str, str]]) -> None:
-    """Print labelled rows, as wide as the terminal, and an empty line. Nothing in them reaches the terminal raw."""
-    console = new_console()
-    with console.capture() as captured:
-        for name, text in rows:
-            row(console, label(name), text)
-        print_line(console, Text())
-    show(captured.get())
+def _section(heading: str, rows: Rows) -> None:
+    page = new_page()
+    page.section(heading, rows)
+    show(page.text)
 
 
 # --- what guards the servers ---
@@ -187,13 +181,13 @@ def _guards(options: argparse.Namespace, asks: bool, found: Sequence[AgentFile])
     home = os.path.expanduser("~")
     loaded = load_named(options, working_directory())
     hook_files, added = _hook_files(options, found)
-    _heading("hooks")
     rows = [("config", short(loaded.path, home))] if loaded.path else []
     rows += [("hooks", f"{item} (--hooks)") for item in options.hooks]
     rows += [("alias", f"{alias.tool} {alias_text(alias)}") for alias in loaded.settings.aliases]
     for file in hook_files:
         rows += _hook_file_rows(file, home)
-    _rows(rows or [("none", "no hook file of a known system was found, and there is no hookproxy.toml")])
+    none = ("none", "no hook file of a known system was found, and there is no hookproxy.toml")
+    _section("hooks", iter(rows or [none]))
     own = [file for file in hook_files if file.hooks and not file.in_project]
     broken = [file.path for file in hook_files if file.error and not file.in_project]
     for path in broken:
@@ -239,7 +233,7 @@ def _fails_closed(options: argparse.Namespace, asks: bool, guards: Guards) -> bo
     return not asks or options.dry_run or ask(question, default=True)
 
 
-def _hook_file_rows(file: FoundHookFile, home: str) -> Iterator[tuple[str, str]]:
+def _hook_file_rows(file: FoundHookFile, home: str) -> Rows:
     name = short(file.path, home)
     if file.error:
         yield "left out", file.error.message
@@ -258,16 +252,14 @@ def _wants(project: Sequence[FoundHookFile], asks: bool) -> bool:
 
 def _show_familiar_names(found: Sequence[AgentFile], loaded: Loaded) -> None:
     """Show the names by which hooks that were written for Claude Code's tools see those of known servers."""
-    rows: dict[str, str] = {}
+    rows: dict[str, tuple[str, str]] = {}
     for entry in (entry for file in found for entry in open_entries(file)) if loaded.settings.auto_aliases else ():
         preset = PRESETS.get(preset_for(entry.argv, ""))
         aliases = preset.tools if preset is not None else ()
         names = dict.fromkeys(f"{alias.tool} as {alias.name}" for alias in aliases if alias.name)
         if names:
-            rows[entry.name] = f"{entry.name}: hooks see {', '.join(names)}"
-    if rows:
-        _heading("familiar names")
-        _rows([("alias", text) for text in rows.values()])
+            rows[entry.name] = ("alias", f"{entry.name}: hooks see {', '.join(names)}")
+    _section("familiar names", iter(rows.values()))
 
 
 # --- what changes ---

@@ -28,7 +28,7 @@ from ..wrapping.syntax_tree import Edit
 from ..wrapping.use_tables import UseTable, inserted_text
 from ..wrapping.written import Written
 from . import wrap
-from .common import working_directory
+from .common import create, working_directory
 from .init import CONFIG, STARTERS, schema_directive, user_config_folder, write_starter
 
 STARTER: Final = STARTERS["guard"]
@@ -179,7 +179,7 @@ def write_config(planned: PlannedConfig) -> None:
     """Write the tables, and record them. Raises UserError; then the file is unchanged."""
     whole, folders = planned.text + planned.inserted, []
     if planned.snapshot is None:
-        folders = files.create({planned.path: whole})
+        folders = create({planned.path: whole}, "name a folder that is yours")
         wrap.report(f"wrote {planned.path}")
     else:
         backup = files.replace(planned.snapshot, whole)
@@ -195,8 +195,6 @@ def write_config(planned: PlannedConfig) -> None:
 
 def write_first_guard(folder: str) -> None:
     """Write the starter, and record it. Raises UserError; then nothing was written."""
-    made = files.missing_folders(os.path.join(folder, "hooks"))
-    texts = write_starter(STARTER, folder)
+    texts, folders = write_starter(STARTER, folder)
     wrap.report(f"wrote {os.path.join(folder, CONFIG)}")
-    paths = {os.path.join(folder, name): text for name, text in texts.items()}
-    wrap.remember(lambda written: written.with_created(paths, made))
+    wrap.remember(lambda written: written.with_created(texts, folders))

@@ -18,8 +18,6 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from rich.text import Text
-
 from ..checks.startup_notes import KeyLines
 from ..config.load import Loaded, make_data_folders
 from ..config.toml_text import ask_fallback
@@ -29,7 +27,7 @@ from ..hooks import failures
 from ..hooks.coverage import coverage
 from ..jsonrpc import raw_json
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError, file_hint
-from ..model.hooks import Ended, Event, HookResult, HookSpec, Session, Tool, Verdict
+from ..model.hooks import Ended, Event, HookSpec, Session, Tool, Verdict
 from ..policy.presets import PRESETS
 from ..trial.observe import ObservedRun
 from ..trial.report import DECIDING_EVENTS, DEFAULT_RESULTS, TrialReport, json_object, try_call
@@ -46,14 +44,11 @@ from .common import (
     working_directory,
 )
 from .hook_runtime import redirected_output, run
-from .layout import alias_text, as_json, diff, document, label, new_console, print_line, row, short_path, visible
+from .layout import Page, Rows, alias_text, as_json, diff, document, label, new_page, short_path
 from .options import Parser
 
 if TYPE_CHECKING:
     import argparse
-
-    from rich.console import Console
-
 
 USAGE: Final = (
     "hookproxy try TOOL [ARGUMENTS] [--event EVENT] [--result RESULT] "
@@ -257,65 +252,62 @@ _STYLES: Final = {0: "green", EXIT_FINDINGS: "bold red", EXIT_USER_ERROR: "bold 
 
 def text_output(report: TrialReport, cwd: str) -> str:
     """Every hook, the changes, and last the decision."""
-    console, files = new_console(), KeyLines()
-    with console.capture() as captured:
-        for hook_run in report.trial.observation.runs:
-            _heading(console, report, hook_run.spec, files, cwd)
-            if hook_run.hook_run and _runs_of(report, hook_run.spec) > 1:
-                row(console, label("tool"), f"{hook_run.hook_run.tool_name}; it runs once under each name")
-            _run(console, hook_run)
-        for hook in report.not_run:
-            _heading(console, report, hook.spec, files, cwd)
-            row(console, label("not run"), hook.why)
-            print_line(console, Text())
-        _changes(console, report)
-        _decision(console, report)
-    return captured.get()
+    page, files = new_page(), KeyLines()
+    for observed in report.trial.observation.runs:
+        _heading(page, report, observed.spec, files, cwd)
+        if observed.hook_run and _runs_of(report, observed.spec) > 1:
+            page.row(label("tool"), f"{observed.hook_run.tool_name}; it runs once under each name")
+        _run(page, observed)
+    for hook in report.not_run:
+        _heading(page, report, hook.spec, files, cwd)
+        page.row(label("not run"), hook.why)
+        page.line()
+    _changes(page, report)
+    _decision(page, report)
+    return page.text
 
 
-def _heading(console: Console, report: TrialReport, spec: HookSpec, files: KeyLines, cwd: str) -> None:
+def _heading(page: Page, report: TrialReport, spec: HookSpec, files: KeyLines, cwd: str) -> None:
     file, key = report.place(spec)
     line = files.line(file, key)
-    place = visible(short_path(f"{file}:{line}" if line else file, cwd), console)
-    print_line(console, Text.assemble((place, "bold"), "  ", visible(key, console)))
-    row(console, label("event"), f"{spec.event}, {spec.dialect}")
-    row(console, label("command"), spec.target or spec.label)
+    page.line((short_path(f"{file}:{line}" if line else file, cwd), "bold"), f"  {key}")
+    page.row(label("event"), f"{spec.event}, {spec.dialect}")
+    page.row(label("command"), spec.target or spec.label)
 
 
 def _runs_of(report: TrialReport, spec: HookSpec) -> int:
     return sum(one.spec is spec for one in report.trial.observation.runs)
 
 
-def _run(console: Console, observed: ObservedRun) -> None:
-    row(console, label("stdin"), _decoded_start(observed.stdin))
-    if observed.variables:
-        row(console, label("set"), "\n".join(f"{name}={_start(value)}" for name, value in observed.variables.items()))
-    if observed.removed_variables:
-        row(console, label("unset"), ", ".join(observed.removed_variables))
-    if observed.result is not None:
-        _hook_result(console, observed.result)
+def _run(page: Page, observed: ObservedRun) -> None:
+    for name, text in _run_rows(observed):
+        page.row(label(name), text)
     if observed.hook_run is not None:
         verdict = observed.hook_run.verdict
-        row(
-            console,
-            label("verdict"),
-            "\n".join(verdict_lines(verdict)) or "nothing",
-            "yellow" if verdict.failure else "",
-        )
-    print_line(console, Text())
+        text = "\n".join(verdict_lines(verdict)) or "nothing"
+        page.row(label("verdict"), text, "yellow" if verdict.failure else "")
+    page.line()
 
 
-def _hook_result(console: Console, result: HookResult) -> None:
+def _run_rows(observed: ObservedRun) -> Rows:
+    """What a hook got, and what it did."""
+    yield "stdin", _decoded_start(observed.stdin)
+    if observed.variables:
+        yield "set", "\n".join(f"{name}={_start(value)}" for name, value in observed.variables.items())
+    if observed.removed_variables:
+        yield "unset", ", ".join(observed.removed_variables)
+    if (result := observed.result) is None:
+        return
     ended = f"exit status {result.code}" if result.ended is Ended.EXITED else result.ended.value
     if result.ended is Ended.SIGNALLED:
         ended = f"ended by signal {result.code}"
     if result.detail:
         ended = f"{ended}: {result.detail}"
     cut = ", and its output over the limit is lost" if result.cut else ""
-    row(console, label("ended"), f"{ended}, after {result.ms:.1f} ms{cut}")
+    yield "ended", f"{ended}, after {result.ms:.1f} ms{cut}"
     for name, output in (("stdout", result.stdout), ("stderr", result.stderr)):
         if output.strip():
-            row(console, label(name), _decoded_start(output))
+            yield name, _decoded_start(output)
 
 
 def verdict_lines(verdict: Verdict) -> Iterator[str]:
@@ -335,29 +327,29 @@ def verdict_lines(verdict: Verdict) -> Iterator[str]:
     yield from (f"allows for the session: {rule}" for rule in verdict.allows)
 
 
-def _changes(console: Console, report: TrialReport) -> None:
+def _changes(page: Page, report: TrialReport) -> None:
     """The arguments before and after, and the result if one was given."""
     trial, attempt = report.trial, report.attempt
     may_run = trial.decision in ("allow", "asked-allow", "asked")
     if may_run and report.event in (None, Event.PRE_TOOL_USE, Event.PERMISSION_REQUEST):
-        diff(console, "arguments", attempt.arguments, trial.proposed or attempt.arguments)
+        diff(page, "arguments", attempt.arguments, trial.proposed or attempt.arguments)
     if attempt.result is not None and trial.response and trial.decision in ("allow", "asked-allow"):
-        diff(console, "result", attempt.result, trial.response)
+        diff(page, "result", attempt.result, trial.response)
 
 
-def _decision(console: Console, report: TrialReport) -> None:
+def _decision(page: Page, report: TrialReport) -> None:
     trial = report.trial
     call = f"{report.attempt.tool} of {report.server}"
-    print_line(console, Text.assemble(visible(call, console), ": ", (report.decision, _STYLES[report.status])))
+    page.line(f"{call}: ", (report.decision, _STYLES[report.status]))
     if report.alias:
-        row(console, label("alias"), alias_text(report.alias))
+        page.row(label("alias"), alias_text(report.alias))
     for name, text in (*_reasons(report), *_model_output(trial)):
-        row(console, label(name), _start(text))
+        page.row(label(name), _start(text))
     for remark in trial.observation.remarks:
-        row(console, label("note"), _start(remark))
+        page.row(label("note"), _start(remark))
 
 
-def _reasons(report: TrialReport) -> Iterator[tuple[str, str]]:
+def _reasons(report: TrialReport) -> Rows:
     """Rows with the reasons of the decision."""
     trial = report.trial
     if trial.unreadable:
@@ -384,7 +376,7 @@ def _failed_guards(trial: TrialResult) -> int:
     return len({id(one.spec) for one in runs if failures.decides(one.spec)})
 
 
-def _model_output(trial: TrialResult) -> Iterator[tuple[str, str]]:
+def _model_output(trial: TrialResult) -> Rows:
     """Rows with what the model gets in place of a result, or why it does not get the result."""
     comments = trial.observation.comments
     if trial.decision in ("deny", "asked-deny") and trial.response:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from ..config.load import load
+from ..files.create import remove_empty
 from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, UserError, uninstall_command
 from ..trust.sources import state_folder
@@ -159,12 +160,12 @@ def _forget(state: str, undone: Sequence[str]) -> None:
     if not state or not os.path.isdir(state):
         return
     folders = written.read(state).folders
-    files.remove_empty(folders)
+    remove_empty(folders)
     try:
         written.update(state, lambda record: record.without(undone))
     except UserError as error:
         wrap.report_error(error)
-    files.remove_empty([*folders, state])
+    remove_empty([*folders, state])
 
 
 # --- what is left ---

@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
-from rich.console import Console
-from rich.text import Text
 
 from ..config.hook_files import NONE_CAN_RUN
 from ..config.load import Loaded
@@ -38,6 +36,7 @@ from ..wrapping.wrap_entry import FAIL_CLOSED, PROGRAM, RunOptions
 from ..wrapping.written import Written
 from . import findings
 from .common import add_fail_closed_option, add_hook_options, load_named, show, visible, working_directory
+from .layout import new_page
 from .options import Parser
 
 if TYPE_CHECKING:
@@ -490,16 +489,15 @@ def remember(change: Callable[[Written], Written]) -> None:
 
 def show_lines(lines: list[str]) -> None:
     """Print a diff: unchanged into a pipe; on a terminal with colours, and with control characters escaped."""
-    console = Console(highlight=False)
-    if not console.is_terminal:
+    page = new_page()
+    if not page.width:
         text = "\n".join((*lines, ""))
-        show(text.encode(console.encoding, "backslashreplace").decode(console.encoding))
+        show(text.encode(page.encoding, "backslashreplace").decode(page.encoding))
         return
-    with console.capture() as captured:
-        for line in lines:
-            style = "bold" if line.startswith(("--- ", "+++ ")) else _STYLES.get(line[:1], "")
-            console.print(Text(visible(line.removesuffix("\r"), console.encoding), style), soft_wrap=True)
-    show(captured.get())
+    for line in lines:
+        style = "bold" if line.startswith(("--- ", "+++ ")) else _STYLES.get(line[:1], "")
+        page.line((line.removesuffix("\r"), style))
+    show(page.text)
 
 
 def report(text: str) -> None:
@@ -559,18 +557,15 @@ def list_files(found: Sequence[AgentFile]) -> int:
 
 
 def _show_configuration(config_file: known_agents.ConfigFile, configuration: edit_plan.Configuration) -> None:
-    console = Console(highlight=False)
-    width = max(len(entry.key_path) for entry in configuration.entries)
+    page = new_page()
+    width = max(len(page.visible(entry.key_path)) for entry in configuration.entries)
     why_not = edit_plan.why_not(configuration)
-    with console.capture() as captured:
-        head = Text.assemble((visible(config_file.path, console.encoding), "bold"), f"  {config_file.titles}")
-        console.print(head, soft_wrap=True)
-        for entry in configuration.entries:
-            state, style = _state(entry, why_not.get(entry.key_path, ""))
-            name = visible(entry.key_path, console.encoding).ljust(width)
-            console.print(Text.assemble(f"  {name}  ", (visible(state, console.encoding), style)), soft_wrap=True)
-        console.print()
-    show(captured.get())
+    page.line((config_file.path, "bold"), f"  {config_file.titles}")
+    for entry in configuration.entries:
+        name = page.visible(entry.key_path).ljust(width)
+        page.line(f"  {name}  ", _state(entry, why_not.get(entry.key_path, "")))
+    page.line()
+    show(page.text)
 
 
 def _state(entry: Entry, why_not: str) -> tuple[str, str]:

@@ -173,7 +173,6 @@ def test_closed_standard_streams_are_not_an_error_of_the_program() -> None:
                 "__future__",
                 "errno",
                 "hookproxy.cli.late_tls",
-                "hookproxy.cli.options",
                 "hookproxy.model",
                 "hookproxy.model.errors",
                 "hookproxy.processes",
@@ -270,8 +269,8 @@ def test_on_windows_one_sentence_says_where_it_runs(platform: str, capsys: pytes
 @pytest.mark.parametrize(
     ("verb", "not_imported"),
     [
-        ("check", {"argparse", "asyncio", "anyio", "ssl", "pydantic", "subprocess", "difflib"}),
-        ("hook", {"argparse", "asyncio", "anyio", "msgspec", "shlex", "typing_extensions"}),
+        ("check", {"asyncio", "anyio", "ssl", "pydantic", "subprocess", "difflib"}),
+        ("hook", {"asyncio", "anyio", "msgspec", "shlex", "typing_extensions"}),
         ("run", {"argparse", "asyncio", "anyio", "msgspec", "typing", "re", "enum"}),
     ],
 )

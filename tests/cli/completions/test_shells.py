@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 def test_each_verb_has_a_parser_with_a_description(name: str) -> None:
     build_parser: Callable[[], Parser] = import_module(VERBS[name]).build_parser
     parser = build_parser()
-    assert parser.verb == name
+    assert parser.prog == f"hookproxy {name}"
     assert parser.description
 
 
