@@ -14,6 +14,7 @@ import re
 import select
 import shlex
 import sys
+from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -23,16 +24,10 @@ from .common import show, working_directory
 from .options import Parser
 
 if TYPE_CHECKING:
-    import argparse
-
     from ..audit.view.files import Filter
     from ..audit.view.verify import FileCheck
 
 _FILTERS: Final = "[--tool GLOB] [--decision D] [--since WHEN] [--session S]"
-USAGE: Final = f"hookproxy audit [FILE] {_FILTERS} [--follow] [--json] [--config FILE]"
-SHOW: Final = "hookproxy audit show CALL [FILE] [--session S] [--json] [--config FILE]"
-STATS: Final = f"hookproxy audit stats [FILE] {_FILTERS} [--json] [--config FILE]"
-VERIFY: Final = "hookproxy audit verify [FILE] [--head HASH] [--key FILE] [--json] [--config FILE]"
 
 _SUBVERBS: Final = ("show", "stats", "verify")
 _CALL: Final = re.compile("[0-9a-f]{4,6}|[0-9a-f]{6}-[0-9]{0,9}")
@@ -60,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
     return _list(options)
 
 
-def _names_call(options: argparse.Namespace) -> bool:
+def _names_call(options: Namespace) -> bool:
     """True if the word in the place of the file is the id of a call, with no option that `audit show` lacks."""
     filters = options.tool or options.decision or options.since or options.follow
     return bool(options.file and _CALL.fullmatch(options.file)) and not (os.path.lexists(options.file) or filters)
@@ -92,7 +87,7 @@ def _check_file(word: str) -> None:
 # --- the calls ---
 
 
-def _list(options: argparse.Namespace) -> int:
+def _list(options: Namespace) -> int:
     from ..audit.view import files
 
     record_filter, path = _filter(options), _path(options)
@@ -319,9 +314,7 @@ def _unchecked(checked: Sequence[FileCheck]) -> str:
 
 def build_parser() -> Parser:
     """The parser of the command line without a subverb."""
-    parser = _new_parser(
-        "audit", USAGE, "Show the calls in an audit file. See also: audit show, audit stats, audit verify."
-    )
+    parser = _new_parser("audit", "Show the calls in an audit file. See also: audit show, audit stats, audit verify.")
     _add_filter_options(parser)
     parser.add_argument("--follow", action="store_true", help="keep showing new lines, until interrupted")
     parser.add_argument("--json", action="store_true", help="print each record as its line of JSON")
@@ -332,18 +325,16 @@ def subverb_parsers() -> dict[str, Parser]:
     """The parsers of the command lines after the subverbs."""
     one_call = Parser(
         "audit show",
-        SHOW,
         "Print one call whole: the decision, which hooks ran, what each got and printed, why others did not run, and "
         "what was changed. The configuration says how much of it is recorded: audit.arguments, audit.results.",
     )
     one_call.add_argument("call", metavar="CALL", help="the id that `hookproxy audit` shows, or its beginning")
     _add_file_options(one_call)
     one_call.add_argument("--session", metavar="S", help="only this session: its id, or the beginning of it")
-    stats = _new_parser("audit stats", STATS, "Sum up the calls, refusals, rewrites and the running time of hooks.")
+    stats = _new_parser("audit stats", "Sum up the calls, refusals, rewrites and the running time of hooks.")
     _add_filter_options(stats)
     verify = _new_parser(
         "audit verify",
-        VERIFY,
         "Check that the lines of a chained audit file have not been changed. Lines removed from its end are not "
         "noticed: to find them, note the head that this command prints, and pass it with --head later.",
     )
@@ -355,12 +346,12 @@ def subverb_parsers() -> dict[str, Parser]:
         "lines are there as the checkpoint beside the file names",
     )
     for parser in (one_call, stats, verify):
-        parser.add_argument("--json", action="store_true", help="print one JSON document, for programs")
+        parser.add_common("--json")
     return {"show": one_call, "stats": stats, "verify": verify}
 
 
-def _new_parser(verb: str, usage: str, description: str) -> Parser:
-    parser = Parser(verb, usage, description)
+def _new_parser(verb: str, description: str) -> Parser:
+    parser = Parser(verb, description)
     _add_file_options(parser)
     return parser
 
@@ -372,9 +363,7 @@ def _add_file_options(parser: Parser) -> None:
         metavar="FILE",
         help="an audit file (default: the one that the configuration names, or else the one in the state folder)",
     )
-    parser.add_argument(
-        "--config", metavar="FILE", help="hookproxy's configuration (default: ~/.config/hookproxy/hookproxy.toml)"
-    )
+    parser.add_common("--config")
 
 
 def _add_filter_options(parser: Parser) -> None:
@@ -390,7 +379,7 @@ def _add_filter_options(parser: Parser) -> None:
     parser.add_argument("--session", metavar="S", help="only this session: its id, or the beginning of it")
 
 
-def _filter(options: argparse.Namespace) -> Filter:
+def _filter(options: Namespace) -> Filter:
     from ..audit.view import files
 
     return files.Filter(
@@ -401,7 +390,7 @@ def _filter(options: argparse.Namespace) -> Filter:
     )
 
 
-def _path(options: argparse.Namespace) -> str:
+def _path(options: Namespace) -> str:
     """The audit file. Raises UserError if neither the options nor the configuration name one."""
     if options.file is not None:
         if not getattr(options, "follow", False):  # a followed file may come later

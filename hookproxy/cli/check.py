@@ -3,16 +3,18 @@
 It reads what `run` would read. With a command line it also starts the server, and shows what hooks see of its tools.
 Exit status: 0 clean; 1 findings (`checks.inspect` defines them); 2 `run` would not start (under `strict`: because of a
 finding that does not depend on the server), or the server does not list its tools.
+`docs/json-output.md` describes the document of `--json`.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from argparse import Namespace
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -28,9 +30,6 @@ from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError
 from ..model.settings import Settings
 from .common import (
-    add_fail_closed_option,
-    add_hook_options,
-    add_strict_option,
     load_named,
     show,
     split_command,
@@ -40,17 +39,9 @@ from .common import (
 from .hook_list import print_blocks, print_hooks
 from .hook_runtime import redirected_output, run
 from .layout import Rows, alias_text, new_page, short_path
-from .options import Parser
+from .options import HOOK_OPTIONS, Parser
 from .run import server_name
 from .server_table import print_server
-
-if TYPE_CHECKING:
-    import argparse
-
-USAGE: Final = (
-    "hookproxy check [[DIALECT=]FILE]... [--config FILE] [--hooks [DIALECT=]FILE]... [--project DIR] [--name NAME] "
-    "[--fail-closed] [--strict] [--json] [--verbose] [-- COMMAND [ARG...]]"
-)
 
 _HOW_TO_REFUSE: Final = (
     'such calls: on_failure = "deny" in hookproxy.toml or a [[use]] table of it, or run --fail-closed'
@@ -100,7 +91,7 @@ def main(arguments: Sequence[str]) -> int:
     return EXIT_FINDINGS if report.findings else 0
 
 
-def _name_files(options: argparse.Namespace, cwd: str) -> None:
+def _name_files(options: Namespace, cwd: str) -> None:
     """Take each file that stands alone as the value of `--hooks`, or of `--config` if it is a hookproxy.toml."""
     for file in options.files:
         path = os.path.join(cwd, file)
@@ -135,19 +126,17 @@ def build_parser() -> Parser:
     """The parser of this verb's command line."""
     parser = Parser(
         "check",
-        USAGE,
         "Show every configured hook, and what about it cannot work. With the server's COMMAND, start the server, list "
         "its tools, and show which hook sees which tool under which name. Exit status: 0 clean (notes do not count), "
         "1 warnings, 2 `run` would not start, or the server does not list its tools.",
+        rest="[-- COMMAND [ARG...]]",
     )
     parser.add_argument(
         "files", metavar="[DIALECT=]FILE", nargs="*", help="a hook file, as for --hooks, or a hookproxy.toml"
     )
-    add_hook_options(parser)
+    parser.add_common(*HOOK_OPTIONS)
     parser.add_argument("--name", help="the server's name as hooks see it (default: derived from COMMAND)")
-    add_fail_closed_option(parser)
-    add_strict_option(parser)
-    parser.add_argument("--json", action="store_true", help="print one JSON document, for programs")
+    parser.add_common("--fail-closed", "--strict", "--json")
     parser.add_argument("--verbose", action="store_true", help="show each hook whole, with its findings below it")
     return parser
 

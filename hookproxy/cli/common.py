@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..config.load import Loaded
-    from .options import Parser
 
 
 def show(text: str) -> None:
@@ -107,28 +106,8 @@ def create(texts: "Mapping[str, str]", hint: str, below: str = "") -> "list[str]
         raise UserError(f"the files cannot be written: {error}", hint) from None
 
 
-def add_hook_options(parser: "Parser") -> None:
-    """Add the options that name files with hooks, `--config FILE` and `--hooks [DIALECT=]FILE`, and `--project DIR`."""
-    parser.add_argument(
-        "--config", metavar="FILE", help="hookproxy's configuration (default: ~/.config/hookproxy/hookproxy.toml)"
-    )
-    parser.add_argument(
-        "--hooks",
-        metavar="[DIALECT=]FILE",
-        action="append",
-        default=[],
-        help="a hook file of another system, unchanged, or a plugin's folder; may be given several times",
-    )
-    parser.add_argument(
-        "--project",
-        metavar="DIR",
-        help="the folder in which the hooks of these files run, and which they get as their working directory "
-        "(default: the project that a file belongs to)",
-    )
-
-
 def load_named(options: "Namespace", cwd: str, hooks: "Sequence[str] | None" = None) -> "Loaded":
-    """The configuration that the options of `add_hook_options` name; with `hooks`, these files instead of `--hooks`.
+    """The configuration that the options in `HOOK_OPTIONS` name; with `hooks`, these files instead of `--hooks`.
 
     Raises ConfigError.
     """
@@ -137,24 +116,6 @@ def load_named(options: "Namespace", cwd: str, hooks: "Sequence[str] | None" = N
     files = options.hooks if hooks is None else hooks
     loaded = load(options.config, files, None, os.environ, cwd, options.project)
     return failing_closed(loaded) if getattr(options, "fail_closed", False) else loaded
-
-
-def add_fail_closed_option(parser: "Parser") -> None:
-    """Add `--fail-closed`."""
-    parser.add_argument(
-        "--fail-closed",
-        action="store_true",
-        help="a hook that fails, or gives no clean verdict, refuses the call, whatever its system or its file says",
-    )
-
-
-def add_strict_option(parser: "Parser") -> None:
-    """Add `--strict`."""
-    parser.add_argument(
-        "--strict",
-        action="store_true",
-        help="a warning of hookproxy check stops the start, as with strict = true in hookproxy.toml",
-    )
 
 
 def split_command(arguments: "Sequence[str]") -> "tuple[list[str], list[str]]":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
-from typing import Final
 
 from ..dialects.registry import DIALECTS
 from .common import show
@@ -12,8 +11,6 @@ from .completions.command_line import Value, ValueType, Verb, describe_verb
 from .completions.shells import SHELLS
 from .main import VERBS
 from .options import Parser
-
-USAGE: Final = "hookproxy completion bash|zsh|fish"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -31,7 +28,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def build_parser() -> Parser:
     """The parser of this verb's command line."""
-    parser = Parser("completion", USAGE, "Print a script with which a shell completes hookproxy's command lines.")
+    parser = Parser("completion", "Print a script with which a shell completes hookproxy's command lines.")
     parser.add_argument("shell", choices=SHELLS, help="the shell that reads the script")
     return parser
 

@@ -11,9 +11,10 @@ import os
 import socket
 import sys
 import tempfile
+from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import anyio
 
@@ -25,18 +26,10 @@ from ..console.web import Pages, serve
 from ..live import registry
 from ..model.errors import UserError, printable
 from ..trust.sources import state_folder
-from .common import add_hook_options, load_named, show, split_command, working_directory
+from .common import load_named, show, split_command, working_directory
 from .hook_runtime import redirected_output, run
-from .options import Parser
+from .options import HOOK_OPTIONS, Parser
 from .run import server_name
-
-if TYPE_CHECKING:
-    import argparse
-
-USAGE: Final = (
-    "hookproxy console [--port N | --socket PATH] [--open] [--audit FILE] [--compare FILE]... [--config FILE] "
-    "[--hooks [DIALECT=]FILE]... [--project DIR] [--name NAME] [-- COMMAND [ARG...]]"
-)
 
 _HOST: Final = "127.0.0.1"
 _BACKLOG: Final = 64  # connections that wait to be accepted: one person has few pages open
@@ -76,7 +69,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _listen(options: argparse.Namespace) -> socket.socket:
+def _listen(options: Namespace) -> socket.socket:
     """Listen on the loopback, or at a path that only this account can connect to. Raises UserError."""
     if options.socket is not None:
         from ..transports import unix_socket
@@ -150,10 +143,10 @@ def build_parser() -> Parser:
     """The parser of this verb's command line."""
     parser = Parser(
         "console",
-        USAGE,
         "Show a local web page with the calls of all runs of this user, the approvals that wait, the audit and the "
         "configuration. It listens on 127.0.0.1 only; whoever has the address that it prints may use it. With the "
         "COMMAND of a server, the policy page can list its tools.",
+        rest="[-- COMMAND [ARG...]]",
     )
     parser.add_argument("--port", metavar="N", type=int, default=0, help="the port (default: a free one)")
     parser.add_argument("--socket", metavar="PATH", help="listen at a Unix socket instead, for ssh -L")
@@ -166,6 +159,6 @@ def build_parser() -> Parser:
         default=[],
         help="a changed hookproxy.toml, which the page may replay recorded calls through; may be given several times",
     )
-    add_hook_options(parser)
+    parser.add_common(*HOOK_OPTIONS)
     parser.add_argument("--name", help="the name of COMMAND's server as hooks see it (default: derived from COMMAND)")
     return parser

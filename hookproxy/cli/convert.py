@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from ..config.hook_files import LoadedHookFile, Use, dialect_named, read_use
@@ -24,20 +25,13 @@ from .common import create, show, working_directory
 from .options import Parser
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Callable, Mapping, Sequence
-
-USAGE = (
-    "hookproxy convert FILE --to DIALECT [--from DIALECT] [--project DIR | --user] [--portable] [--fail-closed] "
-    "[--write [--no-try]]"
-)
 
 
 def build_parser() -> Parser:
     """The parser of the command line."""
     parser = Parser(
         "convert",
-        USAGE,
         "Write the hooks of FILE as a hook file of another system. Each hook stays the program that it is: the new "
         "file runs it by `hookproxy hook`, which gives it the document that it was written for. What the other system "
         "cannot say goes to standard error.",
@@ -107,7 +101,7 @@ def _left_out(note: str) -> str:
     return f"{place} is left out: only hooks of tool calls are converted" if cannot_fire else note
 
 
-def _target(options: argparse.Namespace) -> AgentSide:
+def _target(options: Namespace) -> AgentSide:
     found = agent_side(options.to)
     if found is None:
         expected = f"expected one of {', '.join(names())}"
@@ -119,11 +113,11 @@ def _target(options: argparse.Namespace) -> AgentSide:
     if options.user and options.portable:
         raise UserError("--portable is for a project's file, and --user for your own", "leave out one of them")
     if options.no_try and not options.write:
-        raise UserError("--no-try is for --write", f"usage: {USAGE}")
+        raise build_parser().wrong("--no-try is for --write")
     return found
 
 
-def _folder(options: argparse.Namespace, target: AgentSide, cwd: str, home: str) -> str:
+def _folder(options: Namespace, target: AgentSide, cwd: str, home: str) -> str:
     """The folder to which the paths of the new files are relative."""
     if not options.user:
         return find_project(options.project, cwd) or cwd
@@ -132,7 +126,7 @@ def _folder(options: argparse.Namespace, target: AgentSide, cwd: str, home: str)
     return home
 
 
-def _place(options: argparse.Namespace, loaded: Sequence[LoadedHookFile], folder: str, cwd: str, home: str) -> Place:
+def _place(options: Namespace, loaded: Sequence[LoadedHookFile], folder: str, cwd: str, home: str) -> Place:
     of_user = all(_is_users_own(one, home) for one in loaded)
     return Place(
         project=("" if not of_user else cwd) if options.user else folder,

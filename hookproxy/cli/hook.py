@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     from ..convert.run_hook import ForeignHook
     from ..dialects.agent_side import AgentSide, HookOutput
 
-USAGE = (
-    "hookproxy hook --as DIALECT [--for AGENT] [--event EVENT] [--matcher PATTERN] [--if RULE] [--timeout SECONDS] "
-    "[--fail-closed] [--run COMMAND]... [-- COMMAND [ARG...]]"
-)
 
 _OF_ONE_HOOK = {"event": None, "matcher": None, "only_if": None, "timeout": 0.0, "fail_closed": False}
 """The options of one hook only, with their defaults; the systems count for the hooks after it too."""
@@ -33,11 +29,11 @@ def build_parser() -> Parser:
     """The parser of the command line before `--`."""
     parser = Parser(
         "hook",
-        USAGE,
         "Run COMMAND, a hook that was written for one system, as a hook of another system's agent: it gets the "
         "document that it knows, and its output is translated for the agent. One COMMAND is a command line for the "
         "shell; several words are a program and its arguments. Several hooks run by one start with --run: the options "
         "before each --run are those of its hook.",
+        rest="[-- COMMAND [ARG...]]",
     )
     parser.add_argument(
         "--as", dest="dialect", metavar="DIALECT", required=True, help="the system that the hook was written for"
@@ -80,7 +76,7 @@ def main(arguments: Sequence[str]) -> int:
         option = {"only_if": "if"}.get(unused[0], unused[0].replace("_", "-"))
         raise UserError(f"--{option} is after the last hook", "the options of a hook are before its --run")
     if not hooks:
-        raise UserError("there is no hook to run", f"usage: {USAGE}")
+        raise build_parser().wrong("there is no hook to run")
     output = _guarded(hooks, rest.agent)
     with open(1, "wb", closefd=False) as stdout:
         stdout.write(output.stdout)

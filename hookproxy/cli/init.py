@@ -9,19 +9,15 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from .common import create, show, working_directory
 from .options import Parser
 from .schema import SCHEMA
-
-if TYPE_CHECKING:
-    import argparse
-
-USAGE: Final = "hookproxy init [guard|audit|rewrite|lint] [--folder FOLDER | --user] [--fail-closed]"
 
 CONFIG: Final = "hookproxy.toml"
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
@@ -86,7 +82,6 @@ def build_parser() -> Parser:
     """The parser of this verb's command line."""
     parser = Parser(
         "init",
-        USAGE,
         "Write a small working configuration, with its hook. Existing files are not overwritten. "
         + " ".join(f"{name}: {starter.description}." for name, starter in STARTERS.items()),
     )
@@ -147,7 +142,7 @@ def schema_directive() -> str:
     return f"{_DIRECTIVE}{SCHEMA.as_uri()}\n"
 
 
-def _report(starter: Starter, folder: str, options: argparse.Namespace) -> str:
+def _report(starter: Starter, folder: str, options: Namespace) -> str:
     """The output: what was written, which programs are missing, and the next commands."""
     shown_folder = os.path.relpath(folder, working_directory()) if not options.user else folder
     config = os.path.normpath(os.path.join(shown_folder, CONFIG))

@@ -2,23 +2,50 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError, HelpFormatter
+from argparse import Action, ArgumentParser, ArgumentTypeError, HelpFormatter, _AppendAction
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from ..model.errors import UserError
 
 
 class Parser(ArgumentParser):
-    """The command line of one verb. An error in it becomes a UserError with the hint, or else with the usage."""
+    """The command line of one verb. An error in it becomes a UserError with the hint, or else with the usage.
 
-    def __init__(self, verb: str, usage: str, description: str, hint: str = "") -> None:
+    The usage is made from the options that are declared, without those of groups with a title; `rest` follows them.
+    """
+
+    def __init__(self, verb: str, description: str, *, rest: str = "", hint: str = "") -> None:
         # A formatter is made for each option that is declared; without a width it would import shutil, to ask for it.
         formatter = partial(HelpFormatter, width=80)
-        super().__init__(f"hookproxy {verb}", usage, description, allow_abbrev=False, formatter_class=formatter)
-        self._usage_hint = f"usage: {usage}"
-        self._hint = hint or self._usage_hint
+        super().__init__(f"hookproxy {verb}", description=description, allow_abbrev=False, formatter_class=formatter)
+        self.rest: Final = rest
+        self._hint = hint
         self.register("type", None, _not_empty)
+
+    @property
+    def usage(self) -> str:
+        """The form of the command line."""
+        titled = [action for group in self._action_groups[2:] for action in group._group_actions]
+        usual = [action for action in self._actions if action.dest != "help" and action not in titled]
+        exclusive = {id(group._group_actions[0]): group._group_actions for group in self._mutually_exclusive_groups}
+        others = {id(action) for actions in exclusive.values() for action in actions[1:]}
+        forms = [_form(exclusive.get(id(action), [action])) for action in usual if id(action) not in others]
+        return " ".join(filter(None, (self.prog, *forms, self.rest)))
+
+    @usage.setter
+    def usage(self, _usage: str | None) -> None:
+        """Do nothing: argparse sets what it is given."""
+
+    def add_common(self, *names: str) -> None:
+        """Add options that several verbs have."""
+        for name in names:
+            _COMMON[name](self)
+
+    def wrong(self, message: str) -> UserError:
+        """The error for a command line of another form."""
+        return UserError(message, f"usage: {self.usage}")
 
     def error(self, message: str) -> NoReturn:
         """Raise a UserError; for a misspelled option, its hint suggests the right one."""
@@ -32,10 +59,12 @@ class Parser(ArgumentParser):
             raise UserError(f"{argument}: there is no {value}", near)
         if "unrecognized" not in message:
             argument, not_int, value = message.partition(": invalid int value: ")
-            raise UserError(f"{argument}: {value} is not a whole number" if not_int else message, self._usage_hint)
+            raise self.wrong(f"{argument}: {value} is not a whole number" if not_int else message)
         wrong = next((word.partition("=")[0] for word in message.split() if word.startswith("-")), "")
         near = suggestion(wrong, self._option_string_actions)
-        raise UserError(f"there is no option {wrong}" if wrong else message, near or self._hint)
+        raise UserError(
+            f"there is no option {wrong}" if wrong else message, near or self._hint or f"usage: {self.usage}"
+        )
 
     def format_help(self) -> str:
         """Return the help, with examples."""
@@ -45,8 +74,57 @@ class Parser(ArgumentParser):
         return super().format_help() + more_help(self)
 
 
+def _form(actions: Sequence[Action]) -> str:
+    """An option or a word in the usage; of several options, only one may be given."""
+    texts = []
+    for action in actions:
+        value = action.metavar or "|".join(map(str, action.choices or ())) or action.dest.upper()
+        value = f"[{value}]" if action.option_strings and action.nargs == "?" else str(value)
+        texts.append(" ".join((*action.option_strings[-1:], *([] if action.nargs == 0 else [value]))))
+    first = actions[0]
+    is_needed = first.required if first.option_strings else first.nargs not in ("?", "*")
+    repeats = "..." * (first.nargs == "*" or isinstance(first, _AppendAction))
+    return (texts[0] if is_needed else f"[{' | '.join(texts)}]") + repeats
+
+
 def _not_empty(text: str) -> str:
     """Return the text unchanged. An empty one is an error: it comes from an unset variable of the shell."""
     if not text:
         raise ArgumentTypeError("is empty")
     return text
+
+
+HOOK_OPTIONS: Final = ("--config", "--hooks", "--project")
+"""The options that name files with hooks: see `common.load_named`."""
+
+_COMMON: Final[Mapping[str, Callable[[Parser], object]]] = {
+    "--config": lambda parser: parser.add_argument(
+        "--config", metavar="FILE", help="hookproxy's configuration (default: ~/.config/hookproxy/hookproxy.toml)"
+    ),
+    "--hooks": lambda parser: parser.add_argument(
+        "--hooks",
+        metavar="[DIALECT=]FILE",
+        action="append",
+        default=[],
+        help="a hook file of another system, unchanged, or a plugin's folder; may be given several times",
+    ),
+    "--project": lambda parser: parser.add_argument(
+        "--project",
+        metavar="DIR",
+        help="the folder in which the hooks of these files run, and which they get as their working directory "
+        "(default: the project that a file belongs to)",
+    ),
+    "--fail-closed": lambda parser: parser.add_argument(
+        "--fail-closed",
+        action="store_true",
+        help="a hook that fails, or gives no clean verdict, refuses the call, whatever its system or its file says",
+    ),
+    "--strict": lambda parser: parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="a warning of hookproxy check stops the start, as with strict = true in hookproxy.toml",
+    ),
+    "--json": lambda parser: parser.add_argument(
+        "--json", action="store_true", help="print one JSON document, for programs"
+    ),
+}

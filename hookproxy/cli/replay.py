@@ -2,6 +2,7 @@
 
 Exit status: 0 every call would be decided as recorded; 1 some would be decided differently; 2 the replay failed, for
 example because no recorded call can be replayed.
+`docs/json-output.md` describes the document of `--json`.
 """
 
 from __future__ import annotations
@@ -23,17 +24,14 @@ from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError
 from ..trial.replay import Difference, Outcome, Replay, UnreadableLine
 from ..trial.run import EVENTS_AFTER
-from .common import add_hook_options, load_named, show, working_directory
+from .common import load_named, show, working_directory
 from .hook_runtime import redirected_output, run
 from .layout import as_json, diff, document, label, new_page
-from .options import Parser
+from .options import HOOK_OPTIONS, Parser
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-USAGE: Final = (
-    "hookproxy replay AUDIT [--tool GLOB]... [--since WHEN] [--config FILE] [--hooks [DIALECT=]FILE]... [--json]"
-)
 VERSION: Final = 1
 """The number of the JSON document's format."""
 
@@ -92,7 +90,6 @@ def build_parser() -> Parser:
     """The parser of this verb's command line."""
     parser = Parser(
         "replay",
-        USAGE,
         "Run recorded calls through the hooks and rules that are configured now, and list every decision that would "
         "differ. Hooks for events before a call run for real, with all their side effects. No call is forwarded, "
         "no person is asked, and nothing is audited. Hooks after a call are not run, because results are not recorded. "
@@ -103,8 +100,7 @@ def build_parser() -> Parser:
         "--tool", metavar="GLOB", action="append", default=[], help="only calls of these tools, for example write_*"
     )
     parser.add_argument("--since", metavar="WHEN", help="only calls since then: 2026-11-21, 2026-11-21T08:00, 7d, 2h")
-    add_hook_options(parser)
-    parser.add_argument("--json", action="store_true", help="print one JSON document, for programs")
+    parser.add_common(*HOOK_OPTIONS, "--json")
     return parser
 
 

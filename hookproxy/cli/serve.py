@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from ..config.gateway import GatewayConfig
 
-USAGE: Final = "hookproxy serve --config FILE [--instance NAME]"
 _UNIX: Final = "unix:"
 
 
@@ -116,7 +115,6 @@ def build_parser() -> Parser:
     """The parser of this verb's command line."""
     parser = Parser(
         "serve",
-        USAGE,
         "Run the gateway: start or reach MCP servers for several people, behind hooks that they cannot go around. "
         "Agents reach it with hookproxy connect, or over HTTP at /mcp/NAME. hookproxy reload puts a changed file into "
         "force; SIGTERM ends it after the calls in flight.",

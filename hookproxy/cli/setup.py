@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import os
 import shlex
+from argparse import Namespace
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,10 +27,10 @@ from ..wrapping.known_agents import AGENTS_BY_NAME
 from ..wrapping.known_hook_files import FoundHookFile
 from ..wrapping.wrap_entry import FAIL_CLOSED
 from . import wrap
-from .common import add_hook_options, ask, has_terminal, load_named, show, show_line, working_directory
+from .common import ask, has_terminal, load_named, show, show_line, working_directory
 from .init import CONFIG, user_config_folder
 from .layout import Rows, alias_text, new_page
-from .options import Parser
+from .options import HOOK_OPTIONS, Parser
 from .setup_guards import (
     STARTER,
     Guards,
@@ -45,14 +45,6 @@ from .setup_guards import (
     write_first_guard,
 )
 from .signals import uninterrupted
-
-if TYPE_CHECKING:
-    import argparse
-
-USAGE: Final = (
-    "hookproxy setup [AGENT|FILE]... [--yes] [--dry-run] [--fail-closed | --no-fail-closed] [--replace-mcp-remote] "
-    "[--config FILE] [--hooks [DIALECT=]FILE]... [--project DIR]"
-)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -77,7 +69,6 @@ def build_parser() -> Parser:
     """The parser of this verb's command line."""
     parser = Parser(
         "setup",
-        USAGE,
         "Find agents, their servers and hook files, show what would change, and put the hooks in front of the servers. "
         "A person is asked before anything is written.",
     )
@@ -104,7 +95,7 @@ def build_parser() -> Parser:
         help="let each system's document say what its failing hooks mean: most let calls pass",
     )
     wrap.add_mcp_remote_option(parser)
-    add_hook_options(parser)
+    parser.add_common(*HOOK_OPTIONS)
     return parser
 
 
@@ -119,7 +110,7 @@ class Agreed(Struct, frozen=True):
     """True if a file cannot be read or changed."""
 
 
-def _propose(options: argparse.Namespace, asks: bool) -> Agreed | int:
+def _propose(options: Namespace, asks: bool) -> Agreed | int:
     """Show what there is and what would change, and ask. Returns the exit status if nothing is to be written."""
     program = wrap.own_program()
     found = [file for target in options.targets or [None] for file in wrap.find_files(target)]
@@ -176,7 +167,7 @@ def _section(heading: str, rows: Rows) -> None:
 # --- what guards the servers ---
 
 
-def _guards(options: argparse.Namespace, asks: bool, found: Sequence[AgentFile]) -> Guards | None:
+def _guards(options: Namespace, asks: bool, found: Sequence[AgentFile]) -> Guards | None:
     """Show the hooks that are there, and ask which to use. None: there are none, and the person wants none."""
     home = os.path.expanduser("~")
     loaded = load_named(options, working_directory())
@@ -202,7 +193,7 @@ def _guards(options: argparse.Namespace, asks: bool, found: Sequence[AgentFile])
 
 
 def _hook_files(
-    options: argparse.Namespace, found: Sequence[AgentFile]
+    options: Namespace, found: Sequence[AgentFile]
 ) -> tuple[list[FoundHookFile], tuple[FoundHookFile, ...]]:
     """The hook files that no configuration names yet, and those of them that the person's configuration is to name."""
     cwd = working_directory()
@@ -225,7 +216,7 @@ def _project_files(hook_files: Sequence[FoundHookFile], asks: bool) -> tuple[Fou
     return project
 
 
-def _fails_closed(options: argparse.Namespace, asks: bool, guards: Guards) -> bool:
+def _fails_closed(options: Namespace, asks: bool, guards: Guards) -> bool:
     """Whether calls are to be refused when a hook of another system fails. It is asked only where that is a choice."""
     if options.refuses is not None or not guards.follows_documents:
         return options.refuses is not False
@@ -266,7 +257,7 @@ def _show_familiar_names(found: Sequence[AgentFile], loaded: Loaded) -> None:
 
 
 def _plan(
-    options: argparse.Namespace, found: Sequence[AgentFile], guards: Guards, program: wrap.Program
+    options: Namespace, found: Sequence[AgentFile], guards: Guards, program: wrap.Program
 ) -> tuple[list[PlannedFile], list[UserError]]:
     """Plan and show the change of each file. Returns the plans, and the errors of files that cannot be changed."""
     cwd = working_directory()

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Final
 
 from ..live import registry
 from ..model.errors import UserError
 from ..trust.sources import state_folder
 from .options import Parser
-
-USAGE: Final = "hookproxy top [--server NAME] [--tool NAME] [--agent NAME] [--decision DECISION] [--text WORDS]"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -36,7 +33,6 @@ def build_parser() -> Parser:
     """The parser of this verb's command line."""
     parser = Parser(
         "top",
-        USAGE,
         "Show the calls of all runs of this user as they happen, in the terminal. Enter opens a call; w opens the "
         "oldest approval that waits, which is answered there: allow once, allow for this session, or deny with a "
         "reason.",

@@ -27,7 +27,6 @@ from ..trust.trust_store import MAX_TEXT_LENGTH, TrustEntry, locked_entries, rea
 from .common import show, working_directory
 from .options import Parser
 
-USAGE: Final = "hookproxy trust [--dry-run] [--project DIR] [DIALECT=]FILE... | --list | --forget FILE..."
 _NOT_COVERED: Final = "what these files themselves load and run, even from their own folders"
 _INDENT: Final = "    "  # of a file's details
 
@@ -43,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.list:
         return _list(store)
     if not options.files:
-        raise UserError("no file is named", f"usage: {USAGE}")
+        raise build_parser().wrong("no file is named")
     if options.forget:
         return _forget(store, options.files, file_context)
     found = _covered(options.files, file_context)
@@ -81,7 +80,6 @@ def build_parser() -> Parser:
     """The parser of this verb's command line."""
     parser = Parser(
         "trust",
-        USAGE,
         "Show what has changed in a hook file, or in a hookproxy.toml and the hook files that it names, and in the "
         "scripts that these start; and record all of it as trusted, for require_trust.",
     )

@@ -13,10 +13,11 @@ import os
 import shlex
 import sys
 import uuid
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ..checks.startup_notes import KeyLines
 from ..config.load import Loaded, make_data_folders
@@ -35,9 +36,6 @@ from ..trial.run import SESSION_EVENTS, SIDE_EVENTS, TrialCall, TrialResult
 from ..trial.why_not import SkippedHook
 from . import common, findings
 from .common import (
-    add_fail_closed_option,
-    add_hook_options,
-    add_strict_option,
     load_named,
     show,
     unread_file,
@@ -45,16 +43,7 @@ from .common import (
 )
 from .hook_runtime import redirected_output, run
 from .layout import Page, Rows, alias_text, as_json, diff, document, label, new_page, short_path
-from .options import Parser
-
-if TYPE_CHECKING:
-    import argparse
-
-USAGE: Final = (
-    "hookproxy try TOOL [ARGUMENTS] [--event EVENT] [--result RESULT] "
-    "[--config FILE] [--hooks [DIALECT=]FILE]... [--name SERVER] [--fail-closed] [--strict] "
-    "[--json]"
-)
+from .options import HOOK_OPTIONS, Parser
 
 _TOOL_NAME_NOTE: Final = (
     "TOOL is the server's own name of the tool: to try mcp__git__git_commit, write git_commit --name git"
@@ -128,7 +117,6 @@ def build_parser() -> Parser:
     """The parser of this verb's command line."""
     parser = Parser(
         "try",
-        USAGE,
         "Try a call on the configured hooks and rules, without a server. Hooks run for real, but no call is forwarded, "
         "no person is asked, and nothing is audited. Exit status: 0 allowed, 1 refused or a person would be asked, "
         "2 not allowed because a hook failed, or the call could not be tried: if no hook is configured, for example.",
@@ -143,11 +131,9 @@ def build_parser() -> Parser:
     )
     parser.add_argument("--event", help="try only this event, such as PostToolUse (default: the whole call)")
     parser.add_argument("--result", help="the CallToolResult of the call, given in the same ways as ARGUMENTS")
-    add_hook_options(parser)
+    parser.add_common(*HOOK_OPTIONS)
     parser.add_argument("--name", metavar="SERVER", default="server", help="the server's name as hooks see it")
-    add_fail_closed_option(parser)
-    add_strict_option(parser)
-    parser.add_argument("--json", action="store_true", help="print one JSON document, for programs")
+    parser.add_common("--fail-closed", "--strict", "--json")
     return parser
 
 
@@ -176,10 +162,10 @@ def _normalized(name: str) -> str:
     return name.replace("_", "").casefold()
 
 
-def _attempt(options: argparse.Namespace, event: Event | None) -> TrialCall:
+def _attempt(options: Namespace, event: Event | None) -> TrialCall:
     """The call to try. Raises UserError for a tool name, arguments or a result that cannot be used."""
     if not options.tool and event not in SESSION_EVENTS:
-        raise UserError("no tool is named", f"usage: {USAGE}")
+        raise build_parser().wrong("no tool is named")
     tool = options.tool or ""
     if not _is_utf8(tool):
         raise UserError(f"the tool's name {tool!r} is not UTF-8", "write it in UTF-8, as an agent does")

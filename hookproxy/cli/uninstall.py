@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import os
 import shlex
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -30,11 +31,6 @@ from .common import ask, has_terminal, show, show_line, working_directory
 from .init import CONFIG, user_config_folder
 from .options import Parser
 from .signals import uninterrupted
-
-if TYPE_CHECKING:
-    import argparse
-
-USAGE: Final = "hookproxy uninstall [--yes] [--dry-run]"
 
 _NOTHING: Final = "nothing is wrapped, set up or converted\n"
 
@@ -76,7 +72,7 @@ def _by_hand(record: Written, home: str, cwd: str) -> Iterator[UserError]:
             yield UserError(f"{path} stays: {why}", "remove these hooks from it by hand")
 
 
-def _agrees(options: argparse.Namespace, plan: Plan) -> bool:
+def _agrees(options: Namespace, plan: Plan) -> bool:
     """Whether the person wants it. Raises KeyboardInterrupt."""
     try:
         return options.yes or ask(_question(plan))
@@ -89,7 +85,6 @@ def build_parser() -> Parser:
     """The parser of this verb's command line."""
     parser = Parser(
         "uninstall",
-        USAGE,
         "Undo every wrap, setup and convert on this machine, and print what is left to remove: hookproxy itself, its "
         "configuration, what it remembers. A person is asked before anything is changed.",
     )

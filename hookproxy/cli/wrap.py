@@ -11,9 +11,10 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from argparse import Namespace
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -35,17 +36,9 @@ from ..wrapping.version_control import is_shared
 from ..wrapping.wrap_entry import FAIL_CLOSED, PROGRAM, RunOptions
 from ..wrapping.written import Written
 from . import findings
-from .common import add_fail_closed_option, add_hook_options, load_named, show, visible, working_directory
+from .common import load_named, show, visible, working_directory
 from .layout import new_page
-from .options import Parser
-
-if TYPE_CHECKING:
-    import argparse
-
-USAGE: Final = (
-    "hookproxy wrap [AGENT|FILE|--all] [--server NAME]... [--config FILE] [--hooks [DIALECT=]FILE]... "
-    "[--project DIR] [--fail-closed] [--replace-mcp-remote] [--gateway [SOCKET|URL] [--from-caller]] [--dry-run]"
-)
+from .options import HOOK_OPTIONS, Parser
 
 _MAX_FINDINGS: Final = 5  # what fits beside a diff on a screen
 _DEFAULT_GATEWAY: Final = "unix:"  # as in gateway.toml, without a path: where `connect` finds it
@@ -60,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.target is None and not options.all:
         return _list(options)
     if options.from_caller and options.gateway is None:
-        raise UserError("--from-caller is for --gateway", f"usage: {USAGE}")
+        raise build_parser().wrong("--from-caller is for --gateway")
     if options.gateway is not None:
         return _wrap_for_gateway(options)
     cwd = working_directory()
@@ -81,7 +74,7 @@ def main(arguments: Sequence[str]) -> int:
     return change_all(options, found, plan, "wrapped", said_once(explain), _notes(loaded))
 
 
-def _wrap_for_gateway(options: argparse.Namespace) -> int:
+def _wrap_for_gateway(options: Namespace) -> int:
     """Let the named files' servers be reached through the gateway. Returns the exit status. Raises UserError."""
     if options.config or options.hooks or options.project or options.replace_mcp_remote or options.fail_closed:
         hint = "leave out --config, --hooks, --project, --fail-closed and --replace-mcp-remote"
@@ -147,15 +140,13 @@ def build_parser() -> Parser:
     """The parser of this verb's command line."""
     parser = Parser(
         "wrap",
-        USAGE,
         "Put hookproxy in front of the servers in an agent's configuration, and show the diff. "
         "Without AGENT, FILE and --all: list the agent configurations on this machine and in the working directory, "
         "and which of their servers are wrapped.",
     )
     add_target_options(parser)
     add_mcp_remote_option(parser)
-    add_hook_options(parser)
-    add_fail_closed_option(parser)
+    parser.add_common(*HOOK_OPTIONS, "--fail-closed")
     parser.add_argument(
         "--gateway",
         metavar="SOCKET|URL",
@@ -196,7 +187,7 @@ def add_target_options(parser: Parser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="show the diff, and write nothing")
 
 
-def named_files(options: argparse.Namespace) -> list[AgentFile]:
+def named_files(options: Namespace) -> list[AgentFile]:
     """The files that the command line of `wrap` or `unwrap` names. Raises UserError, as `find_files` does."""
     if options.all and options.target is not None:
         raise UserError(f"both --all and {options.target!r} are given", "give one of them")
@@ -308,7 +299,7 @@ def plan_wrap(
     )
 
 
-def wrap_options(options: argparse.Namespace, loaded: Loaded, cwd: str, fails_closed: bool) -> RunOptions:
+def wrap_options(options: Namespace, loaded: Loaded, cwd: str, fails_closed: bool) -> RunOptions:
     """The options of the wrapped servers. Paths are absolute: an agent may start servers in any folder."""
     return RunOptions(
         config=None if options.config is None else _absolute(options.config, cwd),
@@ -413,7 +404,7 @@ def _repeated_hooks(planned: PlannedFile, loaded: Loaded) -> list[str]:
 
 
 def change_all(
-    options: argparse.Namespace,
+    options: Namespace,
     found: Sequence[AgentFile],
     plan: Callable[[AgentFile, Sequence[str]], edit_plan.Plan],
     done: str,
@@ -527,11 +518,11 @@ def _wrapping_words(entry: Entry) -> str:
     return " ".join((*configuration.launcher, configuration.verb, *configuration.options.words))
 
 
-def _list(options: argparse.Namespace) -> int:
+def _list(options: Namespace) -> int:
     """List every configuration that exists. Returns the exit status."""
     given = (options.server, options.config, options.hooks, options.dry_run, options.fail_closed)
     if any(given) or options.gateway is not None:
-        raise UserError("no agent and no file is named", f"usage: {USAGE}")
+        raise build_parser().wrong("no agent and no file is named")
     return list_all()
 
 
