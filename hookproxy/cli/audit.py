@@ -7,20 +7,18 @@ as it was written; 2 if a file cannot be read.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
 import select
 import shlex
-import sys
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ..audit.records import BadLine, CallRecord, Entry, Line, entry, joined
-from ..model.errors import EXIT_FINDINGS, UserError, printable
-from .common import show, working_directory
+from ..model.errors import EXIT_FINDINGS, UserError
+from .common import show, tell, working_directory
 from .options import Parser
 
 if TYPE_CHECKING:
@@ -99,7 +97,7 @@ def _list(options: Namespace) -> int:
         output.write(text)
     output.flush()
     if output.empty:
-        _report("no record matches")
+        tell("no record matches")
     return reader.status
 
 
@@ -136,7 +134,7 @@ class _RecordReader:
         record = entry(line)
         if not isinstance(record, BadLine):
             return record
-        _report(f"{name}:{line.number}: {record.why}")
+        tell(f"{name}:{line.number}: {record.why}")
         self.status = self.status if record.torn else EXIT_FINDINGS
         return None
 
@@ -409,8 +407,3 @@ def _user_and_host() -> tuple[str, str]:
     from ..audit.os_user import user
 
     return user(), os.uname().nodename
-
-
-def _report(text: str) -> None:
-    with contextlib.suppress(OSError, AttributeError):  # nobody reads it, or it was closed before we started
-        sys.stderr.write(f"hookproxy: {printable(text)}\n")

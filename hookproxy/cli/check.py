@@ -9,7 +9,6 @@ finding that does not depend on the server), or the server does not list its too
 from __future__ import annotations
 
 import os
-import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -29,13 +28,7 @@ from ..hooks.coverage import coverage
 from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError
 from ..model.settings import Settings
-from .common import (
-    load_named,
-    show,
-    split_command,
-    unread_file,
-    working_directory,
-)
+from .common import load_named, show, split_command, tell, unread_file, working_directory
 from .hook_list import print_blocks, print_hooks
 from .hook_runtime import redirected_output, run
 from .layout import Rows, alias_text, new_page, short_path
@@ -74,8 +67,7 @@ def main(arguments: Sequence[str]) -> int:
     if not types.isdisjoint(_IN_PROCESS_TYPES):
         with redirected_output():
             run(partial(_prepare_runners, loaded))
-    if unread := unread_file(options.config, loaded.path, cwd):
-        sys.stderr.write(f"hookproxy: {unread}\n")
+    tell(unread_file(options.config, loaded.path, cwd))
     report = inspect(loaded, os.environ)
     starts = not (report.findings and (options.strict or loaded.settings.strict))
     failure: UserError | None = None
@@ -119,7 +111,7 @@ def _list_tools(loaded: Loaded, name: str, command: Sequence[str]) -> tuple[Chec
 def _report_wait(seconds: float) -> None:
     """Say why nothing is shown yet: the server has so many seconds left."""
     end = datetime.now() + timedelta(seconds=seconds)
-    sys.stderr.write(f"hookproxy: waiting for the server's list of tools, until {end:%H:%M:%S} at the latest\n")
+    tell(f"waiting for the server's list of tools, until {end:%H:%M:%S} at the latest")
 
 
 def build_parser() -> Parser:

@@ -49,6 +49,15 @@ def show_line(text: str) -> None:
     show(f"{visible(text, encoding)}\n")
 
 
+def tell(*texts: str, prefix: str = "hookproxy: ") -> None:
+    """Write each text that is not empty to standard error, as a line that a terminal can show."""
+    for text in filter(None, texts):
+        try:
+            sys.stderr.write(f"{prefix}{visible(text, sys.stderr.encoding)}\n")
+        except (OSError, AttributeError):  # nobody reads it, or it was closed before we started
+            return
+
+
 def terminal() -> "tuple[int, str, bool]":
     """The columns of standard output, 0 if it is not a terminal; its encoding; and whether to print colours on it."""
     if sys.stdout is None:

@@ -45,7 +45,9 @@ def main(arguments: "Sequence[str]") -> int:
         if server:
             _end(server)
     if status:
-        sys.stderr.write(f"hookproxy: {_end_reason(descriptors)}\n")
+        from .common import tell
+
+        tell(_end_reason(descriptors))
     return status
 
 

@@ -9,7 +9,6 @@ import contextlib
 import html
 import os
 import socket
-import sys
 import tempfile
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,9 +23,9 @@ from ..console.follow import Follower
 from ..console.options import Options
 from ..console.web import Pages, serve
 from ..live import registry
-from ..model.errors import UserError, printable
+from ..model.errors import UserError
 from ..trust.sources import state_folder
-from .common import load_named, show, split_command, working_directory
+from .common import load_named, show, split_command, tell, working_directory
 from .hook_runtime import redirected_output, run
 from .options import HOOK_OPTIONS, Parser
 from .run import server_name
@@ -109,7 +108,7 @@ async def _serve(options: Options, listener: socket.socket, opens: bool) -> None
                     until_end.enter_context(_opened(address))
             until_end.enter_context(redirected_output())  # from now on, hooks that are tried may print
 
-        follower = Follower(_folder_of_runs(options.environ), _report)
+        follower = Follower(_folder_of_runs(options.environ), tell)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(follower.follow)
             await serve(Pages(options, access, follower.state, follower.answer), listener, started)
@@ -122,10 +121,6 @@ def _folder_of_runs(environ: Mapping[str, str]) -> str:
     raise UserError("runs cannot be found: there is no folder for them", "set XDG_RUNTIME_DIR or HOME")
 
 
-def _report(text: str) -> None:
-    sys.stderr.write(f"hookproxy: {printable(text)}\n")
-
-
 @contextlib.contextmanager
 def _opened(address: str) -> Iterator[None]:
     """Open the address in the browser by way of a file: everybody may read the command line of a browser."""
@@ -135,7 +130,7 @@ def _opened(address: str) -> Iterator[None]:
         file.write(f'<!doctype html><meta http-equiv="refresh" content="0; url={html.escape(address)}">')
         file.flush()
         if not webbrowser.open(f"file://{file.name}"):
-            sys.stderr.write("hookproxy: no browser could be started: open the address yourself\n")
+            tell("no browser could be started: open the address yourself")
         yield
 
 

@@ -16,12 +16,12 @@ from ..config.load import find_project
 from ..convert.hook_file import Converted, Place, convert
 from ..dialects.agent_side import AgentSide, agent_side, names
 from ..dialects.shared.hook_file import CANNOT_FIRE, suggestion
-from ..model.errors import EXIT_FINDINGS, UserError, printable
+from ..model.errors import EXIT_FINDINGS, UserError
 from ..trust.sources import FileContext, state_folder
 from ..wrapping import files, written
 from ..wrapping.wrap_entry import PROGRAM
 from . import wrap
-from .common import create, show, working_directory
+from .common import create, show, tell, working_directory
 from .options import Parser
 
 if TYPE_CHECKING:
@@ -81,12 +81,11 @@ def main(arguments: Sequence[str]) -> int:
     folder = _folder(options, target, cwd, file_context.home)
     converted = convert([one.group for one in loaded], target, _place(options, loaded, folder, cwd, file_context.home))
     notes = [*(_left_out(note) for one in loaded for note in (*one.notes, *one.remarks)), *converted.notes]
-    for note in notes:
-        sys.stderr.write(f"{printable(note)}\n")
+    tell(*notes, prefix="")
     if not converted.hooks:
         raise UserError(f"{options.file}: no hook of it can run in {target.name}", "see the notes above")
     if wrap.in_cache() and not options.portable:
-        sys.stderr.write(f"{sys.executable} is in a cache: if it is cleared, the hooks no longer run\n")
+        tell(f"{sys.executable} is in a cache: if it is cleared, the hooks no longer run", prefix="")
     if options.write:
         paths = _paths(converted, target, folder, options.user)
         _write(paths, lambda: None if options.no_try else _try(converted, target, folder))

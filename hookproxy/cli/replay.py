@@ -8,7 +8,6 @@ example because no recorded call can be replayed.
 from __future__ import annotations
 
 import os
-import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
@@ -24,7 +23,7 @@ from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError
 from ..trial.replay import Difference, Outcome, Replay, UnreadableLine
 from ..trial.run import EVENTS_AFTER
-from .common import load_named, show, working_directory
+from .common import load_named, show, tell, working_directory
 from .hook_runtime import redirected_output, run
 from .layout import as_json, diff, document, label, new_page
 from .options import HOOK_OPTIONS, Parser
@@ -45,8 +44,7 @@ def main(arguments: Sequence[str]) -> int:
     since = files.since(options.since, files.now()) if options.since is not None else None
     cwd = working_directory()
     loaded = load_named(options, cwd)
-    for note in (*loaded.notes, *loaded.remarks, *make_data_folders(loaded)):
-        sys.stderr.write(f"hookproxy: {note}\n")
+    tell(*loaded.notes, *loaded.remarks, *make_data_folders(loaded))
     entries = _filtered(read(os.path.join(cwd, options.audit)), options.tool, since)
     output = _JsonOutput() if options.json else _TextOutput()
     return run(partial(_replay, loaded, entries, output, cwd))

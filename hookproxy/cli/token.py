@@ -7,17 +7,15 @@ nothing has changed.
 from __future__ import annotations
 
 import stat
-import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Final
 
 from ..authorization.token_file import REVOKED, TokenRecord, create_token, read_tokens, revoke_tokens, shown_time
 from ..dialects.shared.hook_file import suggestion
 from ..model.errors import UserError, printable
-from .common import show, show_line
+from .common import show, show_line, tell
 from .options import Parser
 
 _HEADER: Final = ("id", "user", "groups", "created", "expires", "note")
@@ -73,16 +71,16 @@ def _new(options: Namespace) -> None:
     show(f"{token}\n")
     groups = f" in {', '.join(record.groups)}" if record.groups else ""
     until = "until it is revoked" if record.expires is None else f"until {shown_time(record.expires)}"
-    _tell(f"token {record.id} is for {record.user}{groups}, {until}; it is shown only now, and stored nowhere")
+    tell(f"token {record.id} is for {record.user}{groups}, {until}; it is shown only now, and stored nowhere")
 
 
 def _list(options: Namespace) -> None:
     found = read_tokens(options.file)
     if found.mode & stat.S_IROTH:
-        _tell(f"{options.file}: everybody can read who has tokens (chmod o-r {options.file})")
+        tell(f"{options.file}: everybody can read who has tokens (chmod o-r {options.file})")
     rows = [_row(record, time.time()) for record in found.records.values()]
     if not rows:
-        _tell(f"{options.file} has no tokens")
+        tell(f"{options.file} has no tokens")
         return
     widths = [max(map(len, column)) for column in zip(_HEADER, *rows, strict=True)]
     for row in (_HEADER, *rows):
@@ -102,9 +100,3 @@ def _row(record: TokenRecord, now: float) -> tuple[str, ...]:
 def _revoke(options: Namespace) -> None:
     for record in revoke_tokens(options.file, options.name):
         show_line(f"revoked {record.id} of {record.user}")
-
-
-def _tell(text: str) -> None:
-    """Write a line to standard error: standard output has only what programs read."""
-    with suppress(OSError, AttributeError):  # nobody reads it, or it was closed before we started
-        sys.stderr.write(f"hookproxy: {printable(text)}\n")

@@ -9,9 +9,7 @@ The store is a file of the user: an agent that may write to it can trust whateve
 
 from __future__ import annotations
 
-import contextlib
 import os
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -24,7 +22,7 @@ from ..trust import check_unchanged
 from ..trust.check_unchanged import Dependencies
 from ..trust.sources import FileContext, FileSnapshot, store_path
 from ..trust.trust_store import MAX_TEXT_LENGTH, TrustEntry, locked_entries, read_store
-from .common import show, working_directory
+from .common import show, tell, working_directory
 from .options import Parser
 
 _NOT_COVERED: Final = "what these files themselves load and run, even from their own folders"
@@ -163,8 +161,7 @@ def _text(seen: FileSnapshot) -> str | None:
 def _list(store: str) -> int:
     findings, entries = 0, read_store(store)
     if not entries:
-        with contextlib.suppress(OSError, AttributeError):  # nobody reads it, or it was closed before we started
-            sys.stderr.write("hookproxy: nothing is trusted yet\n")
+        tell("nothing is trusted yet")
     for path, entry in sorted(entries.items()):
         try:
             seen = check_unchanged.read_for_hashing(path)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 import uuid
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
@@ -34,13 +33,8 @@ from ..trial.observe import ObservedRun
 from ..trial.report import DECIDING_EVENTS, DEFAULT_RESULTS, TrialReport, json_object, try_call
 from ..trial.run import SESSION_EVENTS, SIDE_EVENTS, TrialCall, TrialResult
 from ..trial.why_not import SkippedHook
-from . import common, findings
-from .common import (
-    load_named,
-    show,
-    unread_file,
-    working_directory,
-)
+from . import findings
+from .common import load_named, show, tell, unread_file, working_directory
 from .hook_runtime import redirected_output, run
 from .layout import Page, Rows, alias_text, as_json, diff, document, label, new_page, short_path
 from .options import HOOK_OPTIONS, Parser
@@ -62,11 +56,11 @@ def main(arguments: Sequence[str]) -> int:
     cwd = working_directory()
     loaded = load_named(options, cwd)
     findings.stop_if_strict(loaded, options.strict, os.environ)
-    _tell(unread_file(options.config, loaded.path, cwd))
+    tell(unread_file(options.config, loaded.path, cwd))
     _require_policy(loaded)
-    _tell(*findings.lines(loaded, os.environ), *loaded.remarks, *make_data_folders(loaded))
+    tell(*findings.lines(loaded, os.environ), *loaded.remarks, *make_data_folders(loaded))
     session = _session(options.name, cwd, loaded.project)
-    _tell(_about_tool_name(loaded, attempt.tool, session.server))
+    tell(_about_tool_name(loaded, attempt.tool, session.server))
     with redirected_output():
         report = run(partial(try_call, loaded, attempt, event, session, os.environ))
     show(json_output(report) if options.json else text_output(report, cwd))
@@ -81,13 +75,6 @@ def _require_policy(loaded: Loaded) -> None:
             f"no hook and no rule is configured{f' in {loaded.path}' * bool(loaded.path)}: there is nothing to try",
             "name files with --config FILE or --hooks FILE; hookproxy init guard --user writes a first guard",
         )
-
-
-def _tell(*texts: str) -> None:
-    """Write each text that is not empty to standard error."""
-    for text in texts:
-        if text:
-            sys.stderr.write(f"hookproxy: {common.visible(text, sys.stderr.encoding)}\n")
 
 
 def _about_tool_name(loaded: Loaded, tool: str, server: str) -> str:

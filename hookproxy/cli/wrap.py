@@ -13,7 +13,6 @@ import shutil
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct
@@ -36,7 +35,7 @@ from ..wrapping.version_control import is_shared
 from ..wrapping.wrap_entry import FAIL_CLOSED, PROGRAM, RunOptions
 from ..wrapping.written import Written
 from . import findings
-from .common import load_named, show, visible, working_directory
+from .common import load_named, show, tell, working_directory
 from .layout import new_page
 from .options import HOOK_OPTIONS, Parser
 
@@ -493,8 +492,7 @@ def show_lines(lines: list[str]) -> None:
 
 def report(text: str) -> None:
     """Write a line to standard error."""
-    with suppress(OSError, AttributeError):  # nobody reads it, or it was closed before we started
-        sys.stderr.write(f"{visible(text, sys.stderr.encoding)}\n")
+    tell(text, prefix="")
 
 
 def report_error(error: UserError) -> None:
