@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
+from typing import Final
 
 from ..dialects.registry import DIALECTS
 from .common import show
-from .completions.command_line import Value, ValueType, Verb, describe_verb
-from .completions.shells import SHELLS
+from .completions import bash, fish, zsh
+from .completions.command_line import Argument, ValueType, Verb, describe_verb
 from .main import VERBS
 from .options import Parser
+
+SHELLS: Final[Mapping[str, Callable[[Sequence[Verb], Sequence[str]], str]]] = {
+    "bash": bash.script,
+    "zsh": zsh.script,
+    "fish": fish.script,
+}
+"""For each shell, the function that makes its script from the verbs and the names of the dialects."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -40,5 +48,5 @@ def verbs() -> Iterator[Verb]:
         build_verb_parser: Callable[[], Parser] = module.build_parser
         subverb_parsers: Callable[[], dict[str, Parser]] = getattr(module, "subverb_parsers", dict)
         yield describe_verb(name, build_verb_parser(), subverb_parsers())
-    named = Value(ValueType.CHOICES, tuple(VERBS), "verb", "the verb")
+    named = Argument((), ValueType.CHOICES, tuple(VERBS), "verb", "the verb")
     yield Verb("help", "Show the options of a verb", (), (named,), takes_command=False)
