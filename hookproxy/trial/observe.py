@@ -76,7 +76,7 @@ class _ObservingExecutor(HookExecutor):
 
 
 class ObservedHooks(Hooks):
-    """All hooks of one configuration; `observation` is filled in while they run."""
+    """All hooks of one configuration, as Hooks runs them; `observation` is filled in meanwhile."""
 
     observation: Observation
 
@@ -92,12 +92,10 @@ class ObservedHooks(Hooks):
     async def run_pre_hooks(
         self, event_context: EventContext, listed: Tool | None, hook_runs: list[HookRun]
     ) -> Evaluation:
-        """As in Hooks."""
         self.observation.evaluation = await super().run_pre_hooks(event_context, listed, hook_runs)
         return self.observation.evaluation
 
     async def run_post_hooks(self, event_context: EventContext, hook_runs: list[HookRun]) -> Comments:
-        """As in Hooks."""
         self.observation.after.append(event_context)
         self.observation.comments = await super().run_post_hooks(event_context, hook_runs)
         return self.observation.comments
