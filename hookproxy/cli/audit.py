@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ..audit.view.files import Filter
     from ..audit.view.verify import FileCheck
 
-_FILTERS: Final = "[--tool GLOB] [--decision D] [--since WHEN] [--session S]"
 
 _SUBVERBS: Final = ("show", "stats", "verify")
 _CALL: Final = re.compile("[0-9a-f]{4,6}|[0-9a-f]{6}-[0-9]{0,9}")
@@ -92,7 +91,7 @@ def _list(options: Namespace) -> int:
     lines = files.follow(path, _wait) if options.follow else files.read_all(path)
     reader = _RecordReader()
     output = _Output(at_once=options.follow)
-    shown = _json_lines(lines, reader, record_filter) if options.json else _rows(lines, reader, record_filter)
+    shown = (_json_lines if options.json else _rows)(lines, reader, record_filter)
     for text in shown:
         output.write(text)
     output.flush()
@@ -109,9 +108,10 @@ def _json_lines(lines: Iterable[tuple[str, Line]], reader: _RecordReader, record
 
 
 def _rows(lines: Iterable[tuple[str, Line]], reader: _RecordReader, record_filter: Filter) -> Iterator[str]:
+    from ..audit.os_user import user
     from ..audit.view import table
 
-    screen, user_and_host, empty = table.screen(), _user_and_host(), True
+    screen, user_and_host, empty = table.screen(), (user(), os.uname().nodename), True
     read = (reader.read(name, line) for name, line in lines)
     for record in joined(record for record in read if record is not None):
         if not record_filter.matches(record):
@@ -255,8 +255,8 @@ def _verify(arguments: Sequence[str]) -> int:
         screen = table.screen()
         for file in checked:
             show("".join(f"{screen.visible(line)}\n" for line in _verification_lines(file)))
-        if unchecked := _unchecked(checked):
-            show(f"{screen.visible(unchecked)}\n")
+        if earlier := checked[0].continues:
+            show(f"{screen.visible(f'earlier file: {earlier} does not exist here, and was not checked')}\n")
         if head_missing:
             show("head: not found: lines were removed from the end, or the whole file was rewritten\n")
     unchained = any(file.lines and not file.chained for file in checked) or not any(file.lines for file in checked)
@@ -300,11 +300,6 @@ def _verification_lines(file: FileCheck) -> Iterator[str]:
     if file.unfinished:
         yield "  the last line is unfinished: its writer was stopped, or is still writing"
     yield f"  head {file.head}"
-
-
-def _unchecked(checked: Sequence[FileCheck]) -> str:
-    first = checked[0]
-    return f"earlier file: {first.continues} does not exist here, and was not checked" if first.continues else ""
 
 
 # --- the command line ---
@@ -401,9 +396,3 @@ def _path(options: Namespace) -> str:
     if not settings.audit_file:
         raise UserError("no audit log is kept", "hookproxy audit FILE, or remove audit.enabled from hookproxy.toml")
     return audit_path(settings.audit_file)
-
-
-def _user_and_host() -> tuple[str, str]:
-    from ..audit.os_user import user
-
-    return user(), os.uname().nodename

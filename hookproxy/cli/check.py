@@ -43,13 +43,6 @@ _IN_PROCESS_TYPES: Final = ("python", "http")
 """The hook types that run in our own process: whether they can run is known before anything runs."""
 
 
-async def _prepare_runners(loaded: Loaded) -> None:
-    """Prepare the runners of all hooks, as `run` does. Raises ConfigError for what does not exist."""
-    from ..hooks.evaluate import Hooks
-
-    await Hooks(loaded.groups, loaded.settings, "", os.environ, loaded.trust).runners.aclose()
-
-
 def main(arguments: Sequence[str]) -> int:
     """Print the configuration and the findings. Returns the exit status."""
     option_words, command = split_command(arguments)
@@ -65,8 +58,10 @@ def main(arguments: Sequence[str]) -> int:
 
         check_mcp_tool_hooks(loaded.groups, loaded.settings)
     if not types.isdisjoint(_IN_PROCESS_TYPES):
-        with redirected_output():
-            run(partial(_prepare_runners, loaded))
+        from ..hooks.evaluate import Hooks
+
+        with redirected_output():  # prepares the runners, as `run` does, and raises ConfigError for what does not exist
+            run(lambda: Hooks(loaded.groups, loaded.settings, "", os.environ, loaded.trust).runners.aclose())
     tell(unread_file(options.config, loaded.path, cwd))
     report = inspect(loaded, os.environ)
     starts = not (report.findings and (options.strict or loaded.settings.strict))

@@ -99,16 +99,12 @@ def _described_hooks(arguments: Sequence[str]) -> tuple[list[Namespace], Namespa
         hooks.append(options)
         words = words[end:]
     if command:
-        options.command = command[0] if len(command) == 1 else _joined(command)
+        import shlex
+
+        options.command = command[0] if len(command) == 1 else shlex.join(command)
         hooks.append(options)
         options = parser.parse_args(systems)
     return hooks, options
-
-
-def _joined(command: Sequence[str]) -> str:
-    import shlex
-
-    return shlex.join(command)
 
 
 def _guarded(hooks: Sequence[Namespace], agent: str | None) -> HookOutput:

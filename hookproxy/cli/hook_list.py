@@ -94,7 +94,9 @@ def _file(page: Page, file: str, entries: Sequence[HookEntry], cwd: str) -> None
 def _summary(entry: HookEntry) -> str:
     """One hook: when it runs, what runs, and what else decides."""
     if not entry.fires:
-        return f"{_event(entry)}: {_why_never(entry)}"
+        texts = (finding.text.removeprefix(f"{entry.key} ") for finding in (*entry.remarks, *entry.findings))
+        why = next((text for text in texts if CANNOT_FIRE in text), "never runs")
+        return f"{_event(entry)}: {why}"
     when = " ".join(filter(None, (_event(entry), entry.matcher, entry.only_if and f"if {entry.only_if}")))
     notes = [
         f"{entry.timeout:g} s",
@@ -102,7 +104,10 @@ def _summary(entry: HookEntry) -> str:
         "once for each name of a tool" if entry.names is SeenNames.BOTH else "",
         "managed" if entry.managed else "",
     ]
-    return f"{when}: {_cut(entry.command)} ({'; '.join(filter(None, notes))})"
+    command = " ".join(entry.command.split())
+    if len(command) > _LONGEST_COMMAND:
+        command = f"{command[:_LONGEST_COMMAND].rstrip()} …"
+    return f"{when}: {command} ({'; '.join(filter(None, notes))})"
 
 
 def _event(entry: HookEntry) -> str:
@@ -114,17 +119,6 @@ def _after_failure(entry: HookEntry) -> str:
     if entry.on_failure is FailureEffect.CONTINUE:
         return _WITHOUT_EFFECT.get(entry.event, "everything continues")
     return _AFTER_FAILURE[entry.on_failure] + ", but not after each failure" * entry.lets_pass
-
-
-def _why_never(entry: HookEntry) -> str:
-    texts = (finding.text.removeprefix(f"{entry.key} ") for finding in (*entry.remarks, *entry.findings))
-    return next((text for text in texts if CANNOT_FIRE in text), "never runs")
-
-
-def _cut(command: str) -> str:
-    """The command on one line, and not more of it than that."""
-    line = " ".join(command.split())
-    return line if len(line) <= _LONGEST_COMMAND else f"{line[:_LONGEST_COMMAND].rstrip()} …"
 
 
 # --- each hook whole ---

@@ -29,9 +29,9 @@ def print_server(page: Page, server: CheckedServer, entries: Sequence[HookEntry]
     page.line((f"tools of {server.name}{info}: {seen}", "bold"))
     names = names_of_tools(entries)
     _table(page, [
-        ("" if number else tool, _seen_as(one), _hooks(one.hooks))
+        ("" if number else tool, _seen_as(name), _hooks(name.hooks))
         for tool in coverage.tools
-        for number, one in enumerate(names.get(tool, ()))
+        for number, name in enumerate(names.get(tool, ()))
     ])  # fmt: skip
     _names(page, "unseen", [tool for tool in coverage.tools if tool not in names])
     _names(page, "rules", [tool for tool in coverage.tools if tool in coverage.ruled])
@@ -40,10 +40,10 @@ def print_server(page: Page, server: CheckedServer, entries: Sequence[HookEntry]
     page.line()
 
 
-def _seen_as(one: NameOfTool) -> str:
+def _seen_as(name: NameOfTool) -> str:
     """A tool's name for hooks, and where it comes from."""
-    alias = one.seen.alias
-    return one.seen.name if alias is None else alias_text(alias).removeprefix("as ")
+    alias = name.seen.alias
+    return name.seen.name if alias is None else alias_text(alias).removeprefix("as ")
 
 
 def _hooks(entries: Sequence[HookEntry]) -> str:

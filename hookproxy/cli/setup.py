@@ -268,7 +268,7 @@ def _plan(
     _heading("changes")
     for file in found:
         path = file.config_file.path
-        if file.snapshot is None or not (entries := open_entries(file)):
+        if file.snapshot is None or file.configuration is None or not (entries := open_entries(file)):
             continue
         found_hooks, notes, guarded = hooks_for(file.config_file, guards, path in shared)
         for note in notes:
@@ -286,7 +286,12 @@ def _plan(
         )
         try:
             plan = wrap.plan_wrap(
-                file, [entry.name for entry in entries], program, run_options, shared, options.replace_mcp_remote
+                file.configuration,
+                [entry.name for entry in entries],
+                program,
+                run_options,
+                path in shared,
+                options.replace_mcp_remote,
             )
         except UserError as error:
             errors.append(error)

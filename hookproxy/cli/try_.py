@@ -13,6 +13,7 @@ import os
 import shlex
 import uuid
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import pairwise
@@ -32,7 +33,6 @@ from ..policy.presets import PRESETS
 from ..trial.observe import ObservedRun
 from ..trial.report import DECIDING_EVENTS, DEFAULT_RESULTS, TrialReport, json_object, try_call
 from ..trial.run import SESSION_EVENTS, SIDE_EVENTS, TrialCall, TrialResult
-from ..trial.why_not import SkippedHook
 from . import findings
 from .common import load_named, show, tell, unread_file, working_directory
 from .hook_runtime import redirected_output, run
@@ -59,7 +59,12 @@ def main(arguments: Sequence[str]) -> int:
     tell(unread_file(options.config, loaded.path, cwd))
     _require_policy(loaded)
     tell(*findings.lines(loaded, os.environ), *loaded.remarks, *make_data_folders(loaded))
-    session = _session(options.name, cwd, loaded.project)
+    session = Session(
+        os.environ.get("CLAUDE_CODE_SESSION_ID") or str(uuid.uuid4()),
+        options.name,
+        cwd,
+        os.environ.get("CLAUDE_PROJECT_DIR") or cwd,
+    ).in_project(loaded.project)
     tell(_about_tool_name(loaded, attempt.tool, session.server))
     with redirected_output():
         report = run(partial(try_call, loaded, attempt, event, session, os.environ))
@@ -90,11 +95,6 @@ def _about_tool_name(loaded: Loaded, tool: str, server: str) -> str:
     presets = [name for name, preset in PRESETS.naming(tool) if any(alias.tool == tool for alias in preset.tools)]
     hint = f"; preset = {presets[0]!r} in hookproxy.toml gives it the name that hooks know" if presets else ""
     return f"no hook, rule or alias is about a tool {tool!r}{hint}"
-
-
-def _session(server: str, cwd: str, project: str) -> Session:
-    name = os.environ.get("CLAUDE_CODE_SESSION_ID") or str(uuid.uuid4())
-    return Session(name, server, cwd, os.environ.get("CLAUDE_PROJECT_DIR") or cwd).in_project(project)
 
 
 # --- the command line ---
@@ -154,7 +154,7 @@ def _attempt(options: Namespace, event: Event | None) -> TrialCall:
     if not options.tool and event not in SESSION_EVENTS:
         raise build_parser().wrong("no tool is named")
     tool = options.tool or ""
-    if not _is_utf8(tool):
+    if os.fsencode(tool).decode(errors="replace") != tool:
         raise UserError(f"the tool's name {tool!r} is not UTF-8", "write it in UTF-8, as an agent does")
     if "-" == options.arguments == options.result:
         raise UserError(
@@ -163,13 +163,6 @@ def _attempt(options: Namespace, event: Event | None) -> TrialCall:
     arguments = json_object("ARGUMENTS", _read("ARGUMENTS", options.arguments))
     result = json_object("--result", _read("--result", options.result)) if options.result is not None else None
     return TrialCall(tool, arguments, _result_for(event, result))
-
-
-def _is_utf8(name: str) -> bool:
-    try:
-        return bool(name.encode()) or not name
-    except UnicodeEncodeError:
-        return False
 
 
 def _result_for(event: Event | None, result: bytes | None) -> bytes | None:
@@ -226,9 +219,10 @@ _STYLES: Final = {0: "green", EXIT_FINDINGS: "bold red", EXIT_USER_ERROR: "bold 
 def text_output(report: TrialReport, cwd: str) -> str:
     """Every hook, the changes, and last the decision."""
     page, files = new_page(), KeyLines()
+    runs = Counter(id(observed.spec) for observed in report.trial.observation.runs)
     for observed in report.trial.observation.runs:
         _heading(page, report, observed.spec, files, cwd)
-        if observed.hook_run and _runs_of(report, observed.spec) > 1:
+        if observed.hook_run and runs[id(observed.spec)] > 1:
             page.row(label("tool"), f"{observed.hook_run.tool_name}; it runs once under each name")
         _run(page, observed)
     for hook in report.not_run:
@@ -248,10 +242,6 @@ def _heading(page: Page, report: TrialReport, spec: HookSpec, files: KeyLines, c
     page.row(label("command"), spec.target or spec.label)
 
 
-def _runs_of(report: TrialReport, spec: HookSpec) -> int:
-    return sum(one.spec is spec for one in report.trial.observation.runs)
-
-
 def _run(page: Page, observed: ObservedRun) -> None:
     for name, text in _run_rows(observed):
         page.row(label(name), text)
@@ -264,7 +254,7 @@ def _run(page: Page, observed: ObservedRun) -> None:
 
 def _run_rows(observed: ObservedRun) -> Rows:
     """What a hook got, and what it did."""
-    yield "stdin", _decoded_start(observed.stdin)
+    yield "stdin", _start(observed.stdin)
     if observed.variables:
         yield "set", "\n".join(f"{name}={_start(value)}" for name, value in observed.variables.items())
     if observed.removed_variables:
@@ -280,7 +270,7 @@ def _run_rows(observed: ObservedRun) -> Rows:
     yield "ended", f"{ended}, after {result.ms:.1f} ms{cut}"
     for name, output in (("stdout", result.stdout), ("stderr", result.stderr)):
         if output.strip():
-            yield name, _decoded_start(output)
+            yield name, _start(output)
 
 
 def verdict_lines(verdict: Verdict) -> Iterator[str]:
@@ -293,7 +283,7 @@ def verdict_lines(verdict: Verdict) -> Iterator[str]:
         yield f"reason: {verdict.reason}"
     for name, raw in (("arguments", verdict.arguments), ("_meta", verdict.meta), ("result", verdict.replacement)):
         if raw is not None:
-            yield f"rewrites the {name}: {_decoded_start(raw)}"
+            yield f"rewrites the {name}: {_start(raw)}"
     yield from (text for member, text in _EFFECTS.items() if getattr(verdict, member))
     for reader, texts in (("model", verdict.feedback), ("person", verdict.messages)):
         yield from (f"for the {reader}: {text}" for text in texts)
@@ -345,8 +335,8 @@ def _reasons(report: TrialReport) -> Rows:
 
 def _failed_guards(trial: TrialResult) -> int:
     """How many hooks that could have refused the call have failed instead."""
-    runs = [one for one in trial.observation.runs if one.hook_run is not None and one.hook_run.verdict.failure]
-    return len({id(one.spec) for one in runs if failures.decides(one.spec)})
+    runs = [run for run in trial.observation.runs if run.hook_run is not None and run.hook_run.verdict.failure]
+    return len({id(run.spec) for run in runs if failures.decides(run.spec)})
 
 
 def _model_output(trial: TrialResult) -> Rows:
@@ -363,12 +353,9 @@ def _model_output(trial: TrialResult) -> Rows:
             yield "error", "a hook marks the result as an error"
 
 
-def _decoded_start(raw: bytes) -> str:
-    return _start(_decoded(raw))
-
-
-def _start(text: str) -> str:
+def _start(value: str | bytes) -> str:
     """The text, or the beginning of a long text."""
+    text = value if isinstance(value, str) else _decoded(value)
     rest = len(text) - _MAX_SHOWN
     return f"{text[:_MAX_SHOWN]}\n… {rest} more characters; --json shows the whole text" if rest > 0 else text
 
@@ -382,16 +369,14 @@ def _decoded(raw: bytes) -> str:
 VERSION: Final = 1
 """The version of the document's format."""
 
-_RUN_KEYS: Final = (
-    *("stdin", "variables", "hidden", "ended", "exit", "detail", "ms", "stdout", "stderr", "cut", "verdict"),
-)
-"""The keys that are null for a hook that was not run."""
+_RUN_KEYS: Final = ["stdin", "variables", "hidden", "ended", "exit", "detail", "ms", "stdout", "stderr", "cut", "verdict"]
 
 
 def json_output(report: TrialReport) -> str:
     """The JSON document."""
     trial, attempt = report.trial, report.attempt
     by, reason = report.decided_by
+    final = None if trial.decision in ("deny", "asked-deny") else trial.proposed or attempt.arguments
     return document(
         {
             "v": VERSION,
@@ -405,22 +390,19 @@ def json_output(report: TrialReport) -> str:
             "server": report.server,
             "event": report.event,
             "alias": report.alias and {"as": report.alias.name or None, "arguments": dict(report.alias.arguments)},
-            "arguments": {"before": as_json(attempt.arguments), "after": as_json(_final_arguments(trial, attempt))},
+            "arguments": {"before": as_json(attempt.arguments), "after": as_json(final)},
             "result": {"before": as_json(attempt.result), "after": as_json(trial.response)},
             "hooks": [
                 *(_run_members(observed) for observed in trial.observation.runs),
-                *(_not_run_members(hook) for hook in report.not_run),
+                *(_spec_members(hook.spec, hook.why) for hook in report.not_run),
             ],
             "remarks": trial.observation.remarks,
         }
     )
 
 
-def _final_arguments(trial: TrialResult, attempt: TrialCall) -> bytes | None:
-    return None if trial.decision in ("deny", "asked-deny") else trial.proposed or attempt.arguments
-
-
-def _spec_members(spec: HookSpec) -> dict[str, object]:
+def _spec_members(spec: HookSpec, why_not_run: str | None = None) -> dict[str, object]:
+    """The members that each hook has; the others are null for one that was not run."""
     return {
         "source": spec.source,
         "dialect": spec.dialect,
@@ -431,16 +413,13 @@ def _spec_members(spec: HookSpec) -> dict[str, object]:
         "if": spec.only_if,
         "timeout": spec.timeout,
         "background": spec.background,
+        "absent": why_not_run,
+        **dict.fromkeys(_RUN_KEYS),
     }
 
 
-def _not_run_members(hook: SkippedHook) -> dict[str, object]:
-    return _spec_members(hook.spec) | {"absent": hook.why} | dict.fromkeys(_RUN_KEYS)
-
-
 def _run_members(observed: ObservedRun) -> dict[str, object]:
-    members = _spec_members(observed.spec) | {"absent": None} | dict.fromkeys(_RUN_KEYS)
-    members |= {
+    members = _spec_members(observed.spec) | {
         "stdin": _decoded(observed.stdin),
         "variables": dict(observed.variables),
         "hidden": list(observed.removed_variables),

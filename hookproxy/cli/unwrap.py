@@ -24,7 +24,13 @@ def main(arguments: Sequence[str]) -> int:
         if options.server or options.dry_run:
             raise build_parser().wrong("no agent and no file is named")
         return list_all(_show_commands)
-    return change_all(options, named_files(options), _plan, "unwrapped", _explain)
+    return change_all(
+        options,
+        named_files(options),
+        lambda _path, configuration, names: edit_plan.unwrap(configuration, names),
+        "unwrapped",
+        _explain,
+    )
 
 
 def _show_commands(found: Sequence[AgentFile]) -> None:
@@ -45,12 +51,6 @@ def _explain(planned: PlannedFile) -> list[str]:
         for entry in planned.plan.unchanged
         if entry.key_path in reasons and edit_plan.wrapping(entry)
     ]
-
-
-def _plan(file: AgentFile, names: Sequence[str]) -> edit_plan.Plan:
-    if file.configuration is None:
-        raise ValueError("a file without a configuration cannot be unwrapped")
-    return edit_plan.unwrap(file.configuration, names)
 
 
 def build_parser() -> Parser:

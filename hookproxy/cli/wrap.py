@@ -28,6 +28,7 @@ from ..trust.sources import state_folder
 from ..wrapping import agent_files, edit_plan, files, known_agents, written
 from ..wrapping.agent_files import AgentFile, PlannedFile
 from ..wrapping.diff import unified
+from ..wrapping.edit_plan import Configuration
 from ..wrapping.find_servers import Entry, Kind, NoServers
 from ..wrapping.gateway_entry import Gateway
 from ..wrapping.known_agents import AGENTS, AGENTS_BY_NAME, ConfigFile
@@ -50,7 +51,10 @@ def main(arguments: Sequence[str]) -> int:
     """Wrap the servers of the named files, or list the configurations that exist. Returns the exit status."""
     options = build_parser().parse_args(list(arguments))
     if options.target is None and not options.all:
-        return _list(options)
+        given = (options.server, options.config, options.hooks, options.dry_run, options.fail_closed)
+        if any(given) or options.gateway is not None:
+            raise build_parser().wrong("no agent and no file is named")
+        return list_all()
     if options.from_caller and options.gateway is None:
         raise build_parser().wrong("--from-caller is for --gateway")
     if options.gateway is not None:
@@ -64,8 +68,8 @@ def main(arguments: Sequence[str]) -> int:
     found = named_files(options)
     shared = shared_files(found)
 
-    def plan(file: AgentFile, names: Sequence[str]) -> edit_plan.Plan:
-        return plan_wrap(file, names, program, run_options, shared, options.replace_mcp_remote)
+    def plan(path: str, configuration: Configuration, names: Sequence[str]) -> edit_plan.Plan:
+        return plan_wrap(configuration, names, program, run_options, path in shared, options.replace_mcp_remote)
 
     def explain(planned: PlannedFile) -> list[str]:
         return [*explain_wrap(planned, program, shared), *_repeated_hooks(planned, loaded)]
@@ -83,12 +87,9 @@ def _wrap_for_gateway(options: Namespace) -> int:
     found = named_files(options)
     shared = shared_files(found)
 
-    def plan(file: AgentFile, names: Sequence[str]) -> edit_plan.Plan:
-        if file.configuration is None:
-            raise ValueError("a file without a configuration cannot be wrapped")
-        is_shared_file = file.config_file.path in shared
+    def plan(path: str, configuration: Configuration, names: Sequence[str]) -> edit_plan.Plan:
         return edit_plan.wrap_for_gateway(
-            file.configuration, names, lambda entry: program.words(entry, is_shared_file), gateway
+            configuration, names, lambda entry: program.words(entry, path in shared), gateway
         )
 
     return change_all(
@@ -118,7 +119,10 @@ def _gateway(where: str, from_caller: bool) -> Gateway:
 def _notes(loaded: Loaded) -> list[str]:
     """What a person should know, whatever files are wrapped."""
     found = findings.lines(loaded, os.environ) if has_hooks(loaded) else []
-    notes = _first([*found, *(remark for remark in loaded.remarks if remark.endswith(NONE_CAN_RUN))])
+    found += [remark for remark in loaded.remarks if remark.endswith(NONE_CAN_RUN)]
+    notes = found[:_MAX_FINDINGS]
+    if len(found) > _MAX_FINDINGS:
+        notes.append(f"and {len(found) - _MAX_FINDINGS} more: hookproxy check shows all")
     if not has_hooks(loaded):
         notes.append(
             "no hook is configured yet, so wrapped servers run as before: hookproxy init guard --user writes one"
@@ -280,21 +284,18 @@ def shared_files(found: Sequence[AgentFile]) -> frozenset[str]:
 
 
 def plan_wrap(
-    file: AgentFile,
+    configuration: Configuration,
     names: Sequence[str],
     program: Program,
     run_options: RunOptions,
-    shared: frozenset[str],
+    is_shared_file: bool,
     replace_mcp_remote: bool,
 ) -> edit_plan.Plan:
     """Plan how a file that has servers is wrapped. Raises ConfigError."""
-    if file.configuration is None:
-        raise ValueError("a file without a configuration cannot be wrapped")
-    is_shared_file = file.config_file.path in shared
     if is_shared_file:  # everybody's own configuration is read without --config
         run_options = replace(run_options, fallback=None)
     return edit_plan.wrap(
-        file.configuration, names, lambda entry: program.words(entry, is_shared_file), run_options, replace_mcp_remote
+        configuration, names, lambda entry: program.words(entry, is_shared_file), run_options, replace_mcp_remote
     )
 
 
@@ -317,13 +318,6 @@ def has_hooks(loaded: Loaded) -> bool:
     return bool(loaded.groups or settings.rule_count)
 
 
-def _first(lines: list[str]) -> list[str]:
-    """The first findings; the rest are in the output of `check`."""
-    if len(lines) <= _MAX_FINDINGS:
-        return lines
-    return [*lines[:_MAX_FINDINGS], f"and {len(lines) - _MAX_FINDINGS} more: hookproxy check shows all"]
-
-
 def _hook_file(item: str, cwd: str) -> str:
     """`[DIALECT=]FILE` with an absolute path, as `run` reads it."""
     name, equals, file = item.partition("=")
@@ -336,7 +330,13 @@ def _absolute(path: str, cwd: str) -> str:
 
 def explain_wrap(planned: PlannedFile, program: Program, shared: frozenset[str]) -> list[str]:
     """Sentences about the entries of a wrapped file, and about how it names hookproxy, and why."""
-    notes = [f"{entry.key_path} {_why_unchanged(planned.plan, entry)}" for entry in planned.plan.unchanged]
+    reasons = planned.plan.reasons
+    notes = [
+        f"{entry.key_path} is not changed: it {reasons[entry.key_path]}"
+        if entry.key_path in reasons
+        else f"{entry.key_path} is already wrapped: {_wrapping_words(entry)}"
+        for entry in planned.plan.unchanged
+    ]
     notes += planned.plan.notes
     changed = planned.plan.changed
     notes += [
@@ -405,7 +405,7 @@ def _repeated_hooks(planned: PlannedFile, loaded: Loaded) -> list[str]:
 def change_all(
     options: Namespace,
     found: Sequence[AgentFile],
-    plan: Callable[[AgentFile, Sequence[str]], edit_plan.Plan],
+    plan: Callable[[str, Configuration, Sequence[str]], edit_plan.Plan],
     done: str,
     explain: Callable[[PlannedFile], list[str]],
     notes: Sequence[str] = (),
@@ -501,27 +501,12 @@ def report_error(error: UserError) -> None:
     report(f"hint: {error.hint}")
 
 
-def _why_unchanged(plan: edit_plan.Plan, entry: Entry) -> str:
-    """Why an entry was not changed."""
-    if entry.key_path in plan.reasons:
-        return f"is not changed: it {plan.reasons[entry.key_path]}"
-    return f"is already wrapped: {_wrapping_words(entry)}"
-
-
 def _wrapping_words(entry: Entry) -> str:
     """The words before a wrapped server's own command."""
     configuration = edit_plan.wrapping(entry)
     if configuration is None:
         return ""
     return " ".join((*configuration.launcher, configuration.verb, *configuration.options.words))
-
-
-def _list(options: Namespace) -> int:
-    """List every configuration that exists. Returns the exit status."""
-    given = (options.server, options.config, options.hooks, options.dry_run, options.fail_closed)
-    if any(given) or options.gateway is not None:
-        raise build_parser().wrong("no agent and no file is named")
-    return list_all()
 
 
 def list_all(after: Callable[[Sequence[AgentFile]], None] = lambda _found: None) -> int:
@@ -545,7 +530,7 @@ def list_files(found: Sequence[AgentFile]) -> int:
     return len(broken)
 
 
-def _show_configuration(config_file: known_agents.ConfigFile, configuration: edit_plan.Configuration) -> None:
+def _show_configuration(config_file: known_agents.ConfigFile, configuration: Configuration) -> None:
     page = new_page()
     width = max(len(page.visible(entry.key_path)) for entry in configuration.entries)
     why_not = edit_plan.why_not(configuration)
