@@ -28,7 +28,7 @@ from ..hooks.coverage import coverage
 from ..model.counts import counted
 from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError
 from ..model.settings import Settings
-from .common import load_named, show, split_command, tell, unread_file, working_directory
+from .common import load_named, parse_with_command, show, tell, unread_file, working_directory
 from .hook_list import print_blocks, print_hooks
 from .hook_runtime import redirected_output, run
 from .layout import Rows, alias_text, new_page, short_path
@@ -45,10 +45,7 @@ _IN_PROCESS_TYPES: Final = ("python", "http")
 
 def main(arguments: Sequence[str]) -> int:
     """Print the configuration and the findings. Returns the exit status."""
-    option_words, command = split_command(arguments)
-    options = build_parser().parse_args(option_words)
-    if options.name and not command:
-        raise UserError("--name names no server, because there is no COMMAND", "write -- COMMAND [ARG...] after it")
+    options, command = parse_with_command(build_parser(), arguments)
     cwd = working_directory()
     _name_files(options, cwd)
     loaded = load_named(options, cwd)

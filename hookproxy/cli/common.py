@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..config.load import Loaded
+    from .options import Parser
 
 
 def show(text: str) -> None:
@@ -132,6 +133,28 @@ def split_command(arguments: "Sequence[str]") -> "tuple[list[str], list[str]]":
     arguments = list(arguments)
     end = arguments.index("--") if "--" in arguments else len(arguments)
     return arguments[:end], arguments[end + 1 :]
+
+
+def parse_with_command(parser: "Parser", arguments: "Sequence[str]") -> "tuple[Namespace, list[str]]":
+    """Our options, and the command line of a server, without which it cannot have a name. Raises UserError."""
+    words, command = split_command(arguments)
+    options = parser.parse_args(words)
+    if options.name and not command:
+        from ..model.errors import UserError
+
+        raise UserError("--name has no server to name: there is no COMMAND", "write -- COMMAND [ARG...] after it")
+    return options, command
+
+
+def folder_of_runs() -> str:
+    """The folder in which consoles find all runs of this user. Raises UserError if there is none."""
+    from ..live import registry
+    from ..model.errors import UserError
+    from ..trust.sources import state_folder
+
+    if folder := registry.folder_of_runs(os.environ, state_folder(os.environ, os.path.expanduser("~"))):
+        return folder
+    raise UserError("runs cannot be found: there is no folder for them", "set XDG_RUNTIME_DIR or HOME")
 
 
 def unread_file(config: "str | None", path_read: str, cwd: str) -> str:

@@ -11,7 +11,7 @@ import os
 import socket
 import tempfile
 from argparse import Namespace
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -22,10 +22,8 @@ from ..console.access import Access
 from ..console.follow import Follower
 from ..console.options import Options
 from ..console.web import Pages, serve
-from ..live import registry
 from ..model.errors import UserError
-from ..trust.sources import state_folder
-from .common import load_named, show, split_command, tell, working_directory
+from .common import folder_of_runs, load_named, parse_with_command, show, tell, working_directory
 from .hook_runtime import redirected_output, run
 from .options import HOOK_OPTIONS, Parser
 from .run import server_name
@@ -37,10 +35,7 @@ _PORTS: Final = 65535
 
 def main(arguments: Sequence[str]) -> int:
     """Serve the pages until a signal. Returns the exit status."""
-    option_words, command = split_command(arguments)
-    options = build_parser().parse_args(option_words)
-    if options.name and not command:
-        raise UserError("--name names no server, because there is no COMMAND", "write -- COMMAND [ARG...] after it")
+    options, command = parse_with_command(build_parser(), arguments)
     if options.open and options.socket is not None:
         raise UserError("--open: a browser cannot open a Unix socket", "leave out --socket, or forward it with ssh -L")
     cwd = working_directory()
@@ -108,17 +103,10 @@ async def _serve(options: Options, listener: socket.socket, opens: bool) -> None
                     until_end.enter_context(_opened(address))
             until_end.enter_context(redirected_output())  # from now on, hooks that are tried may print
 
-        follower = Follower(_folder_of_runs(options.environ), tell)
+        follower = Follower(folder_of_runs(), tell)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(follower.follow)
             await serve(Pages(options, access, follower.state, follower.answer), listener, started)
-
-
-def _folder_of_runs(environ: Mapping[str, str]) -> str:
-    """Raises UserError if there is none."""
-    if folder := registry.folder_of_runs(environ, state_folder(environ, os.path.expanduser("~"))):
-        return folder
-    raise UserError("runs cannot be found: there is no folder for them", "set XDG_RUNTIME_DIR or HOME")
 
 
 @contextlib.contextmanager

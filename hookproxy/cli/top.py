@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ..live import registry
 from ..model.errors import UserError
-from ..trust.sources import state_folder
+from .common import folder_of_runs
 from .options import Parser
 
 
@@ -21,9 +21,7 @@ def main(arguments: Sequence[str]) -> int:
         raise UserError(
             "top needs a terminal", "hookproxy audit prints calls, hookproxy console shows them in a browser"
         )
-    folder = registry.folder_of_runs(os.environ, state_folder(os.environ, os.path.expanduser("~")))
-    if not folder:
-        raise UserError("runs cannot be found: there is no folder for them", "set XDG_RUNTIME_DIR or HOME")
+    folder = folder_of_runs()
     registry.prepare_folder(folder)
     Top(folder, CallFilter.from_query({name: value or "" for name, value in vars(options).items()}), place()).run()
     return 0

@@ -369,7 +369,7 @@ def _decoded(raw: bytes) -> str:
 VERSION: Final = 1
 """The version of the document's format."""
 
-_RUN_KEYS: Final = ["stdin", "variables", "hidden", "ended", "exit", "detail", "ms", "stdout", "stderr", "cut", "verdict"]
+_RUN: Final = ("stdin", "variables", "hidden", "ended", "exit", "detail", "ms", "stdout", "stderr", "cut", "verdict")
 
 
 def json_output(report: TrialReport) -> str:
@@ -414,7 +414,7 @@ def _spec_members(spec: HookSpec, why_not_run: str | None = None) -> dict[str, o
         "timeout": spec.timeout,
         "background": spec.background,
         "absent": why_not_run,
-        **dict.fromkeys(_RUN_KEYS),
+        **dict.fromkeys(_RUN),
     }
 
 
