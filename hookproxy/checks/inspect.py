@@ -55,14 +55,14 @@ def inspect(loaded: Loaded, environ: Mapping[str, str], server: CheckedServer | 
     key_lines = KeyLines()
     notes = _each_once(finding(note, key_lines) for note in loaded.notes)
     remarks = _each_once(finding(remark, key_lines) for remark in loaded.remarks)
-    coverage = {id(one.spec): one for one in server.coverage.hooks} if server and server.coverage else {}
+    coverage = {id(of_hook.spec): of_hook for of_hook in server.coverage.hooks} if server and server.coverage else {}
     running = list(_running_entries(loaded, environ, key_lines, notes, coverage))
     of_running = {note for entry in running for note in entry.findings}
     not_running = {
         **{note: _entry_that_cannot_run(note, loaded.groups) for note in notes if note not in of_running},
         **{remark: _entry_that_cannot_run(remark, loaded.groups, is_remark=True) for remark in remarks},
     }
-    file_order = [*(group.source for group in loaded.groups), *(one.file for one in (*notes, *remarks))]
+    file_order = [*(group.source for group in loaded.groups), *(note.file for note in (*notes, *remarks))]
     entries = sorted(
         [*running, *(entry for entry in not_running.values() if entry)],
         key=lambda entry: (file_order.index(entry.file), entry.line or 0),

@@ -213,10 +213,15 @@ def _with_former_keys(members: Mapping[str, object]) -> dict[str, object]:
 def _settings(settings: Settings) -> dict[str, object]:
     members = asdict(settings)
     members["aliases"] = [
-        {"tool": one.tool, "as": one.name or None, "arguments": dict(one.arguments), "preset": one.preset or None}
-        for one in settings.aliases
+        {
+            "tool": alias.tool,
+            "as": alias.name or None,
+            "arguments": dict(alias.arguments),
+            "preset": alias.preset or None,
+        }
+        for alias in settings.aliases
     ]
-    members["limits"] = [asdict(one) for one in settings.limits]
+    members["limits"] = [asdict(limit) for limit in settings.limits]
     members["managed"] = settings.managed and _settings(settings.managed)
     return _with_former_keys(members)
 

@@ -30,7 +30,7 @@ from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError
 from ..model.settings import Settings
 from .common import load_named, parse_with_command, show, tell, unread_file, working_directory
 from .hook_list import print_blocks, print_hooks
-from .hook_runtime import redirected_output, run
+from .hook_runtime import redirected_output, run_until_done
 from .layout import Rows, alias_text, new_page, short_path
 from .options import HOOK_OPTIONS, Parser
 from .run import server_name
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str]) -> int:
         from ..hooks.evaluate import Hooks
 
         with redirected_output():  # prepares the runners, as `run` does, and raises ConfigError for what does not exist
-            run(lambda: Hooks(loaded.groups, loaded.settings, "", os.environ, loaded.trust).runners.aclose())
+            run_until_done(lambda: Hooks(loaded.groups, loaded.settings, "", os.environ, loaded.trust).runners.aclose())
     tell(unread_file(options.config, loaded.path, cwd))
     report = inspect(loaded, os.environ)
     starts = not (report.findings and (options.strict or loaded.settings.strict))
@@ -91,7 +91,7 @@ def _list_tools(loaded: Loaded, name: str, command: Sequence[str]) -> tuple[Chec
     from ..checks.server_tools import list_tools
 
     try:
-        listed = run(partial(list_tools, command, os.environ, on_slow=_report_wait))
+        listed = run_until_done(partial(list_tools, command, os.environ, on_slow=_report_wait))
     except UserError as error:
         failure = UserError(error.message, error.hint)
         return CheckedServer(name, tuple(command), failure=error.message), failure

@@ -164,8 +164,8 @@ def _read_reply(gateway: "socket.socket") -> "tuple[bytes, Sequence[int]]":
     except OSError:  # it was killed
         pass
     descriptors = [int.from_bytes(rights[at : at + 4], sys.byteorder) for at in range(0, len(rights), 4)]
-    for one in descriptors:
-        os.set_inheritable(one, False)
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, False)
     return reply, descriptors
 
 

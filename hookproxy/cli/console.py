@@ -24,7 +24,7 @@ from ..console.options import Options
 from ..console.web import Pages, serve
 from ..model.errors import UserError
 from .common import folder_of_runs, load_named, parse_with_command, show, tell, working_directory
-from .hook_runtime import redirected_output, run
+from .hook_runtime import redirected_output, run_until_done
 from .options import HOOK_OPTIONS, Parser
 from .run import server_name
 
@@ -50,11 +50,11 @@ def main(arguments: Sequence[str]) -> int:
         command=command,
         server=options.name or (server_name(command) if command else ""),
     )
-    for each in (console_options.load, *console_options.compared.values()):
-        each()  # a configuration that cannot be read is an error here, not only on a page
+    for load_configuration in (console_options.load, *console_options.compared.values()):
+        load_configuration()  # a configuration that cannot be read is an error here, not only on a page
     listener = _listen(options)
     try:
-        run(partial(_serve, console_options, listener, options.open))
+        run_until_done(partial(_serve, console_options, listener, options.open))
     finally:
         listener.close()
         if options.socket is not None:

@@ -79,8 +79,10 @@ def main(arguments: Sequence[str]) -> int:
     file_context = FileContext(os.environ, cwd)
     loaded = list(read_use(use, file_context))
     folder = _folder(options, target, cwd, file_context.home)
-    converted = convert([one.group for one in loaded], target, _place(options, loaded, folder, cwd, file_context.home))
-    notes = [*(_left_out(note) for one in loaded for note in (*one.notes, *one.remarks)), *converted.notes]
+    converted = convert(
+        [file.group for file in loaded], target, _place(options, loaded, folder, cwd, file_context.home)
+    )
+    notes = [*(_left_out(note) for file in loaded for note in (*file.notes, *file.remarks)), *converted.notes]
     tell(*notes, prefix="")
     if not converted.hooks:
         raise UserError(f"{options.file}: no hook of it can run in {target.name}", "see the notes above")
@@ -126,7 +128,7 @@ def _folder(options: Namespace, target: AgentSide, cwd: str, home: str) -> str:
 
 
 def _place(options: Namespace, loaded: Sequence[LoadedHookFile], folder: str, cwd: str, home: str) -> Place:
-    of_user = all(_is_users_own(one, home) for one in loaded)
+    of_user = all(_is_users_own(file, home) for file in loaded)
     return Place(
         project=("" if not of_user else cwd) if options.user else folder,
         folder=folder,

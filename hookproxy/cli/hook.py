@@ -151,11 +151,11 @@ def _foreign_hook(options: Namespace) -> ForeignHook:
 def _run_hooks(hooks: Sequence[ForeignHook], side: AgentSide, document: bytes) -> HookOutput:
     from ..convert.run_hook import run_hooks
     from ..processes import spawn
-    from .hook_runtime import redirected_output, run
+    from .hook_runtime import redirected_output, run_until_done
 
     spawn.start_without_probes()
     with redirected_output():
-        return run(lambda: run_hooks(hooks, side, document, os.environ))
+        return run_until_done(lambda: run_hooks(hooks, side, document, os.environ))
 
 
 def _agent(name: str) -> AgentSide:

@@ -24,7 +24,7 @@ from ..model.errors import EXIT_FINDINGS, EXIT_USER_ERROR, UserError
 from ..trial.replay import Difference, Outcome, Replay, UnreadableLine
 from ..trial.run import EVENTS_AFTER
 from .common import load_named, show, tell, working_directory
-from .hook_runtime import redirected_output, run
+from .hook_runtime import redirected_output, run_until_done
 from .layout import as_json, diff, document, label, new_page
 from .options import HOOK_OPTIONS, Parser
 
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
     tell(*loaded.notes, *loaded.remarks, *make_data_folders(loaded))
     entries = _filtered(read(os.path.join(cwd, options.audit)), options.tool, since)
     output = _JsonOutput() if options.json else _TextOutput()
-    return run(partial(_replay, loaded, entries, output, cwd))
+    return run_until_done(partial(_replay, loaded, entries, output, cwd))
 
 
 async def _replay(loaded: Loaded, entries: Iterable[Entry], output: _TextOutput | _JsonOutput, cwd: str) -> int:

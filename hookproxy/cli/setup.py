@@ -279,7 +279,7 @@ def _plan(
         hooks = [*options.hooks, *found_hooks]
         if not guards.starter_folder:
             # raises if wrapped servers would not start
-            load_named(options, cwd, [*hooks, *(one.option for one in guards.added)])
+            load_named(options, cwd, [*hooks, *(hook_file.option for hook_file in guards.added)])
         run_options = wrap.wrap_options(options, guards.loaded, cwd, guards.needs_option(hooks))
         run_options = replace(
             run_options, hooks=(*run_options.hooks, *found_hooks), fallback=guards.config_path or None

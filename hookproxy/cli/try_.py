@@ -35,7 +35,7 @@ from ..trial.report import DECIDING_EVENTS, DEFAULT_RESULTS, TrialReport, json_o
 from ..trial.run import SESSION_EVENTS, SIDE_EVENTS, TrialCall, TrialResult
 from . import findings
 from .common import load_named, show, tell, unread_file, working_directory
-from .hook_runtime import redirected_output, run
+from .hook_runtime import redirected_output, run_until_done
 from .layout import Page, Rows, alias_text, as_json, diff, document, label, new_page, short_path
 from .options import HOOK_OPTIONS, Parser
 
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str]) -> int:
     ).in_project(loaded.project)
     tell(_about_tool_name(loaded, attempt.tool, session.server))
     with redirected_output():
-        report = run(partial(try_call, loaded, attempt, event, session, os.environ))
+        report = run_until_done(partial(try_call, loaded, attempt, event, session, os.environ))
     show(json_output(report) if options.json else text_output(report, cwd))
     return report.status
 

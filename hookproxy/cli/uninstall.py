@@ -107,8 +107,8 @@ def _show_plan(plan: Plan) -> None:
 
 
 def _question(plan: Plan) -> str:
-    changed = counted(len(plan.unwrapped) + sum(one.text is not None for one in plan.restored), "file")
-    removed = sum(one.text is None for one in plan.restored)
+    changed = counted(len(plan.unwrapped) + sum(restored.text is not None for restored in plan.restored), "file")
+    removed = sum(restored.text is None for restored in plan.restored)
     more = f", and remove {counted(removed, 'file')} that hookproxy wrote" if removed else ""
     return f"Restore {changed}{more}?"
 

@@ -387,7 +387,7 @@ def _explain_shared(planned: PlannedFile, program: Program) -> list[str]:
 def _option_words(planned: PlannedFile, entry: Entry) -> tuple[str, ...]:
     """The words between the verb and the server's command in the changed file."""
     after = edit_plan.read(planned.snapshot.path, planned.plan.text)
-    wrapped = next(one for one in after.entries if one.key_path == entry.key_path)
+    wrapped = next(candidate for candidate in after.entries if candidate.key_path == entry.key_path)
     wrapping = edit_plan.wrapping(wrapped)
     return wrapping.options.words if wrapping else ()
 

@@ -32,14 +32,14 @@ def before_call(decision: Decision, runs: Sequence[HookRun]) -> HookDecision:
 def after_call(comments: Comments, runs: Sequence[HookRun]) -> HookDecision:
     """What an agent gets for what hooks said about a result."""
     text, replacement = feedback.feedback_text(comments, ()), comments.replacement
-    stop, messages = any(one.verdict.stop for one in runs), _messages(runs)
+    stop, messages = any(run.verdict.stop for run in runs), _messages(runs)
     if comments.withheld or comments.hidden_by:
         text = feedback.withheld_sentence(comments.withheld, ()) if comments.withheld else ""
         text = text or feedback.hidden_sentence(comments)
         return HookDecision(Permission.DENY, text, replacement=raw_json.encode(text), message=messages, stop=stop)
     replacement = None if replacement is None else one_line(replacement)
     if comments.failed:
-        reason = "\n\n".join(one.verdict.reason for one in runs if one.verdict.reason) or text
+        reason = "\n\n".join(run.verdict.reason for run in runs if run.verdict.reason) or text
         text = "" if reason == text else text
         return HookDecision(
             Permission.DENY, reason, feedback=text, replacement=replacement, message=messages, stop=stop
@@ -60,8 +60,8 @@ def permission_request(runs: Sequence[HookRun]) -> HookDecision:
 
 def other_event(runs: Sequence[HookRun]) -> HookDecision:
     """The decision of hooks that decide nothing."""
-    texts = "\n\n".join(text for one in runs for text in one.verdict.feedback)
-    return HookDecision(feedback=texts, message=_messages(runs), stop=any(one.verdict.stop for one in runs))
+    texts = "\n\n".join(text for run in runs for text in run.verdict.feedback)
+    return HookDecision(feedback=texts, message=_messages(runs), stop=any(run.verdict.stop for run in runs))
 
 
 def combined(parts: Sequence[HookDecision]) -> HookDecision:
@@ -149,4 +149,4 @@ def within_after(decision: HookDecision, can: Can, agent: str) -> tuple[HookDeci
 
 
 def _messages(runs: Sequence[HookRun]) -> str:
-    return "\n".join(text for one in runs for text in one.verdict.messages)
+    return "\n".join(text for run in runs for text in run.verdict.messages)

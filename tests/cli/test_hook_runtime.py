@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from hookproxy.cli.hook_runtime import run
+from hookproxy.cli.hook_runtime import run_until_done
 from hookproxy.model.errors import UserError
 
 pytestmark = pytest.mark.slow

@@ -124,7 +124,7 @@ def _option(option: Argument) -> Iterator[str]:
 
 def _escaped(text: str) -> str:
     """The text with the special characters of `_arguments` escaped."""
-    return "".join(f"\\{each}" if each in "[]:\\" else each for each in text)
+    return "".join(f"\\{sign}" if sign in "[]:\\" else sign for sign in text)
 
 
 _COMPLETIONS: Final = {
