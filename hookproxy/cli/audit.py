@@ -245,7 +245,7 @@ def _verify(arguments: Sequence[str]) -> int:
     head = (options.head or "").lower()
     if head and not re.fullmatch("[0-9a-f]{64}", head):
         raise UserError(
-            f"--head {options.head!r}: is not a head", "give the 64 characters that `hookproxy audit verify` printed"
+            f"--head {options.head!r} is not a head", "give the 64 characters that `hookproxy audit verify` printed"
         )
     checked = verify(_path(options), head, _key(options.key))
     head_missing = bool(head) and not any(file.found for file in checked)

@@ -127,7 +127,7 @@ def _preamble(name: str, command: "Sequence[str]") -> "list[str]":
     except OSError:
         cwd = ""
     if "\n" in name:
-        raise build_parser().wrong("a server's name cannot contain a line end")
+        raise build_parser().wrong("a server's name cannot contain a line break")
     lines = [f"server {name}"] + ([f"cwd {cwd}"] if cwd and "\n" not in cwd else [])
     return lines + (["pipes"] if command else [])
 

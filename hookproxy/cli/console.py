@@ -70,9 +70,7 @@ def _listen(options: Namespace) -> socket.socket:
 
         return unix_socket.listen(os.path.join(working_directory(), options.socket), 0o600, None)
     if not 0 <= options.port <= _PORTS:
-        raise UserError(
-            f"--port {options.port}: is not a port", f"a number from 1 to {_PORTS}, or none for a free port"
-        )
+        raise UserError(f"--port {options.port} is not a port", f"a number from 1 to {_PORTS}, or none for a free port")
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -85,7 +85,7 @@ def main(arguments: Sequence[str]) -> int:
     notes = [*(_left_out(note) for file in loaded for note in (*file.notes, *file.remarks)), *converted.notes]
     tell(*notes, prefix="")
     if not converted.hooks:
-        raise UserError(f"{options.file}: no hook of it can run in {target.name}", "see the notes above")
+        raise UserError(f"{options.file}: none of its hooks can run in {target.name}", "see the notes above")
     if wrap.in_cache() and not options.portable:
         tell(f"{sys.executable} is in a cache: if it is cleared, the hooks no longer run", prefix="")
     if options.write:

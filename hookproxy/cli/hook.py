@@ -31,7 +31,7 @@ def build_parser() -> Parser:
         "hook",
         "Run COMMAND, a hook that was written for one system, as a hook of another system's agent: it gets the "
         "document that it knows, and its output is translated for the agent. One COMMAND is a command line for the "
-        "shell; several words are a program and its arguments. Several hooks run by one start with --run: the options "
+        "shell; several words are a program and its arguments. With --run, one start runs several hooks: the options "
         "before each --run are those of its hook.",
         rest="[-- COMMAND [ARG...]]",
     )

@@ -98,7 +98,7 @@ def build_parser() -> Parser:
     parser.add_argument(
         "--fail-closed",
         action="store_true",
-        help="calls are refused when a hook fails, also one of another system's file that is added later",
+        help="refuse calls when a hook fails, including hooks of other systems' files that are added later",
     )
     return parser
 

@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
     store = open_store()
     if options.list:
         if options.url:
-            raise UserError("--list takes no address", "hookproxy login --list")
+            raise UserError("--list does not take an address", "hookproxy login --list")
         return _list(store)
     if not options.url:
         raise build_parser().wrong("no address is named")
@@ -79,7 +79,7 @@ def build_parser() -> Parser:
     parser.add_argument(
         "--no-browser",
         action="store_true",
-        help="print the address to open, and read the address to which it redirects, pasted, from standard input",
+        help="print the address to open; when the login is done, paste the address that the browser shows",
     )
     parser.add_argument(
         "--scope", metavar="SCOPES", help="ask for these scopes, with blanks between them, and no others"

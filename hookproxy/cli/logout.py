@@ -70,7 +70,7 @@ async def _log_out(server: str, store: LoginStore, ca_file: str) -> bool:
     except UserError as error:
         why = error.message
     if why:
-        show_line(f"  its tokens may be valid until they end: {why}")
+        show_line(f"  its tokens may stay valid until they expire: {why}")
     return True
 
 

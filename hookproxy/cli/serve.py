@@ -83,7 +83,7 @@ def _named(config: GatewayConfig, instance: str | None) -> GatewayConfig:
     if instance is None:
         return config
     if not re.fullmatch(INSTANCE_NAME, instance):
-        raise UserError(f"--instance {printable(instance)}: no name", "use letters, digits, - and _; at most 32")
+        raise UserError(f"--instance {printable(instance)} is not a name", "use letters, digits, - and _; at most 32")
     return replace(config, gateway=replace(config.gateway, instance=instance))
 
 

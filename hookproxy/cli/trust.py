@@ -36,7 +36,7 @@ def main(arguments: Sequence[str]) -> int:
     file_context = FileContext(os.environ, cwd, project=find_project(options.project, cwd))
     store = store_path(file_context.environ, file_context.home)
     if options.list and options.files:
-        raise UserError("--list takes no file", f"hookproxy trust --dry-run {' '.join(options.files)}")
+        raise UserError("--list does not take a file", f"hookproxy trust --dry-run {' '.join(options.files)}")
     if options.list:
         return _list(store)
     if not options.files:

@@ -182,12 +182,12 @@ def _losses(spec: HookSpec, source: Dialect, target: AgentSide) -> Iterator[str]
         yield "on_failure is left out"
     before = spec.event is Event.PRE_TOOL_USE
     if before and Can.ASK not in target.can:
-        yield f"where a hook asks a person, the call is refused: {target.name} lets no hook ask"
+        yield f"where a hook asks a person, the call is refused: {target.name} does not let hooks ask"
     if before and Can.REWRITE not in target.can:
-        yield f"where a hook rewrites arguments, the call is refused: {target.name} lets no hook rewrite them"
+        yield f"where a hook rewrites arguments, the call is refused: {target.name} does not let hooks rewrite them"
     if spec.event in (Event.POST_TOOL_USE, Event.POST_TOOL_USE_FAILURE):
         if Can.REPLACE not in target.can:
-            yield f"no hook can replace the tool's output: {target.name} lets none do so"
+            yield f"hooks cannot replace the tool's output: {target.name} does not let them"
         if not target.can & (Can.TELL_AFTER | Can.BLOCK_AFTER):
             yield f"feedback does not reach the model: {target.name} has no place for it"
 

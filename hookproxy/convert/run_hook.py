@@ -70,7 +70,7 @@ def recognise_agent(document: bytes) -> AgentSide:
     if side is not None:
         return side
     which = " or ".join(fitting) or "no known agent"
-    raise UserError(f"the document on standard input is of {which}", _NAME_AGENT)
+    raise UserError(f"the document on standard input comes from {which}", _NAME_AGENT)
 
 
 async def run_hooks(

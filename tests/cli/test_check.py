@@ -637,7 +637,7 @@ def test_a_rule_that_names_no_tool_of_the_server_is_shown(beside_server: Path) -
         '[permissions]\ndeny = ["Bahs(rm *)", "git_log(x)"]\nask = ["*_comit"]\n'
     )
     ended = check(beside_server, *WITH_SERVER, *server("git"))
-    assert "  no tool  Bahs(rm *), *_comit: rules that are about no tool of this server\n" in ended.stdout
+    assert "  no tool  Bahs(rm *), *_comit: these rules are about none of this server's tools\n" in ended.stdout
     read = json.loads(check(beside_server, *WITH_SERVER, "--json", *server("git")).stdout)
     assert read["server"]["idle_rules"] == ["Bahs(rm *)", "*_comit"]
 
@@ -714,7 +714,7 @@ def test_a_server_that_cannot_list_its_tools_is_status_2_and_the_hooks_are_shown
 def test_a_name_without_a_server_is_an_error(clean: Path) -> None:
     ended = check(clean, "--hooks", "settings.json", "--name", "git")
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr.startswith("error: --name names no server, because there is no COMMAND\nhint: write -- COMMAND")
+    assert ended.stderr.startswith("error: --name has no server to name: there is no COMMAND\nhint: write -- COMMAND")
 
 
 # --- strict ---

@@ -23,8 +23,8 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--port", "70000"], "--port 70000: is not a port"),
-        (["--port", "-1"], "--port -1: is not a port"),
+        (["--port", "70000"], "--port 70000 is not a port"),
+        (["--port", "-1"], "--port -1 is not a port"),
         (["--name", "x"], "--name names no server"),
         (["--config", "none.toml"], "none.toml"),
         (["--compare", "none.toml"], "none.toml"),

@@ -103,7 +103,7 @@ def test_the_installed_command_is_the_module() -> None:
         (["run", "--name", "", "--", "true"], "argument --name: is empty", "hookproxy run [--config FILE]"),
         (["run", "--audit", "", "--", "true"], "argument --audit: is empty", "hookproxy run [--config FILE]"),
         (["try", "sh", "--name="], "argument --name: is empty", "usage: hookproxy try"),
-        (["trust", "--list", "x"], "--list takes no file", "hookproxy trust --dry-run x"),
+        (["trust", "--list", "x"], "--list does not take a file", "hookproxy trust --dry-run x"),
         (["trust", ""], "argument [DIALECT=]FILE: is empty", "usage: hookproxy trust"),
         (["trust", "cluade=x"], "hookproxy trust cluade=x: there is no dialect 'cluade'", "did you mean 'claude'?"),
         (["trust", "/gone.json"], "/gone.json: there is no such file", "hookproxy trust /gone.json names it"),
