@@ -139,8 +139,8 @@ def print_blocks(page: Page, report: Report, cwd: str) -> None:
     for file in dict.fromkeys(finding.file for finding in (*findings, *remarks)):
         if file:
             page.line((short_path(file, cwd), "bold"))
-        of_file = ([finding for finding in every if finding.file == file] for every in (findings, remarks))
-        _findings(page, *of_file)
+        of_file, about_file = ([finding for finding in every if finding.file == file] for every in (findings, remarks))
+        _findings(page, of_file, about_file)
 
 
 def _findings(page: Page, findings: Sequence[Finding], remarks: Sequence[Finding], beginning: str = "") -> None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from hookproxy.cli.check import USAGE, main
+from hookproxy.cli.check import build_parser, main
 from hookproxy.model.errors import UserError
 from tests.support import terminal
 
@@ -333,7 +333,7 @@ def test_a_configuration_that_stops_run_is_the_same_error_with_status_2(
 def test_an_unknown_argument_is_an_error_with_the_usage(arguments: list[str]) -> None:
     with pytest.raises(UserError, match=arguments[0].partition("=")[0]) as error:
         main(arguments)
-    assert (error.value.status, error.value.hint) == (2, f"usage: {USAGE}")
+    assert (error.value.status, error.value.hint) == (2, f"usage: {build_parser().usage}")
 
 
 def test_a_missing_file_is_an_error_with_the_similar_one_of_its_folder(clean: Path) -> None:
@@ -376,7 +376,7 @@ def test_hooks_with_a_file_of_our_own_format_says_config(tmp_path: Path, text: s
 def test_help_names_every_option_and_status(tmp_path: Path) -> None:
     ended = check(tmp_path, "--help")
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert USAGE in " ".join(ended.stdout.split())
+    assert build_parser().usage in " ".join(ended.stdout.split())
     assert all(
         word in " ".join(ended.stdout.split())
         for word in ("--config", "--hooks", "--json", "--strict", "0 clean (notes do not count), 1 warnings, 2")

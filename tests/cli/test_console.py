@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
     [
         (["--port", "70000"], "--port 70000 is not a port"),
         (["--port", "-1"], "--port -1 is not a port"),
-        (["--name", "x"], "--name names no server"),
+        (["--name", "x"], "--name has no server to name"),
         (["--config", "none.toml"], "none.toml"),
         (["--compare", "none.toml"], "none.toml"),
         (["--socket", "/none/console.sock"], "/none"),
